@@ -1,0 +1,61 @@
+"""What the benchmark scripts share: their command line, processes that never outlive them, and JSON lines."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+
+def parse_arguments(description, add=lambda parser: None):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--programs", required=True, help="folder of hooke, hooke-server, hooke-worker and hooke-rank")
+    parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
+    parser.add_argument("--repetitions", type=int, default=5, help="how often each rival runs, alternating (default 5)")
+    add(parser)
+    arguments = parser.parse_args()
+    if arguments.repetitions < 1:
+        parser.error("--repetitions must be at least 1")
+    return arguments
+
+
+def write_json(path, rows):
+    if path:
+        with open(path, "a") as file:
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
+
+
+def stop(process, seconds=10):
+    """Ends a process started with `start` and everything in its session."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+            return
+
+
+@contextlib.contextmanager
+def started(command, **options):
+    """A process in a session of its own; ended when the block is left, however it is left."""
+    process = subprocess.Popen(command, start_new_session=True, **options)
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def wait_for_file(path, process, seconds=20):
+    """The text of a file that `process` writes when it is ready."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise SystemExit(f"{process.args[0]} ended with status {process.returncode} before it was ready")
+        if os.path.exists(path) and os.path.getsize(path):
+            with open(path) as file:
+                return file.read().strip()
+        time.sleep(0.02)
+    raise SystemExit(f"{process.args[0]} was not ready after {seconds} s")

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Seconds from `hooke submit` on a running cluster to the job's first training step.
+
+A cluster of two servers and two workers is started once; then the lenet job of two groups of two ranks is submitted --repetitions times and
+cancelled after its first step. Counted from before the submit command starts to the coordinator's time of the first step.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+import report
+
+JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/jobs/fashion.yaml")
+
+
+def first_step(hooke, environment):
+    """Submits, waits for the first step, cancels; the seconds between."""
+
+    def ask(*command):
+        output = subprocess.run([hooke, *command, "--output", "json"], env=environment, check=True, capture_output=True, timeout=30).stdout
+        return json.loads(output)
+
+    begin = time.time()
+    job = ask("submit", JOB)["job_id"]
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        status = next(status for status in ask("jobs")["jobs"] if status["job_id"] == job)
+        if int(status.get("first_step_unix_ms", 0)):
+            break
+        if status["state"] in ("FAILED", "SUCCEEDED", "CANCELLED"):
+            raise SystemExit(f"{job} ended: {status['reason']}")
+        time.sleep(0.1)
+    else:
+        raise SystemExit(f"{job} made no step in a minute")
+    ask("cancel", job)
+    while any(int(node.get("slots_used", 0)) for node in ask("nodes")["nodes"]):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{job} was cancelled but still holds slots after a minute")
+        time.sleep(0.1)
+    return int(status["first_step_unix_ms"]) / 1000 - begin
+
+
+def main():
+    arguments = report.parse_arguments(__doc__)
+    hooke = os.path.join(arguments.programs, "hooke")
+    with tempfile.TemporaryDirectory() as folder:
+        with report.started([hooke, "up", "--state-dir", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as up:
+            address = report.wait_for_file(os.path.join(folder, "coordinator"), up)
+            environment = dict(os.environ, HOOKE_COORDINATOR=address)
+            seconds = [first_step(hooke, environment) for _ in range(arguments.repetitions)]
+    print(f"submit to first step, {arguments.repetitions} repetitions: median {statistics.median(seconds):.2f} s, "
+          f"min {min(seconds):.2f} s, max {max(seconds):.2f} s")
+    report.write_json(arguments.json, [{"benchmark": "startup", "first_step_s": round(statistics.median(seconds), 3)}])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Samples per second of one group of N ranks, with its exchanges, against N independent ranks running at the same time.
+
+`hooke`: mpirun -n N hooke-rank with a server on this machine: gradients summed each step, an elastic exchange each 16 steps.
+`alone`: N times mpirun -n 1 hooke-rank with no server, at the same time; their rates added. Both train lenet (or --model) on Fashion-MNIST
+with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
+start-up does not count. Repetitions alternate; the table shows medians, and the ratio pair by pair.
+"""
+
+import contextlib
+import json
+import os
+import select
+import statistics
+import subprocess
+import tempfile
+import time
+
+import report
+
+
+def start_file(folder, name, arguments, ranks, servers, seed):
+    job = {
+        "name": "benchmark",
+        "model": {"name": arguments.model},
+        "data": {"format": "FORMAT_IDX", "train": arguments.train, "test": arguments.test},
+        "train": {
+            "epochs": 1000,
+            "batchSize": 64,
+            "optimizer": {"name": "SGD", "learningRate": 0.01, "momentum": 0.9, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
+            "schedule": {"name": "CONSTANT", "stepEpochs": 1, "stepFactor": 1},
+            "seed": seed,
+        },
+        "groups": {"count": 1, "ranks": ranks},
+        "averaging": {"rule": "ELASTIC", "interval": 16, "alpha": 0.5},
+    }
+    start = {
+        "jobId": f"{name}-{seed}",
+        "job": job,
+        "group": 0,
+        "incarnation": 1,
+        "task": "TRAIN",
+        "servers": servers,
+        "collectiveTimeoutSeconds": 30,
+        "exchangeTimeoutSeconds": 5,
+    }
+    path = os.path.join(folder, f"{name}-{seed}.json")
+    with open(path, "w") as file:
+        json.dump(start, file)
+    return path
+
+
+def mpirun(arguments, ranks, start):
+    command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
+    if os.geteuid() == 0:
+        command.append("--allow-run-as-root")
+    return command + [os.path.join(arguments.programs, "hooke-rank"), f"--start-json={start}", "--progress=json"]
+
+
+def measure(commands, seconds):
+    """Runs the commands at the same time; the sum of their samples per second over a common window."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    with contextlib.ExitStack() as stack:
+        runs = [
+            stack.enter_context(report.started(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment))
+            for command in commands
+        ]
+        progress = {run: [] for run in runs}
+        deadline = time.monotonic() + 60 + seconds
+        while time.monotonic() < deadline:
+            for pipe in select.select([run.stdout for run in runs], [], [], 1)[0]:
+                run = next(run for run in runs if run.stdout is pipe)
+                line = pipe.readline()
+                if not line:
+                    raise SystemExit(f"{' '.join(run.args)} ended with status {run.wait()} in the middle of the measurement")
+                if line.startswith(b"{"):
+                    step = json.loads(line).get("step", 0)
+                    if int(step) > 0:
+                        progress[run].append((time.monotonic(), int(step)))
+            # The window opens when all have stepped, a second after the last of them began.
+            if all(progress.values()):
+                opened = max(seen[0][0] for seen in progress.values()) + 1
+                if time.monotonic() > opened + seconds:
+                    return sum(rate(seen, opened) for seen in progress.values())
+        raise SystemExit("no progress for a minute")
+
+
+def rate(seen, opened):
+    window = [point for point in seen if point[0] >= opened]
+    (begin, first), (end, last) = window[0], window[-1]
+    return (last - first) / (end - begin)
+
+
+def main():
+    def add(parser):
+        parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+        parser.add_argument("--ranks", type=int, default=2, help="ranks of the group (default 2)")
+        parser.add_argument("--seconds", type=float, default=8, help="length of a measurement (default 8)")
+        parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
+        parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")
+
+    arguments = report.parse_arguments(__doc__, add)
+    ranks, batch = arguments.ranks, 64
+    rates = {"hooke": [], "alone": []}
+    with tempfile.TemporaryDirectory() as folder:
+        ready = os.path.join(folder, "ready")
+        server = [os.path.join(arguments.programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={folder}/server", f"--ready-file={ready}"]
+        with report.started(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            address = report.wait_for_file(ready, process)
+            for repetition in range(1, arguments.repetitions + 1):
+                group = start_file(folder, "hooke", arguments, ranks, [address], repetition)
+                rates["hooke"].append(measure([mpirun(arguments, ranks, group)], arguments.seconds) * ranks * batch)
+                alone = [start_file(folder, f"alone{rank}", arguments, 1, [], repetition) for rank in range(ranks)]
+                rates["alone"].append(measure([mpirun(arguments, 1, start) for start in alone], arguments.seconds) * batch)
+    ratios = [hooke / alone for hooke, alone in zip(rates["hooke"], rates["alone"])]
+    print(f"training {arguments.model}, {ranks} ranks, batch {batch} each, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
+    print(f"{'impl':8} {'samples/s':>10} {'min':>8} {'max':>8}")
+    for impl, values in rates.items():
+        print(f"{impl:8} {statistics.median(values):10.0f} {min(values):8.0f} {max(values):8.0f}")
+    print(f"hooke / alone: median {statistics.median(ratios):.3f}, min {min(ratios):.3f}, max {max(ratios):.3f}")
+    report.write_json(
+        arguments.json,
+        [
+            {"benchmark": "training", "impl": impl, "model": arguments.model, "ranks": ranks, "samples_per_s": round(statistics.median(values), 1)}
+            for impl, values in rates.items()
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
