@@ -127,7 +127,8 @@ def findings(root):
             build = build_file_of(path, root)
             build_text = build.read_text() if build else ""
             below = path.relative_to(build.parent).as_posix() if build else name
-            if f'"{below}"' not in build_text:
+            stem = pathlib.PurePath(below).stem
+            if f'"{below}"' not in build_text and f'"{stem}"' not in build_text:
                 yield f"{name}:1: no target of its folder's BUILD file names this file"
 
 

@@ -1,0 +1,312 @@
+#include "tests/end_to_end/cluster.h"
+
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kReadyLimit = absl::Seconds(30);
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Polls, for conditions that no event announces (another process's file, /proc). Bounded.
+bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return true;
+}
+
+// This process's environment, without the coordinator a user of the machine may have set.
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!absl::StartsWith(*entry, "HOOKE_COORDINATOR=")) environment.emplace_back(*entry);
+  }
+  return environment;
+}
+
+std::vector<std::pair<pid_t, std::string>> CommandLines() {
+  std::vector<std::pair<pid_t, std::string>> commands;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    int pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    commands.emplace_back(pid, absl::StrReplaceAll(ReadFile(entry.path() / "cmdline"), {{std::string(1, '\0'), " "}}));
+  }
+  return commands;
+}
+
+}  // namespace
+
+struct Cluster::Output {
+  mutable absl::Mutex mutex;
+  std::string text ABSL_GUARDED_BY(mutex);
+
+  void Add(absl::string_view line) {
+    absl::MutexLock lock(&mutex);
+    absl::StrAppend(&text, line, "\n");
+  }
+  std::string Text() const {
+    absl::MutexLock lock(&mutex);
+    return text;
+  }
+};
+
+absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& options) {
+  auto cluster = std::unique_ptr<Cluster>(new Cluster);
+  // Short, because unix sockets below it have paths of at most 107 bytes.
+  std::string folder = "/tmp/hooke-test-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
+  cluster->folder_ = folder;
+  cluster->programs_ = fs::canonical("bin").string();
+  if (absl::Status status = cluster->StartDaemons(options); !status.ok()) {
+    std::string outputs;
+    for (const auto* daemons : {&cluster->servers_, &cluster->workers_}) {
+      for (const Daemon& daemon : *daemons) absl::StrAppend(&outputs, daemon.name, ":\n", daemon.output->Text());
+    }
+    return absl::Status(status.code(), absl::StrCat(status.message(), "\n", outputs));
+  }
+  return cluster;
+}
+
+absl::Status Cluster::StartDaemons(const ClusterOptions& options) {
+  const auto add = [&](std::vector<Daemon>& daemons, const std::string& name, std::vector<std::string> argv,
+                       const std::vector<std::string>& flags) {
+    Daemon daemon;
+    daemon.name = name;
+    daemon.ready_file = absl::StrCat(folder_, "/", name, ".ready");
+    argv[0] = absl::StrCat(programs_, "/", argv[0]);
+    argv.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
+    argv.push_back(absl::StrCat("--ready-file=", daemon.ready_file));
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    daemon.argv = std::move(argv);
+    daemon.output = std::make_shared<Output>();
+    daemons.push_back(std::move(daemon));
+    return Launch(daemons.back());
+  };
+  for (int i = 0; i < options.servers; ++i) {
+    std::vector<std::string> argv = {"hooke-server", "--listen=127.0.0.1:0"};
+    if (i > 0) argv.push_back("--coordinator=" + servers_[0].address);
+    if (absl::Status status = add(servers_, absl::StrCat("server", i), argv, options.server_flags); !status.ok())
+      return status;
+  }
+  for (int i = 0; i < options.workers; ++i) {
+    std::vector<std::string> argv = {"hooke-worker", "--coordinator=" + servers_[0].address,
+                                     absl::StrCat("--name=w", i), absl::StrCat("--slots=", options.slots),
+                                     absl::StrCat("--site=site", i)};
+    if (absl::Status status = add(workers_, absl::StrCat("worker", i), argv, options.worker_flags); !status.ok())
+      return status;
+  }
+  coordinator_ = v1::Coordinator::NewStub(grpc::CreateChannel(servers_[0].address, grpc::InsecureChannelCredentials()));
+  return AwaitNodes(servers_.size() + workers_.size());
+}
+
+absl::Status Cluster::Launch(Daemon& daemon) {
+  fs::remove(daemon.ready_file);
+  ProcessOptions options;
+  options.argv = daemon.argv;
+  options.environment = Environment();
+  options.folder = folder_;
+  options.on_line = [output = daemon.output](absl::string_view line) { output->Add(line); };
+  auto process = Process::Start(std::move(options));
+  if (!process.ok()) return process.status();
+  daemon.process = *std::move(process);
+  const bool ready = PollUntil(absl::Now() + kReadyLimit, [&] {
+    return !ReadFile(daemon.ready_file).empty() || daemon.process->Wait(absl::InfinitePast()).has_value();
+  });
+  std::string address = ReadFile(daemon.ready_file);
+  if (!ready || address.empty())
+    return absl::UnavailableError(absl::StrCat(daemon.name, " was not ready:\n", daemon.output->Text()));
+  daemon.address = address.substr(0, address.find('\n'));
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::AwaitNodes(size_t nodes) const {
+  int alive = 0;
+  const bool all = PollUntil(absl::Now() + kReadyLimit, [&] {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    context.set_wait_for_ready(true);
+    v1::ListNodesResponse response;
+    if (!coordinator_->ListNodes(&context, {}, &response).ok()) return false;
+    alive =
+        std::count_if(response.nodes().begin(), response.nodes().end(), [](const auto& node) { return node.alive(); });
+    return static_cast<size_t>(alive) == nodes;
+  });
+  return all ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(alive, " of ", nodes, " nodes joined"));
+}
+
+Cluster::~Cluster() {
+  for (auto* daemons : {&workers_, &servers_}) {
+    for (Daemon& daemon : *daemons) {
+      if (daemon.process == nullptr) continue;
+      kill(daemon.process->pid(), SIGCONT);  // A stopped one would not hear the request to end.
+      daemon.process->Stop(absl::Seconds(10));
+    }
+    for (Daemon& daemon : *daemons) daemon.process.reset();
+  }
+  if (std::error_code error; !folder_.empty()) fs::remove_all(folder_, error);
+}
+
+std::string Cluster::server_folder(int index) const { return absl::StrCat(folder_, "/", servers_[index].name); }
+
+void Cluster::SignalServer(int index, int signal) { kill(servers_[index].process->pid(), signal); }
+void Cluster::SignalWorker(int index, int signal) { kill(workers_[index].process->pid(), signal); }
+
+absl::Status Cluster::RestartServer(int index) {
+  Daemon& daemon = servers_[index];
+  if (!daemon.process->Wait(absl::Now() + kReadyLimit).has_value())
+    return absl::DeadlineExceededError("the server lives on");
+  daemon.argv[1] = "--listen=" + daemon.address;
+  return Launch(daemon);
+}
+
+std::string Cluster::ServerOutput(int index) const { return servers_[index].output->Text(); }
+
+absl::StatusOr<std::unique_ptr<Process>> Cluster::StartHooke(std::vector<std::string> arguments,
+                                                             std::function<void(absl::string_view)> on_line) const {
+  ProcessOptions options;
+  options.argv = std::move(arguments);
+  options.argv.insert(options.argv.begin(), programs_ + "/hooke");
+  options.environment = Environment();
+  options.environment.push_back("HOOKE_COORDINATOR=" + servers_[0].address);
+  options.folder = folder_;
+  options.on_line = std::move(on_line);
+  return Process::Start(std::move(options));
+}
+
+ProgramResult Cluster::Hooke(std::vector<std::string> arguments, absl::Duration limit) const {
+  Output output;
+  auto process = StartHooke(std::move(arguments), [&](absl::string_view line) { output.Add(line); });
+  if (!process.ok()) return {-1, process.status().ToString()};
+  const auto end = (*process)->Wait(absl::Now() + limit);
+  process->reset();
+  if (!end.has_value()) return {-1, absl::StrCat("no end after ", absl::FormatDuration(limit), ":\n", output.Text())};
+  return {end->signal != 0 ? 128 + end->signal : end->exit_status, output.Text()};
+}
+
+absl::StatusOr<std::string> Cluster::Submit(const std::string& yaml) const {
+  const std::string path = folder_ + "/job.yaml";
+  std::ofstream(path) << yaml;
+  const ProgramResult result = Hooke({"submit", path, "--output", "json"});
+  const std::string key = "\"job_id\"";
+  const size_t at = result.output.find(key);
+  if (result.status != 0 || at == std::string::npos) return absl::InvalidArgumentError(result.output);
+  const size_t begin = result.output.find('"', result.output.find(':', at)) + 1;
+  return result.output.substr(begin, result.output.find('"', begin) - begin);
+}
+
+absl::StatusOr<v1::JobStatus> Cluster::Status(const std::string& job_id) const {
+  return Await(job_id, absl::Seconds(10), [](const v1::JobStatus&) { return true; });
+}
+
+absl::StatusOr<v1::JobStatus> Cluster::Await(const std::string& job_id, absl::Duration limit,
+                                             const JobCondition& condition) const {
+  const absl::Time deadline = absl::Now() + limit;
+  v1::JobStatus last;
+  // A coordinator that restarts ends the stream: ask again.
+  while (absl::Now() < deadline) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    context.set_wait_for_ready(true);
+    v1::WatchJobRequest request;
+    request.set_job_id(job_id);
+    auto stream = coordinator_->WatchJob(&context, request);
+    v1::JobStatus status;
+    while (stream->Read(&status)) {
+      last = status;
+      if (condition(last) || Ended(last)) {
+        context.TryCancel();
+        return last;
+      }
+    }
+    const grpc::Status end = stream->Finish();
+    if (end.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(end.error_message());
+    PollUntil(absl::Now() + absl::Milliseconds(100), [] { return false; });
+  }
+  return absl::DeadlineExceededError(absl::StrCat(job_id, " after ", absl::FormatDuration(limit), ": ",
+                                                  last.ShortDebugString(), "\nlog:\n", Log(job_id)));
+}
+
+absl::StatusOr<v1::JobStatus> Cluster::AwaitEnd(const std::string& job_id, absl::Duration limit) const {
+  return Await(job_id, limit, Ended);
+}
+
+std::string Cluster::Log(const std::string& job_id) const { return Hooke({"logs", job_id}).output; }
+
+std::vector<pid_t> Cluster::RankPids(const std::string& job_id, uint32_t group) const {
+  const std::string mark = absl::StrCat(job_id, "-", group, "-");
+  std::vector<pid_t> pids;
+  for (const auto& [pid, command] : CommandLines()) {
+    // mpirun and setpriv have the rank's command line at their end.
+    if (absl::StartsWith(command, programs_ + "/hooke-rank ") && absl::StrContains(command, folder_) &&
+        absl::StrContains(command, mark)) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+std::vector<pid_t> Cluster::LeftOver() const {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, command] : CommandLines()) {
+    const bool daemon = absl::StrContains(command, "/hooke-server ") || absl::StrContains(command, "/hooke-worker ");
+    if (absl::StrContains(command, folder_) && !daemon) pids.push_back(pid);
+  }
+  return pids;
+}
+
+bool Ended(const v1::JobStatus& job) {
+  return job.state() == v1::JOB_STATE_SUCCEEDED || job.state() == v1::JOB_STATE_FAILED ||
+         job.state() == v1::JOB_STATE_CANCELLED;
+}
+
+absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed) {
+  constexpr int kSide = 28;
+  const auto big_endian = [](uint32_t value) {
+    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+                       static_cast<char>(value)};
+  };
+  std::mt19937_64 random(seed);
+  std::string images = big_endian(0x803) + big_endian(samples) + big_endian(kSide) + big_endian(kSide);
+  std::string labels = big_endian(0x801) + big_endian(samples);
+  for (int sample = 0; sample < samples; ++sample) {
+    const int label = static_cast<int>(random() % 10);
+    labels.push_back(static_cast<char>(label));
+    for (int pixel = 0; pixel < kSide * kSide; ++pixel) {
+      const bool bar = label < 5 ? pixel / kSide / 5 == label : pixel % kSide / 5 == label - 5;
+      images.push_back(static_cast<char>((bar ? 120 : 0) + random() % 100));
+    }
+  }
+  std::ofstream(prefix + "-images-idx3-ubyte", std::ios::binary) << images;
+  std::ofstream(prefix + "-labels-idx1-ubyte", std::ios::binary) << labels;
+  return fs::exists(prefix + "-labels-idx1-ubyte") ? absl::OkStatus() : absl::InternalError("cannot write " + prefix);
+}
+
+}  // namespace hooke

@@ -1,0 +1,111 @@
+#ifndef HOOKE_TESTS_END_TO_END_CLUSTER_H_
+#define HOOKE_TESTS_END_TO_END_CLUSTER_H_
+
+// A real cluster for a test: hooke-server and hooke-worker processes on free loopback ports, a folder of its own, and
+// the `hooke` command. Everything is gone when the Cluster is, also after a failure. Failures to set up are reported as
+// gtest failures by the callers of Start. Used from one thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "worker/launch/process.h"
+
+namespace hooke {
+
+struct ClusterOptions {
+  int servers = 2;
+  int workers = 2;
+  int slots = 2;  // Of each worker.
+  std::vector<std::string> server_flags;
+  std::vector<std::string> worker_flags;
+};
+
+struct ProgramResult {
+  int status = -1;  // Exit status; 128 + n when ended by signal n.
+  std::string output;
+};
+
+// Predicate over a job's status, for Cluster::Await.
+using JobCondition = std::function<bool(const v1::JobStatus&)>;
+
+class Cluster {
+ public:
+  // Starts everything and waits until all workers and servers are known to the coordinator.
+  static absl::StatusOr<std::unique_ptr<Cluster>> Start(const ClusterOptions& options);
+  ~Cluster();
+
+  const std::string& folder() const { return folder_; }
+  // host:port of server `index`; server 0 is the coordinator.
+  const std::string& server_address(int index) const { return servers_[index].address; }
+  std::string server_folder(int index) const;
+
+  // Sends a signal to a daemon.
+  void SignalServer(int index, int signal);
+  void SignalWorker(int index, int signal);
+  // Waits for a daemon that was sent SIGKILL or SIGTERM to be gone, and starts it again as before (same address, same
+  // folder).
+  absl::Status RestartServer(int index);
+  // The lines a daemon has printed so far.
+  std::string ServerOutput(int index) const;
+
+  // Runs `hooke ARGUMENTS` against this cluster.
+  ProgramResult Hooke(std::vector<std::string> arguments, absl::Duration limit = absl::Seconds(60)) const;
+  // Starts `hooke ARGUMENTS` in the background; lines go to `on_line`.
+  absl::StatusOr<std::unique_ptr<Process>> StartHooke(std::vector<std::string> arguments,
+                                                      std::function<void(absl::string_view)> on_line) const;
+  // Writes the job file and submits it; the job's id.
+  absl::StatusOr<std::string> Submit(const std::string& yaml) const;
+
+  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id) const;
+  // Watches the job until the condition holds or the job ends; DEADLINE_EXCEEDED, with the last status, after `limit`.
+  absl::StatusOr<v1::JobStatus> Await(const std::string& job_id, absl::Duration limit,
+                                      const JobCondition& condition) const;
+  absl::StatusOr<v1::JobStatus> AwaitEnd(const std::string& job_id, absl::Duration limit) const;
+  // The job's whole log.
+  std::string Log(const std::string& job_id) const;
+
+  // Process ids of a group's ranks on this machine, in no order; empty when none runs.
+  std::vector<pid_t> RankPids(const std::string& job_id, uint32_t group) const;
+  // Processes, besides the daemons, that have this cluster's folder in their command line.
+  std::vector<pid_t> LeftOver() const;
+
+ private:
+  struct Daemon;
+
+  Cluster() = default;
+  absl::Status Launch(Daemon& daemon);
+  absl::Status StartDaemons(const ClusterOptions& options);
+  absl::Status AwaitNodes(size_t nodes) const;
+
+  struct Output;
+  struct Daemon {
+    std::string name;
+    std::vector<std::string> argv;
+    std::string ready_file;
+    std::string address;  // As its ready file says.
+    std::shared_ptr<Output> output;
+    std::unique_ptr<Process> process;
+  };
+
+  std::string folder_;
+  std::string programs_;
+  std::vector<Daemon> servers_;
+  std::vector<Daemon> workers_;
+  std::unique_ptr<v1::Coordinator::Stub> coordinator_;
+};
+
+// True for SUCCEEDED, FAILED and CANCELLED.
+bool Ended(const v1::JobStatus& job);
+
+// Data that a small network learns in seconds: `samples` 28x28 images of ten classes, each a bright bar at the class's
+// own place under noise, written as the IDX pair of `prefix`.
+absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed);
+
+}  // namespace hooke
+
+#endif  // HOOKE_TESTS_END_TO_END_CLUSTER_H_

@@ -1,0 +1,200 @@
+// Faults on a real cluster: processes killed and stopped by signal in the middle of a job.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/end_to_end/cluster.h"
+#include "tests/end_to_end/job_text.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr absl::Duration kJobLimit = absl::Seconds(120);
+// The promise: a process that stops answering is named within ten seconds.
+constexpr absl::Duration kSilenceLimit = absl::Seconds(10);
+
+class FaultsTest : public ::testing::Test {
+ protected:
+  // A cluster with a job of two groups that has made `steps` steps in each; the job's id.
+  void StartJob(const ClusterOptions& options, int epochs, uint64_t steps = 20) {
+    auto cluster = Cluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *std::move(cluster);
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 4000, 1).ok());
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 500, 2).ok());
+    JobText job;
+    job.data = cluster_->folder();
+    job.epochs = epochs;
+    const auto id = cluster_->Submit(ToYaml(job));
+    ASSERT_TRUE(id.ok()) << id.status();
+    id_ = *id;
+    AwaitSteps(steps);
+  }
+
+  void AwaitSteps(uint64_t steps) {
+    const auto status = cluster_->Await(id_, kJobLimit, [&](const v1::JobStatus& job) {
+      return job.groups_size() == 2 &&
+             std::all_of(job.groups().begin(), job.groups().end(), [&](const v1::GroupStatus& group) {
+               return group.state() == v1::GROUP_STATE_RUNNING && group.progress().step() >= steps;
+             });
+    });
+    ASSERT_TRUE(status.ok()) << status.status();
+    ASSERT_EQ(status->state(), v1::JOB_STATE_RUNNING) << status->reason() << cluster_->Log(id_);
+  }
+
+  void ExpectSuccess() {
+    const auto end = cluster_->AwaitEnd(id_, kJobLimit);
+    ASSERT_TRUE(end.ok()) << end.status();
+    EXPECT_EQ(end->state(), v1::JOB_STATE_SUCCEEDED) << end->reason() << "\n" << cluster_->Log(id_);
+    EXPECT_GT(end->center().accuracy(), 0.9);
+  }
+
+  // The silence that names `what`, within the limit; checks that `hooke watch` shows it too.
+  void ExpectSilence(const std::string& what) {
+    const absl::Time begin = absl::Now();
+    absl::Notification shown;
+    auto watch = cluster_->StartHooke({"watch", id_}, [&](absl::string_view line) {
+      if (absl::StrContains(line, what) && absl::StrContains(line, "not answered") && absl::StrContains(line, "step") &&
+          !shown.HasBeenNotified()) {
+        shown.Notify();
+      }
+    });
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    EXPECT_TRUE(shown.WaitForNotificationWithDeadline(begin + kSilenceLimit)) << "hooke watch does not name " << what;
+    watch->reset();
+    const std::string log = cluster_->Log(id_);
+    EXPECT_THAT(log, HasSubstr(what));
+    EXPECT_THAT(log, HasSubstr("not answered"));
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  std::string id_;
+};
+
+// SIGKILL of one rank: its group starts again from the center, the log says why, the job succeeds.
+TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
+  ASSERT_NO_FATAL_FAILURE(StartJob({}, 60));
+  const auto ranks = cluster_->RankPids(id_, 1);
+  ASSERT_THAT(ranks, SizeIs(2));
+  kill(ranks[0], SIGKILL);
+  const auto again =
+      cluster_->Await(id_, kJobLimit, [](const v1::JobStatus& job) { return job.groups(1).incarnation() == 2; });
+  ASSERT_TRUE(again.ok()) << again.status();
+  ExpectSuccess();
+  const std::string log = cluster_->Log(id_);
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("pid ", ranks[0])));
+  EXPECT_THAT(log, HasSubstr("center"));
+}
+
+// SIGKILL of the coordinator (a server too) in the middle of the job, and restart: running groups go on, the center
+// comes back from its snapshot, jobs acknowledged before are still there, the job succeeds.
+TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
+  ClusterOptions options;
+  options.server_flags = {"--snapshot-interval=1s"};
+  ASSERT_NO_FATAL_FAILURE(StartJob(options, 60, 100));
+  const auto ranks = cluster_->RankPids(id_, 0);
+  const auto waiting = cluster_->Submit(ToYaml({cluster_->folder(), 1, 2, 2}));
+  ASSERT_TRUE(waiting.ok()) << waiting.status();
+  cluster_->SignalServer(0, SIGKILL);
+  ASSERT_TRUE(cluster_->RestartServer(0).ok());
+  ExpectSuccess();
+  const auto end = cluster_->Status(id_);
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(end->groups(0).incarnation(), 1u) << "a running group was lost with the coordinator:\n"
+                                              << cluster_->Log(id_);
+  const auto second = cluster_->AwaitEnd(*waiting, kJobLimit);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->state(), v1::JOB_STATE_SUCCEEDED) << second->reason();
+}
+
+// SIGKILL of the other server: groups train on, its shard comes back from the snapshot, the job succeeds.
+TEST_F(FaultsTest, KilledServerComesBack) {
+  ClusterOptions options;
+  options.server_flags = {"--snapshot-interval=1s"};
+  ASSERT_NO_FATAL_FAILURE(StartJob(options, 60, 100));
+  cluster_->SignalServer(1, SIGKILL);
+  ASSERT_TRUE(cluster_->RestartServer(1).ok());
+  ExpectSuccess();
+}
+
+// SIGSTOP of a rank: named within ten seconds in `hooke watch` and the log, with the time and the step; then the
+// collective's deadline ends the group, and it starts again.
+TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
+  ClusterOptions options;
+  options.worker_flags = {"--collective-timeout=12s"};
+  ASSERT_NO_FATAL_FAILURE(StartJob(options, kLongEpochs));
+  const auto ranks = cluster_->RankPids(id_, 0);
+  ASSERT_THAT(ranks, SizeIs(2));
+  kill(ranks[0], SIGSTOP);
+  ExpectSilence(absl::StrCat("(pid ", ranks[0], ")"));
+  const auto again = cluster_->Await(id_, absl::Seconds(60),
+                                     [](const v1::JobStatus& job) { return job.groups(0).incarnation() == 2; });
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(kill(ranks[0], 0), -1) << "the stopped rank was left behind";
+}
+
+// SIGSTOP of a server: named within ten seconds, groups train on meanwhile; SIGCONT: the job goes on to success.
+TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
+  ASSERT_NO_FATAL_FAILURE(StartJob({}, 120));
+  cluster_->SignalServer(1, SIGSTOP);
+  ExpectSilence(cluster_->server_address(1));
+  const auto before = cluster_->Status(id_);
+  ASSERT_TRUE(before.ok());
+  const uint64_t step = before->groups(0).progress().step();
+  const auto after = cluster_->Await(
+      id_, kJobLimit, [&](const v1::JobStatus& job) { return job.groups(0).progress().step() > step + 10; });
+  EXPECT_TRUE(after.ok()) << after.status();
+  cluster_->SignalServer(1, SIGCONT);
+  ExpectSuccess();
+}
+
+// SIGSTOP of the coordinator: `hooke watch` itself says so, and goes on when it is back.
+TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
+  ASSERT_NO_FATAL_FAILURE(StartJob({}, kLongEpochs));
+  absl::Notification watching;
+  absl::Notification shown;
+  auto watch = cluster_->StartHooke({"watch", id_}, [&](absl::string_view line) {
+    if (!watching.HasBeenNotified()) watching.Notify();
+    if (absl::StrContains(line, "coordinator") && absl::StrContains(line, "not answered") && !shown.HasBeenNotified())
+      shown.Notify();
+  });
+  ASSERT_TRUE(watch.ok()) << watch.status();
+  ASSERT_TRUE(watching.WaitForNotificationWithTimeout(kSilenceLimit));
+  cluster_->SignalServer(0, SIGSTOP);
+  EXPECT_TRUE(shown.WaitForNotificationWithTimeout(kSilenceLimit));
+  cluster_->SignalServer(0, SIGCONT);
+  EXPECT_TRUE(cluster_->Status(id_).ok());
+}
+
+// SIGKILL of a worker: its ranks end with it, and its group runs again on another worker.
+TEST_F(FaultsTest, KilledWorkersGroupMovesToAnother) {
+  ClusterOptions options;
+  options.workers = 3;
+  ASSERT_NO_FATAL_FAILURE(StartJob(options, kLongEpochs));
+  const auto status = cluster_->Status(id_);
+  ASSERT_TRUE(status.ok());
+  const std::string worker = status->groups(0).worker();
+  const auto ranks = cluster_->RankPids(id_, 0);
+  cluster_->SignalWorker(worker.back() - '0', SIGKILL);
+  const auto again = cluster_->Await(id_, absl::Seconds(60), [&](const v1::JobStatus& job) {
+    return job.groups(0).incarnation() == 2 && job.groups(0).state() == v1::GROUP_STATE_RUNNING;
+  });
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_NE(again->groups(0).worker(), worker);
+  for (const pid_t rank : ranks) EXPECT_EQ(kill(rank, 0), -1) << "a rank outlived its daemon";
+}
+
+}  // namespace
+}  // namespace hooke

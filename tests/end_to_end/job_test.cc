@@ -1,0 +1,139 @@
+// Whole jobs on a real cluster: daemons as processes, real mpirun, real gRPC, real SQLite.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/end_to_end/cluster.h"
+#include "tests/end_to_end/job_text.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr absl::Duration kJobLimit = absl::Seconds(120);
+
+class JobTest : public ::testing::Test {
+ protected:
+  void StartCluster(const ClusterOptions& options) {
+    auto cluster = Cluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *std::move(cluster);
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 2000, 1).ok());
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 500, 2).ok());
+  }
+
+  JobText Job() const {
+    JobText job;
+    job.data = cluster_->folder();
+    return job;
+  }
+
+  // Submits and waits for success; the last status.
+  v1::JobStatus Succeed(const JobText& job) {
+    auto id = cluster_->Submit(ToYaml(job));
+    EXPECT_TRUE(id.ok()) << id.status();
+    if (!id.ok()) return {};
+    auto end = cluster_->AwaitEnd(*id, kJobLimit);
+    EXPECT_TRUE(end.ok()) << end.status();
+    if (!end.ok()) return {};
+    EXPECT_EQ(end->state(), v1::JOB_STATE_SUCCEEDED) << end->reason() << "\n" << cluster_->Log(*id);
+    return *end;
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+};
+
+// Two groups of two ranks learn together; the center is evaluated and exported once, and Python reads it.
+TEST_F(JobTest, TwoGroupsTrainOneModel) {
+  StartCluster({});
+  const v1::JobStatus job = Succeed(Job());
+  EXPECT_GT(job.center().accuracy(), 0.95);
+  EXPECT_EQ(job.center().samples(), 500u);
+  EXPECT_EQ(job.servers_size(), 2);
+  EXPECT_THAT(cluster_->LeftOver(), IsEmpty());
+
+  const std::string model = cluster_->folder() + "/model.safetensors";
+  const ProgramResult exported = cluster_->Hooke({"export", job.job_id(), model});
+  EXPECT_EQ(exported.status, 0) << exported.output;
+  // mlp 784-512-512-10 has 669,706 float32 values.
+  EXPECT_GT(std::filesystem::file_size(model), 669706u * 4);
+  EXPECT_LT(std::filesystem::file_size(model), 669706u * 4 + 4096);
+
+  const ProgramResult again = cluster_->Hooke({"export", job.job_id(), model});
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.output, HasSubstr(model + " exists already"));
+}
+
+// One group of four ranks on one worker, and two groups that never exchange, run from the same job file.
+TEST_F(JobTest, OtherShapesOfTheSameJob) {
+  ClusterOptions options;
+  options.workers = 1;
+  options.slots = 4;
+  StartCluster(options);
+  JobText one_group = Job();
+  one_group.groups = 1;
+  one_group.ranks = 4;
+  EXPECT_GT(Succeed(one_group).center().accuracy(), 0.9);
+
+  JobText alone = Job();
+  alone.averaging = "{rule: none}";
+  EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
+}
+
+// `submit --watch` shows the way and exits with the job's fate; a job that waits says what for.
+TEST_F(JobTest, SubmitWatchLogsJobsNodesAndExitCodes) {
+  ClusterOptions options;
+  options.servers = 1;
+  options.workers = 1;
+  StartCluster(options);
+  const std::string path = cluster_->folder() + "/watched.yaml";
+  JobText job = Job();
+  job.groups = 1;
+  std::ofstream(path) << ToYaml(job);
+  const ProgramResult watched = cluster_->Hooke({"submit", path, "--watch"}, kJobLimit);
+  EXPECT_EQ(watched.status, 0) << watched.output;
+  EXPECT_THAT(watched.output, HasSubstr("center test accuracy: "));
+  EXPECT_THAT(cluster_->Hooke({"jobs"}).output, HasSubstr("bars-1"));
+  EXPECT_THAT(cluster_->Hooke({"nodes"}).output, HasSubstr("w0"));
+  EXPECT_THAT(cluster_->Hooke({"logs", "bars-1"}).output, HasSubstr("group 0"));
+  EXPECT_EQ(cluster_->Hooke({"watch", "no-such-job"}).status, 1);
+  EXPECT_EQ(cluster_->Hooke({"jobs", "--no-such-flag"}).status, 2);
+}
+
+// Cancelling ends the ranks, and the worker's slots are free for the next job.
+TEST_F(JobTest, CancelLeavesNothingRunning) {
+  ClusterOptions options;
+  options.servers = 1;
+  options.workers = 1;
+  StartCluster(options);
+  JobText job = Job();
+  job.groups = 1;
+  job.epochs = kLongEpochs;
+  const auto id = cluster_->Submit(ToYaml(job));
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto running =
+      cluster_->Await(*id, kJobLimit, [](const v1::JobStatus& status) { return status.first_step_unix_ms() > 0; });
+  ASSERT_TRUE(running.ok()) << running.status();
+  EXPECT_EQ(cluster_->RankPids(*id, 0).size(), 2u);
+  EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
+  const auto ended = cluster_->AwaitEnd(*id, kJobLimit);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(ended->state(), v1::JOB_STATE_CANCELLED);
+  // The next job needs both slots: it can only run once the cancelled ranks are gone.
+  job.epochs = 1;
+  Succeed(job);
+  EXPECT_THAT(cluster_->LeftOver(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hooke

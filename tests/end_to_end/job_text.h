@@ -1,0 +1,33 @@
+#ifndef HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
+#define HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
+
+// Job files for tests: a small network on data that WriteBars wrote into a folder as "train" and "test".
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+
+struct JobText {
+  std::string data;  // Folder of the data.
+  int epochs = 3;
+  int groups = 2;
+  int ranks = 2;
+  std::string averaging = "{rule: elastic, interval: 8}";
+};
+
+inline std::string ToYaml(const JobText& job) {
+  return absl::StrCat("name: bars\nmodel: mlp\ndata: {format: idx, train: ", job.data, "/train, test: ", job.data,
+                      "/test}\n", "train: {epochs: ", job.epochs,
+                      ", batch_size: 16, optimizer: {name: sgd, learning_rate: 0.05, momentum: 0.9}, seed: 1}\n",
+                      "groups: {count: ", job.groups, ", ranks: ", job.ranks, "}\naveraging: ", job.averaging, "\n");
+}
+
+// Epochs enough that a job does not end before a test has done to it what it wants; such jobs are cancelled or end by
+// their fault.
+inline constexpr int kLongEpochs = 2000;
+
+}  // namespace hooke
+
+#endif  // HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
