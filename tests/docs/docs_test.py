@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""The docs say what the programs do: flags, folders, links."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+# Bazel runs a link to this file: the tree is where the file really is. The programs are where Bazel put them for this test.
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path("bin").resolve()
+DAEMONS = ["hooke-server", "hooke-worker", "hooke-rank"]
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
+IGNORED_FOLDERS = {".ci", ".git", "docs", ".bazel", ".hooke"}
+
+
+def help_flags(*command):
+    text = subprocess.run([PROGRAMS / command[0], *command[1:], "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+    return set(FLAG.findall(text)) - {"help"}
+
+
+def section(text, heading):
+    """The part of a page below `## heading`."""
+    match = re.search(rf"^## `?{re.escape(heading)}`?$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return match.group(1) if match else ""
+
+
+class Docs(unittest.TestCase):
+    def test_every_daemon_flag_is_in_daemons_md_and_no_other(self):
+        page = (ROOT / "docs/daemons.md").read_text()
+        for program in DAEMONS:
+            table = "\n".join(line for line in section(page, program).splitlines() if line.startswith("| `--"))
+            self.assertEqual(help_flags(program), set(FLAG.findall(re.sub(r"^(\| `--[a-z-]*).*$", r"\1", table, flags=re.MULTILINE))), program)
+
+    def test_every_command_is_in_daemons_md(self):
+        page = section((ROOT / "docs/daemons.md").read_text(), "hooke")
+        text = subprocess.run([PROGRAMS / "hooke", "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+        commands = re.findall(r"^  ([a-z]+) {2,}", text[text.index("Subcommands:"):], re.MULTILINE)
+        self.assertGreater(len(commands), 8)
+        for command in commands:
+            self.assertIn(f"`{command}", page)
+
+    def test_folder_table_names_every_folder(self):
+        table = set(re.findall(r"^\| `([a-z_]+)/` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+        tracked = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, timeout=60).stdout.splitlines()
+        folders = {path.split("/")[0] for path in tracked if "/" in path} - IGNORED_FOLDERS
+        self.assertEqual(table, folders or table)
+
+    def test_links_lead_somewhere(self):
+        pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+        self.assertGreater(len(pages), 5)
+        for page in pages:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+                self.assertTrue((page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}")
+
+
+if __name__ == "__main__":
+    unittest.main()
