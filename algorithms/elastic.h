@@ -1,8 +1,9 @@
 #ifndef HOOKE_ALGORITHMS_ELASTIC_H_
 #define HOOKE_ALGORITHMS_ELASTIC_H_
 
-// Elastic averaging SGD (Zhang, Choromanska, LeCun, arXiv 1412.6651): group and center pull at each other like the ends of a spring.
-// Server: d = alpha (x - c); c += d. Group: x -= d. So an exchange conserves center + sum of groups, in any interleaving.
+// Elastic averaging SGD (Zhang, Choromanska, LeCun, arXiv 1412.6651): group and center pull at each other like the ends
+// of a spring. Server: d = alpha (x - c); c += d. Group: x -= d. So an exchange conserves center + sum of groups, in
+// any interleaving.
 
 #include <cstdint>
 
@@ -10,7 +11,8 @@
 
 namespace hooke {
 
-// min(0.9 / groups, 1 / (groups + 1)). The paper's beta = groups * alpha = 0.9 overshoots for one or two groups. `groups` >= 1.
+// min(0.9 / groups, 1 / (groups + 1)). The paper's beta = groups * alpha = 0.9 overshoots for one or two groups.
+// `groups` >= 1.
 double DefaultElasticAlpha(uint32_t groups);
 
 // The server's half on one block: answer = alpha (x - center); center += answer. Same lengths, no overlap.

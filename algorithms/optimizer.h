@@ -1,10 +1,11 @@
 #ifndef HOOKE_ALGORITHMS_OPTIMIZER_H_
 #define HOOKE_ALGORITHMS_OPTIMIZER_H_
 
-// Optimizers over flat spans: one call steps a whole vector. Formulas are those of torch.optim 1.13, which the tests compare with.
+// Optimizers over flat spans: one call steps a whole vector. Formulas are those of torch.optim 1.13, which the tests
+// compare with.
 //
-// An Optimizer owns its state (momentum, moments), zero at the start, of the length it was made for. Not thread-safe; two objects never
-// share anything.
+// An Optimizer owns its state (momentum, moments), zero at the start, of the length it was made for. Not thread-safe;
+// two objects never share anything.
 
 #include <cstdint>
 #include <memory>

@@ -1,11 +1,12 @@
 #ifndef HOOKE_ALGORITHMS_SHARDING_H_
 #define HOOKE_ALGORITHMS_SHARDING_H_
 
-// Where the parts of a center lie: which blocks there are, which server holds them (its shard), which rank of a group exchanges them.
+// Where the parts of a center lie: which blocks there are, which server holds them (its shard), which rank of a group
+// exchanges them.
 //
-// The center is one vector of `values` floats, cut into blocks of `block_values` (the last may be shorter). Shards and slices are runs
-// of whole blocks, so a block has one server, and one rank of each group speaks for it. Servers and ranks compute the same cut from the
-// same numbers; nothing is agreed over the wire. Pure and thread-safe.
+// The center is one vector of `values` floats, cut into blocks of `block_values` (the last may be shorter). Shards and
+// slices are runs of whole blocks, so a block has one server, and one rank of each group speaks for it. Servers and
+// ranks compute the same cut from the same numbers; nothing is agreed over the wire. Pure and thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +23,8 @@ struct Range {
   friend bool operator==(const Range& a, const Range& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
-// 64 KiB of float32: small enough that receiving, applying and answering overlap, large enough that a block's cost is its bytes.
+// 64 KiB of float32: small enough that receiving, applying and answering overlap, large enough that a block's cost is
+// its bytes.
 inline constexpr uint64_t kBlockValues = 16384;
 
 // The overlap of two ranges; an empty range at `a.begin` where they do not meet.
@@ -39,7 +41,8 @@ Range EvenPart(uint64_t count, Cut cut);
 class Partition {
  public:
   // `block_values` >= 1.
-  explicit Partition(uint64_t values, uint64_t block_values = kBlockValues) : values_(values), block_values_(block_values) {}
+  explicit Partition(uint64_t values, uint64_t block_values = kBlockValues)
+      : values_(values), block_values_(block_values) {}
 
   uint64_t values() const { return values_; }
   uint64_t block_values() const { return block_values_; }

@@ -1,8 +1,9 @@
 #ifndef HOOKE_ALGORITHMS_UPDATE_RULE_H_
 #define HOOKE_ALGORITHMS_UPDATE_RULE_H_
 
-// How the center changes when a group exchanges with it. A rule is an object chosen once per job; servers call it block by block and
-// know nothing else about it. Pure: it sees one block's values and that block's state, never a message, a thread or a clock.
+// How the center changes when a group exchanges with it. A rule is an object chosen once per job; servers call it block
+// by block and know nothing else about it. Pure: it sees one block's values and that block's state, never a message, a
+// thread or a clock.
 
 #include <cstdint>
 #include <memory>
@@ -25,8 +26,8 @@ class UpdateRule {
   // "elastic", "none".
   virtual const char* name() const = 0;
 
-  // Changes `center` (one block) by the contribution and writes the answer for the group. All three spans have the same length; `answer`
-  // overlaps neither of the others. Thread-safe as long as no two calls share a block.
+  // Changes `center` (one block) by the contribution and writes the answer for the group. All three spans have the same
+  // length; `answer` overlaps neither of the others. Thread-safe as long as no two calls share a block.
   virtual void Apply(const Contribution& from, absl::Span<float> center, absl::Span<float> answer) const = 0;
 };
 
