@@ -1,0 +1,72 @@
+#ifndef HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
+#define HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
+
+// A coordinator for tests that does what the test says: welcomes workers or refuses them, keeps what they send, sends
+// them commands.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/coordinator.grpc.pb.h"
+
+namespace hooke {
+
+class FakeCoordinator final : public v1::Coordinator::Service {
+ public:
+  struct Options {
+    int port = 0;         // 0: a free one.
+    bool ack = true;      // Answer events with EventsSeen.
+    bool welcome = true;  // Answer hello at all.
+    grpc::Status refuse;  // If not OK: the answer to hello.
+  };
+
+  explicit FakeCoordinator(Options options);
+  ~FakeCoordinator() override;
+
+  int port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  // To the worker that is connected; false if there is none.
+  bool Send(const v1::WorkerCommand& command);
+
+  // The first message, of all that came, for which `wanted` holds; waits for it for at most 20 s, then an empty
+  // message.
+  v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
+  // Whether there are `count` such messages within 20 s.
+  bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
+  // All that came so far.
+  std::vector<v1::WorkerMessage> received();
+
+ private:
+  using Stream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
+
+  grpc::Status WorkerSession(grpc::ServerContext* context, Stream* stream) override;
+
+  const Options options_;
+  int port_ = 0;
+  absl::Mutex mutex_;
+  std::vector<v1::WorkerMessage> received_ ABSL_GUARDED_BY(mutex_);
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// ---- What tests look for in messages, and say in commands.
+
+v1::WorkerCommand StartCommand(const std::string& behaviour, uint32_t ranks, uint32_t incarnation = 1);
+v1::WorkerCommand StopCommand(const std::string& reason, uint32_t incarnation = 1);
+bool IsStarted(const v1::WorkerMessage& message);
+bool IsEnded(const v1::WorkerMessage& message);
+std::function<bool(const v1::WorkerMessage&)> IsHelloOf(uint32_t rank);
+std::function<bool(const v1::WorkerMessage&)> IsStep(uint32_t rank, uint64_t at_least);
+std::function<bool(const v1::WorkerMessage&)> IsSilence(bool silent);
+std::function<bool(const v1::WorkerMessage&)> HasLogLine(const std::string& part);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_

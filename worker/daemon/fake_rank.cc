@@ -1,0 +1,115 @@
+// What a test's mpirun starts in place of hooke-rank: speaks RankEvents and behaves as the job's model name says; needs
+// neither MPI nor LibTorch. "done": three steps, then done. "run": for ever. "fail", "exit3": rank 1 fails with a word,
+// without one. "children": rank 0 leaves a child in a session of its own and runs. "talk": as done, after printing odd
+// lines.
+
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace hooke {
+namespace {
+
+using Stream = grpc::ClientReaderWriter<v1::RankEvent, v1::RankCommand>;
+
+uint32_t NumberIn(char** environment, const std::vector<absl::string_view>& names) {
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    for (absl::string_view name : names) {
+      absl::string_view text = *variable;
+      uint32_t number;
+      if (absl::ConsumePrefix(&text, absl::StrCat(name, "=")) && absl::SimpleAtoi(text, &number)) return number;
+    }
+  }
+  return 0;
+}
+
+void Report(Stream& stream, const v1::RankEvent& event) {
+  if (!stream.Write(event)) _exit(9);
+}
+
+void Progress(Stream& stream, uint64_t step) {
+  v1::RankEvent event;
+  event.mutable_progress()->set_step(step);
+  event.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
+  Report(stream, event);
+}
+
+void LeaveChild(char** environment) {
+  const char* argv[] = {"setsid", "sleep", "1000", nullptr};
+  pid_t pid;
+  if (posix_spawnp(&pid, "setsid", nullptr, nullptr, const_cast<char**>(argv), environment) != 0) _exit(8);
+  std::cout << "child " << pid << std::endl;
+}
+
+int Finish(Stream& stream) {
+  stream.WritesDone();
+  return stream.Finish().ok() ? 0 : 1;
+}
+
+int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Stream& stream) {
+  const std::string& behaviour = start.job().model().name();
+  if (behaviour == "fail" && rank == 1) {
+    v1::RankEvent event;
+    event.mutable_failed()->set_code(static_cast<int>(grpc::NOT_FOUND));
+    event.mutable_failed()->set_message("no file /data/train");
+    Report(stream, event);
+    Finish(stream);
+    return 1;
+  }
+  if (behaviour == "exit3" && rank == 1) {
+    std::cerr << "cannot go on" << std::endl;
+    _exit(3);
+  }
+  if (behaviour == "children" && rank == 0) LeaveChild(environment);
+  if (behaviour == "talk" && rank == 1) std::cout << "hello \xFF from one" << std::endl;
+  const bool ends = behaviour == "done" || behaviour == "talk";
+  for (uint64_t step = 1; !ends || step <= 3; ++step) {
+    Progress(stream, step);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  v1::RankEvent event;
+  event.mutable_done()->set_step(3);
+  Report(stream, event);
+  return Finish(stream);
+}
+
+int Main(const std::string& start_file, char** environment) {
+  std::ifstream file(start_file, std::ios::binary);
+  v1::GroupStart start;
+  if (!start.ParseFromString(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>())))
+    return 7;
+  const uint32_t rank = NumberIn(environment, {"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  auto channel = grpc::CreateChannel(absl::StrCat("unix:", start.daemon_socket()), grpc::InsecureChannelCredentials());
+  auto stub = v1::RankEvents::NewStub(channel);
+  grpc::ClientContext context;
+  auto stream = stub->Report(&context);
+  v1::RankEvent hello;
+  hello.mutable_hello()->set_rank(rank);
+  hello.mutable_hello()->set_ranks(NumberIn(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}));
+  hello.mutable_hello()->set_pid(getpid());
+  Report(*stream, hello);
+  v1::RankCommand command;
+  if (!stream->Read(&command)) return 6;
+  return Behave(start, rank, environment, *stream);
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv, char** environment) {
+  if (argc != 3 || std::string(argv[1]) != "--start") return 5;
+  return hooke::Main(argv[2], environment);
+}

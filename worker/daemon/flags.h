@@ -1,0 +1,47 @@
+#ifndef HOOKE_WORKER_DAEMON_FLAGS_H_
+#define HOOKE_WORKER_DAEMON_FLAGS_H_
+
+// hooke-worker's command line. Used by main.cc.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "spdlog/common.h"
+#include "worker/daemon/worker_daemon.h"
+
+namespace hooke {
+
+// What the defaults are made from: the environment, as main sees it.
+struct FlagDefaults {
+  std::string home;  // $HOME; empty: not set.
+  std::string path;  // $PATH.
+  std::string host_name;
+  std::string own_folder;  // Of the running executable.
+  uint32_t cores = 1;      // >= 1.
+};
+
+struct WorkerFlags {
+  WorkerOptions worker;    // All but version, logger, on_welcome, launch.environment and launch.as_root.
+  std::string ready_file;  // Empty: none.
+  spdlog::level::level_enum log_level = spdlog::level::info;
+};
+
+// The flags, or the exit status of a run that is over: 0 after --help or --version, 2 after a usage error, which has
+// been printed.
+struct ParsedFlags {
+  std::optional<WorkerFlags> flags;
+  int exit_status = 0;
+};
+ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
+
+// All options in one line, for the log.
+std::string ToString(const WorkerFlags& flags);
+
+// The first of `names` that is executable in a folder of `path` (as $PATH is written); without one the last name.
+std::string FindProgram(const std::vector<std::string>& names, absl::string_view path);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_DAEMON_FLAGS_H_

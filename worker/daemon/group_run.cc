@@ -1,0 +1,234 @@
+#include "worker/daemon/group_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "worker/daemon/outbox.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(250);
+constexpr size_t kTextBytesMax = 4096;  // Of a rank's message.
+
+v1::GroupId IdOf(const v1::GroupStart& start) {
+  v1::GroupId id;
+  id.set_job_id(start.job_id());
+  id.set_group(start.group());
+  id.set_incarnation(start.incarnation());
+  return id;
+}
+
+RankWatchOptions WatchOptions(RankWatchOptions options, uint32_t ranks) {
+  options.ranks = ranks;
+  options.started = absl::Now();
+  return options;
+}
+
+v1::GroupEvent SilenceEvent(const SilenceChange& change) {
+  v1::GroupEvent event;
+  v1::SilenceChanged* changed = event.mutable_silence();
+  changed->set_silent(change.silent);
+  changed->mutable_silence()->set_what(change.what);
+  changed->mutable_silence()->set_since_unix_ms(absl::ToUnixMillis(change.since));
+  changed->mutable_silence()->set_step(change.step);
+  return event;
+}
+
+}  // namespace
+
+std::string GroupName(const v1::GroupId& group) {
+  return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());
+}
+
+absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots) {
+  const std::string& job_id = start.group().job_id();
+  const auto allowed = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-'; };
+  if (job_id.empty() || job_id.size() > 80 || !std::all_of(job_id.begin(), job_id.end(), allowed)) {
+    return absl::InvalidArgumentError("a job id must be 1 to 80 of [a-z0-9-]");  // It names folders.
+  }
+  if (start.ranks() < 1) return absl::InvalidArgumentError("a group must have at least one rank");
+  if (start.ranks() > slots) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a group of ranks ", start.ranks(), " was sent to a worker of slots ", slots));
+  }
+  return absl::OkStatus();
+}
+
+GroupRun::GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks)
+    : id_(IdOf(start.group())),
+      name_(GroupName(id_)),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      start_(start),
+      watch_(WatchOptions(options_.watch, start.ranks())),
+      thread_([this] { Run(); }) {}
+
+GroupRun::~GroupRun() {
+  Stop(absl::CancelledError("its worker dropped it"));
+  thread_.join();
+}
+
+void GroupRun::Stop(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (stopped_.ok()) stopped_ = why;
+}
+
+void GroupRun::Run() {
+  const GroupVerdict verdict = RunToEnd();
+  if (verdict.ok) {
+    options_.logger->info("group {}: {}", name_, verdict.message);
+  } else {
+    options_.logger->warn("group {}: {}", name_, verdict.message);
+  }
+  v1::GroupEvent event;
+  event.mutable_ended()->set_ok(verdict.ok);
+  event.mutable_ended()->set_code(static_cast<int>(verdict.code));
+  event.mutable_ended()->set_message(CleanLine(verdict.message, kTextBytesMax));
+  callbacks_.event(std::move(event));
+  callbacks_.ended();
+}
+
+GroupVerdict GroupRun::RunToEnd() {
+  const auto failure = [](const absl::Status& status) {
+    return GroupVerdict{false, status.code(), std::string(status.message())};
+  };
+  absl::StatusOr<std::unique_ptr<GroupFolder>> folder = GroupFolder::Make(options_.groups_folder, name_);
+  if (!folder.ok()) return failure(absl::UnavailableError(folder.status().message()));
+  start_.mutable_group()->set_daemon_socket((*folder)->socket());
+  if (absl::Status status = (*folder)->WriteStartFile(start_.group().SerializeAsString()); !status.ok())
+    return failure(status);
+  absl::StatusOr<std::unique_ptr<RankEventsServer>> server = RankEventsServer::Start((*folder)->socket(), *this);
+  if (!server.ok()) return failure(server.status());
+  absl::StatusOr<std::unique_ptr<Process>> process = Launch(**folder);
+  if (!process.ok()) {
+    announced_.Notify();
+    return failure(absl::UnavailableError(process.status().message()));
+  }
+  options_.logger->info("group {}: {} ranks started, {} is pid {}", name_, start_.ranks(), options_.launch.mpirun,
+                        (*process)->pid());
+  v1::GroupEvent started;
+  started.mutable_started()->set_launcher_pid((*process)->pid());
+  callbacks_.event(std::move(started));
+  announced_.Notify();
+
+  const ProcessEnd end = WatchUntilEnd(**process);
+  server->reset();  // All that the ranks said has been heard.
+  absl::MutexLock lock(&mutex_);
+  return watch_.Verdict({end.ok(), absl::StrCat("mpirun ", ToString(end)), launcher_said_, last_words_}, stopped_);
+}
+
+absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& folder) {
+  LaunchOptions launch = options_.launch;
+  launch.ranks = start_.ranks();
+  launch.start_file = folder.start_file();
+  launch.session_folder = folder.path();
+  launch.memory_folder = folder.memory_path();
+  LaunchCommand command = MakeLaunchCommand(launch);
+  ProcessOptions process;
+  process.argv = std::move(command.argv);
+  process.environment = std::move(command.environment);
+  process.folder = folder.path();
+  process.on_line = [this](absl::string_view line) { ReadLine(line); };
+  return Process::Start(std::move(process));
+}
+
+ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
+  bool asked = false;
+  while (true) {
+    if (const std::optional<ProcessEnd> end = process.Wait(absl::Now() + kTick); end.has_value()) return *end;
+    Tick();
+    absl::Status stopped;
+    {
+      absl::MutexLock lock(&mutex_);
+      stopped = stopped_;
+    }
+    if (stopped.ok() || asked) continue;
+    asked = true;
+    options_.logger->info("group {}: stopping it: {}", name_, std::string(stopped.message()));
+    process.Stop(options_.stop_grace);
+  }
+}
+
+void GroupRun::Tick() {
+  std::vector<SilenceChange> changes;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time now = absl::Now();
+    changes = watch_.Tick(now);
+    if (stopped_.ok()) stopped_ = watch_.MustStop(now);
+  }
+  for (const SilenceChange& change : changes) {
+    options_.logger->warn("group {}: {} {} {} at step {}", name_, change.what,
+                          change.silent ? "has been silent since" : "answers again, since",
+                          absl::FormatTime(change.since, absl::UTCTimeZone()), change.step);
+    callbacks_.event(SilenceEvent(change));
+  }
+}
+
+absl::Status GroupRun::RankHello(const v1::RankHello& hello) {
+  announced_.WaitForNotification();
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = watch_.Hello({hello.rank(), hello.ranks(), hello.pid()}, absl::Now());
+    if (!status.ok()) {
+      if (stopped_.ok()) stopped_ = status;
+      return status;
+    }
+  }
+  v1::RankEvent event;
+  *event.mutable_hello() = hello;
+  Report(hello.rank(), event);
+  return absl::OkStatus();
+}
+
+void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
+  v1::RankEvent passed = event;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time now = absl::Now();
+    watch_.Heard(rank, now);
+    if (event.has_progress()) watch_.Progress(rank, event.progress().step(), now);
+    if (event.has_done()) watch_.Done(rank, now);
+    if (event.has_failed()) {
+      // A failure of code OK would be none.
+      auto code = static_cast<absl::StatusCode>(event.failed().code());
+      if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
+      watch_.Failed(rank, absl::Status(code, CleanLine(event.failed().message(), kTextBytesMax)), now);
+    }
+  }
+  if (event.has_failed()) passed.mutable_failed()->set_message(CleanLine(event.failed().message(), kTextBytesMax));
+  if (event.has_notice()) passed.mutable_notice()->set_text(CleanLine(event.notice().text(), kTextBytesMax));
+  Report(rank, passed);
+}
+
+void GroupRun::RankStreamEnded(uint32_t rank) {
+  absl::MutexLock lock(&mutex_);
+  watch_.StreamEnded(rank, absl::Now());
+}
+
+void GroupRun::ReadLine(absl::string_view line) {
+  const TaggedLine tagged = ParseTaggedLine(options_.launch.flavour, line);
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool from_rank = tagged.source != "mpirun";
+    if (!from_rank) ReadLauncherLine(options_.launch.flavour, line, launcher_said_);
+    // A rank's words tell more than the launcher's, whose frames say nothing.
+    const bool says_something = tagged.text.find_first_not_of("-= \t\r") != absl::string_view::npos;
+    if (says_something && (from_rank || !rank_spoke_)) last_words_ = CleanLine(tagged.text, 500);
+    rank_spoke_ = rank_spoke_ || from_rank;
+  }
+  callbacks_.log(tagged.source, tagged.text);
+}
+
+void GroupRun::Report(uint32_t rank, const v1::RankEvent& event) {
+  v1::GroupEvent group_event;
+  group_event.mutable_report()->set_rank(rank);
+  *group_event.mutable_report()->mutable_event() = event;
+  callbacks_.event(std::move(group_event));
+}
+
+}  // namespace hooke

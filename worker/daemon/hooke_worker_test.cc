@@ -1,0 +1,185 @@
+// The program hooke-worker as a process: its flags, its exit statuses, and what is left when it goes.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/daemon/fake_coordinator.h"
+#include "worker/launch/process_tree.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+bool Lives(pid_t pid) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+  return stat.has_value() && stat->state != 'Z';
+}
+
+class HookeWorkerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+
+  void TearDown() override {
+    for (pid_t pid : ranks_) kill(pid, SIGKILL);
+    if (pid_ > 0) Kill(SIGKILL);
+    fs::remove_all(folder_);
+  }
+
+  // Starts the program; what it prints goes to a file.
+  void Start(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), fs::absolute("worker/daemon/hooke-worker").string());
+    std::vector<char*> argv;
+    for (std::string& flag : flags) argv.push_back(flag.data());
+    argv.push_back(nullptr);
+    std::string home = "HOME=" + folder_;
+    std::string path = "PATH=/usr/local/bin:/usr/bin:/bin";
+    char* environment[] = {home.data(), path.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    ASSERT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environment), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+
+  void StartWith(FakeCoordinator& coordinator) {
+    Start({"--coordinator", coordinator.address(), "--name", "w1", "--slots", "2", "--ready-file", folder_ + "/ready",
+           "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
+  }
+
+  void StartGroup(FakeCoordinator& coordinator) {
+    ASSERT_TRUE(coordinator.Send(StartCommand("run", 2)));
+    for (uint32_t rank : {0, 1}) {
+      ranks_.push_back(coordinator.WaitFor(IsHelloOf(rank)).event().report().event().hello().pid());
+      ASSERT_TRUE(Lives(ranks_.back()));
+    }
+  }
+
+  // The exit status, or minus the signal, within 20 s.
+  int Wait() {
+    const absl::Time limit = absl::Now() + absl::Seconds(20);
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG) == 0) {
+      if (absl::Now() > limit) return -1000;
+      sched_yield();
+    }
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  int Kill(int signal) {
+    kill(pid_, signal);
+    return Wait();
+  }
+
+  std::string Output() const {
+    std::ifstream file(output_);
+    return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/hw" + std::to_string(getpid());
+  const std::string output_ = folder_ + "/output";
+  pid_t pid_ = 0;
+  std::vector<pid_t> ranks_;
+};
+
+// SIGKILL of the daemon: its groups do not outlive it. The next one on that folder removes what was left.
+TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
+  FakeCoordinator coordinator({});
+  StartWith(coordinator);
+  StartGroup(coordinator);
+  EXPECT_EQ(Kill(SIGKILL), -SIGKILL);
+  const absl::Time limit = absl::Now() + absl::Seconds(10);
+  for (pid_t rank : ranks_) {
+    while (Lives(rank) && absl::Now() < limit) sched_yield();
+    EXPECT_FALSE(Lives(rank));
+  }
+  const std::string left = folder_ + "/.hooke/worker/groups/test-1-0-1";
+  const std::string memory = fs::read_symlink(left + "/memory").string();
+  EXPECT_TRUE(fs::exists(memory));
+  StartWith(coordinator);
+  EXPECT_TRUE(coordinator.WaitForCount([](const v1::WorkerMessage& message) { return message.has_hello(); }, 2));
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_FALSE(fs::exists(memory));
+  EXPECT_EQ(Kill(SIGTERM), 0);
+}
+
+// SIGTERM: all groups are stopped, the coordinator is told, the exit status is 0. The ready file was written at the
+// welcome.
+TEST_F(HookeWorkerTest, SigtermStopsEverything) {
+  FakeCoordinator coordinator({});
+  StartWith(coordinator);
+  StartGroup(coordinator);
+  EXPECT_TRUE(fs::exists(folder_ + "/ready"));
+  EXPECT_EQ(Kill(SIGTERM), 0) << Output();
+  for (pid_t rank : ranks_) EXPECT_FALSE(Lives(rank));
+  EXPECT_EQ(coordinator.WaitFor(IsEnded).event().ended().message(), "its worker was shut down");
+  EXPECT_TRUE(fs::is_empty(folder_ + "/.hooke/worker/groups"));
+}
+
+// Without a coordinator it keeps trying, and SIGINT ends it.
+TEST_F(HookeWorkerTest, NoCoordinator) {
+  std::string address;
+  { address = FakeCoordinator({}).address(); }
+  Start({"--coordinator", address, "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (Output().find("trying again in") == std::string::npos && absl::Now() < limit) sched_yield();
+  EXPECT_THAT(Output(), HasSubstr(address));
+  EXPECT_EQ(Kill(SIGINT), 0) << Output();
+}
+
+// A name that another worker has: exit status 1, and what to do.
+TEST_F(HookeWorkerTest, NameIsTaken) {
+  FakeCoordinator::Options options;
+  options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "");
+  FakeCoordinator coordinator(options);
+  StartWith(coordinator);
+  EXPECT_EQ(Wait(), 1);
+  EXPECT_THAT(Output(), HasSubstr("a worker named w1 is already connected: choose another --name"));
+}
+
+// Each bad command line has its exit status and says what is allowed.
+TEST_F(HookeWorkerTest, BadFlags) {
+  struct Case {
+    std::vector<std::string> flags;
+    int status;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{"--no-such-flag"}, 2, "--no-such-flag"},
+      {{"--slots", "0"}, 2, "must be 1 to 4096, got 0"},
+      {{"--slots", "-1"}, 2, "must be 1 to 4096, got -1"},
+      {{"--slots=many"}, 2, "must be 1 to 4096, got many"},
+      {{"--collective-timeout", "0s"}, 2, "must be a duration from 1ms to 24h"},
+      {{"--exchange-timeout", "5"}, 2, "must be a duration from 1ms to 24h"},
+      {{"--log-level", "loud"}, 2, "loud"},
+      {{"--name", "a/b"}, 2, "--name must be 1 to 63 letters"},
+      {{"--rank-binary", "/no/hooke-rank"}, 1, "there is no program /no/hooke-rank: name it with --rank-binary"},
+      {{"--version"}, 0, "hooke-worker "},
+      {{"--help"}, 0, "--state-dir"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.says);
+    Start(c.flags);
+    EXPECT_EQ(Wait(), c.status);
+    EXPECT_THAT(Output(), HasSubstr(c.says));
+  }
+}
+
+}  // namespace
+}  // namespace hooke

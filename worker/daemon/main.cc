@@ -1,0 +1,112 @@
+// hooke-worker: reads flags, builds the daemon, waits for SIGTERM or SIGINT.
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "worker/daemon/flags.h"
+#include "worker/daemon/worker_daemon.h"
+
+namespace hooke {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+FlagDefaults Defaults() {
+  FlagDefaults defaults;
+  defaults.home = Variable("HOME");
+  defaults.path = Variable("PATH");
+  char host_name[HOST_NAME_MAX + 1] = {};
+  gethostname(host_name, HOST_NAME_MAX);
+  defaults.host_name = host_name;
+  std::error_code error;
+  defaults.own_folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+  defaults.cores = std::max(1u, std::thread::hardware_concurrency());
+  return defaults;
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+  return environment;
+}
+
+// Written beside and renamed: who sees the file sees all of it.
+void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
+  if (path.empty()) return;
+  std::ofstream file(path + ".new");
+  file << getpid() << "\n";
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(path + ".new", path, error);
+  if (!file || error) logger.error("cannot write --ready-file {}", path);
+}
+
+// Returns at a signal (true) or when the coordinator refuses this worker (false).
+bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger& logger) {
+  while (daemon.Refusal().ok()) {
+    const timespec tick = {0, 200 * 1000 * 1000};
+    const int signal = sigtimedwait(&signals, nullptr, &tick);
+    if (signal < 0) continue;
+    logger.info("{}: stopping all groups", strsignal(signal));
+    return true;
+  }
+  return false;
+}
+
+int Main(int argc, char** argv) {
+  // Before the first thread: all inherit it, so that signals come to this one alone.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  ParsedFlags parsed = ParseFlags(argc, argv, Defaults());
+  if (!parsed.flags.has_value()) return parsed.exit_status;
+  WorkerFlags& flags = *parsed.flags;
+  auto logger = spdlog::stderr_color_mt("hooke-worker");
+  logger->set_level(flags.log_level);
+  logger->flush_on(spdlog::level::trace);
+  logger->info("hooke-worker {}: {}", HOOKE_VERSION, ToString(flags));
+
+  std::error_code error;
+  if (!flags.ready_file.empty()) std::filesystem::remove(flags.ready_file, error);
+  WorkerOptions options = flags.worker;
+  options.version = HOOKE_VERSION;
+  options.launch.environment = Environment();
+  options.launch.as_root = geteuid() == 0;
+  options.logger = logger;
+  options.on_welcome = [path = flags.ready_file, logger] { WriteReadyFile(path, *logger); };
+  absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
+  if (!daemon.ok()) {
+    logger->error("{}", std::string(daemon.status().message()));
+    return daemon.status().code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+  }
+  if (!WaitForSignal(signals, **daemon, *logger)) {
+    logger->error("{}", std::string((*daemon)->Refusal().message()));
+    return 1;
+  }
+  daemon->reset();
+  logger->info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv) { return hooke::Main(argc, argv); }

@@ -1,0 +1,174 @@
+#include "worker/daemon/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+bool IsProgressOf(const v1::GroupEvent& event, uint32_t rank) {
+  return event.has_report() && event.report().rank() == rank && event.report().event().has_progress();
+}
+
+bool IsDroppable(const v1::GroupEvent& event) {
+  return event.has_silence() || (event.has_report() && event.report().event().has_notice());
+}
+
+// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+size_t CharacterBytes(absl::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, beyond U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
+  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string CleanLine(absl::string_view text, size_t bytes_max) {
+  std::string clean;
+  while (!text.empty() && clean.size() < bytes_max) {
+    const size_t length = CharacterBytes(text);
+    const bool control = length == 1 && (text[0] == 0x7F || (text[0] < 0x20 && text[0] != '\t'));
+    if (length == 0 || control) {
+      // A carriage return at the end is no more than another system's line end.
+      if (text != "\r") clean.push_back('?');
+      text.remove_prefix(1);
+      continue;
+    }
+    if (clean.size() + length > bytes_max) break;
+    clean.append(text.data(), length);
+    text.remove_prefix(length);
+  }
+  return clean;
+}
+
+void Outbox::AddEvent(const v1::GroupId& id, v1::GroupEvent event) {
+  Group& group = groups_[KeyOf(id)];
+  group.id = id;
+  if (group.ended) return;  // The end is a group's last event.
+  *event.mutable_group() = id;
+  event.set_number(++group.last_number);
+  group.ended = event.has_ended();
+  if (event.has_report() && event.report().event().has_progress()) {
+    const uint32_t rank = event.report().rank();
+    const auto older = [rank](const v1::GroupEvent& kept) { return IsProgressOf(kept, rank); };
+    group.events.erase(std::remove_if(group.events.begin(), group.events.end(), older), group.events.end());
+  }
+  MakeRoom(group);
+  group.events.push_back(std::move(event));
+}
+
+void Outbox::AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text) {
+  LogLine line{group, CleanLine(absl::StrCat(source, ": ", text), options_.log_line_bytes_max)};
+  log_bytes_ += line.text.size();
+  log_.push_back(std::move(line));
+  TrimLog();
+}
+
+bool Outbox::HasNext() const {
+  if (!log_.empty()) return true;
+  return std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+    return !entry.second.events.empty() && entry.second.events.back().number() > entry.second.sent;
+  });
+}
+
+std::optional<v1::WorkerMessage> Outbox::TakeNext() {
+  for (auto& [key, group] : groups_) {
+    for (const v1::GroupEvent& event : group.events) {
+      if (event.number() <= group.sent) continue;
+      group.sent = event.number();
+      v1::WorkerMessage message;
+      *message.mutable_event() = event;
+      return message;
+    }
+  }
+  if (log_.empty()) return std::nullopt;
+  return TakeLogLines();
+}
+
+void Outbox::Seen(const v1::GroupId& id, uint64_t number) {
+  const auto found = groups_.find(KeyOf(id));
+  if (found == groups_.end()) return;
+  Group& group = found->second;
+  while (!group.events.empty() && group.events.front().number() <= number) group.events.pop_front();
+  if (group.ended && group.events.empty()) groups_.erase(found);
+}
+
+void Outbox::Rewind() {
+  for (auto& [key, group] : groups_) group.sent = 0;
+}
+
+std::vector<v1::GroupId> Outbox::EndedGroups() const {
+  std::vector<v1::GroupId> ended;
+  for (const auto& [key, group] : groups_) {
+    if (group.ended) ended.push_back(group.id);
+  }
+  return ended;
+}
+
+bool Outbox::HasEnded(const v1::GroupId& id) const {
+  const auto found = groups_.find(KeyOf(id));
+  return found != groups_.end() && found->second.ended;
+}
+
+bool Outbox::empty() const {
+  const auto idle = [](const auto& entry) { return entry.second.events.empty(); };
+  return log_.empty() && std::all_of(groups_.begin(), groups_.end(), idle);
+}
+
+Outbox::Key Outbox::KeyOf(const v1::GroupId& group) { return {group.job_id(), group.group(), group.incarnation()}; }
+
+void Outbox::MakeRoom(Group& group) {
+  if (group.events.size() < options_.events_max) {
+    if (group.dropped > 0) {
+      AddLog(group.id, absl::StrCat("group ", group.id.group(), " worker"),
+             absl::StrCat(group.dropped, " notices or silences were dropped: the coordinator did not take them"));
+      group.dropped = 0;
+    }
+    return;
+  }
+  const auto oldest = std::find_if(group.events.begin(), group.events.end(), IsDroppable);
+  if (oldest == group.events.end()) return;
+  group.events.erase(oldest);
+  ++group.dropped;
+}
+
+void Outbox::TrimLog() {
+  while (log_bytes_ > options_.log_bytes_max) {
+    log_bytes_ -= log_.front().text.size();
+    log_.pop_front();
+    ++log_lines_dropped_;
+  }
+}
+
+v1::WorkerMessage Outbox::TakeLogLines() {
+  v1::WorkerMessage message;
+  v1::LogLines* lines = message.mutable_log();
+  *lines->mutable_group() = log_.front().group;
+  if (log_lines_dropped_ > 0) {
+    lines->add_lines(absl::StrCat("worker: ", log_lines_dropped_,
+                                  " older lines were dropped: the coordinator was not there to take them"));
+    log_lines_dropped_ = 0;
+  }
+  const Key key = KeyOf(log_.front().group);
+  size_t bytes = 0;
+  while (!log_.empty() && KeyOf(log_.front().group) == key && bytes < options_.log_message_bytes_max) {
+    bytes += log_.front().text.size() + 16;
+    log_bytes_ -= log_.front().text.size();
+    lines->add_lines(std::move(log_.front().text));
+    log_.pop_front();
+  }
+  return message;
+}
+
+}  // namespace hooke

@@ -1,0 +1,185 @@
+#include "worker/daemon/outbox.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+
+v1::GroupId Id(uint32_t incarnation) {
+  v1::GroupId id;
+  id.set_job_id("fashion-1");
+  id.set_incarnation(incarnation);
+  return id;
+}
+
+v1::GroupEvent Started() {
+  v1::GroupEvent event;
+  event.mutable_started()->set_launcher_pid(7);
+  return event;
+}
+
+v1::GroupEvent Progress(uint32_t rank, uint64_t step) {
+  v1::GroupEvent event;
+  event.mutable_report()->set_rank(rank);
+  event.mutable_report()->mutable_event()->mutable_progress()->set_step(step);
+  return event;
+}
+
+v1::GroupEvent NoticeOf(const std::string& text) {
+  v1::GroupEvent event;
+  event.mutable_report()->mutable_event()->mutable_notice()->set_text(text);
+  return event;
+}
+
+v1::GroupEvent Ended() {
+  v1::GroupEvent event;
+  event.mutable_ended()->set_ok(true);
+  return event;
+}
+
+// "number:kind" of all events to send now.
+std::vector<std::string> TakeAll(Outbox& outbox) {
+  std::vector<std::string> taken;
+  while (std::optional<v1::WorkerMessage> message = outbox.TakeNext()) {
+    if (message->has_log()) continue;
+    const v1::GroupEvent& event = message->event();
+    std::string kind = event.has_started()   ? "started"
+                       : event.has_ended()   ? "ended"
+                       : event.has_silence() ? "silence"
+                                             : "report";
+    if (event.has_report() && event.report().event().has_progress())
+      kind = absl::StrCat("step", event.report().event().progress().step());
+    if (event.has_report() && event.report().event().has_notice()) kind = event.report().event().notice().text();
+    taken.push_back(absl::StrCat(event.number(), ":", kind));
+  }
+  return taken;
+}
+
+std::vector<std::string> TakeLog(Outbox& outbox) {
+  std::vector<std::string> lines;
+  while (std::optional<v1::WorkerMessage> message = outbox.TakeNext()) {
+    lines.insert(lines.end(), message->log().lines().begin(), message->log().lines().end());
+  }
+  return lines;
+}
+
+// Events stay until they were seen, and go again on a new stream with the same numbers.
+TEST(OutboxTest, EventsStayUntilSeen) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Started());
+  outbox.AddEvent(Id(1), NoticeOf("a"));
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2:a"));
+  EXPECT_FALSE(outbox.HasNext());
+  outbox.Seen(Id(1), 1);
+  outbox.AddEvent(Id(1), Ended());
+  outbox.Rewind();
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("2:a", "3:ended"));
+  EXPECT_EQ(outbox.EndedGroups().size(), 1u);
+  EXPECT_FALSE(outbox.empty());
+  outbox.Seen(Id(1), 3);
+  EXPECT_TRUE(outbox.EndedGroups().empty());
+  EXPECT_TRUE(outbox.empty());
+  outbox.Rewind();
+  EXPECT_THAT(TakeAll(outbox), ElementsAre());
+}
+
+// Of each rank's progress only the newest waits: a coordinator that is away costs no memory. Everything else stays.
+TEST(OutboxTest, ProgressIsCoalesced) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Started());
+  for (uint64_t step = 1; step <= 1000; ++step) {
+    outbox.AddEvent(Id(1), Progress(0, step));
+    outbox.AddEvent(Id(1), Progress(1, step));
+  }
+  outbox.AddEvent(Id(1), NoticeOf("a"));
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2000:step1000", "2001:step1000", "2002:a"));
+}
+
+// Incarnations of a group are told apart, and counted each from 1.
+TEST(OutboxTest, GroupsAreApart) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Ended());
+  outbox.AddEvent(Id(2), Started());
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:ended", "1:started"));
+  outbox.Seen(Id(1), 1);
+  outbox.Rewind();
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started"));
+  EXPECT_FALSE(outbox.HasEnded(Id(1)));
+  outbox.Seen(Id(3), 9);  // Never heard of.
+}
+
+// Past the bound the oldest notices go, never the start or the end.
+TEST(OutboxTest, EventsAreBounded) {
+  OutboxOptions options;
+  options.events_max = 3;
+  Outbox outbox(options);
+  outbox.AddEvent(Id(1), Started());
+  for (int i = 0; i < 5; ++i) outbox.AddEvent(Id(1), NoticeOf(absl::StrCat("n", i)));
+  outbox.AddEvent(Id(1), Ended());
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "6:n4", "7:ended"));
+}
+
+// The end is the last event of a group.
+TEST(OutboxTest, NothingAfterTheEnd) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Ended());
+  outbox.AddEvent(Id(1), Progress(0, 1));
+  EXPECT_THAT(TakeAll(outbox), ElementsAre("1:ended"));
+}
+
+// The log is bounded: the oldest lines go, and one line says how many.
+TEST(OutboxTest, LogIsBounded) {
+  OutboxOptions options;
+  options.log_bytes_max = 22;
+  Outbox outbox(options);
+  for (int i = 0; i < 5; ++i) outbox.AddLog(Id(1), "rank 0", absl::StrCat("l", i));
+  EXPECT_THAT(TakeLog(outbox),
+              ElementsAre("worker: 3 older lines were dropped: the coordinator was not there to take them",
+                          "rank 0: l3", "rank 0: l4"));
+  EXPECT_TRUE(outbox.empty());
+}
+
+// Lines of different groups never share a message, and a message stays small.
+TEST(OutboxTest, LogMessages) {
+  OutboxOptions options;
+  options.log_message_bytes_max = 40;
+  Outbox outbox(options);
+  for (int i = 0; i < 3; ++i) outbox.AddLog(Id(1), "rank 0", "x");
+  outbox.AddLog(Id(2), "rank 0", "y");
+  EXPECT_EQ(outbox.TakeNext()->log().lines_size(), 2);
+  EXPECT_EQ(outbox.TakeNext()->log().lines_size(), 1);
+  EXPECT_EQ(outbox.TakeNext()->log().group().incarnation(), 2u);
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+// Any bytes that a rank prints become valid UTF-8 of bounded length.
+TEST(CleanLineTest, Table) {
+  struct Case {
+    std::string text;
+    std::string clean;
+  };
+  const Case cases[] = {
+      {"", ""},
+      {"plain\ttab", "plain\ttab"},
+      {"caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"},
+      {"\xFF\xFE", "??"},
+      {"cut \xE2\x82", "cut ??"},
+      {"\xC0\xAF", "??"},
+      {"\xED\xA0\x80", "???"},
+      {"\xF4\x90\x80\x80", "????"},
+      {std::string("nul\0x", 5), "nul?x"},
+      {"\x1B[31mred", "?[31mred"},
+      {"dos\r", "dos"},
+      {"50%\r100%", "50%?100%"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(CleanLine(c.text, 100), c.clean) << c.clean;
+  EXPECT_EQ(CleanLine("abc", 2), "ab");
+  EXPECT_EQ(CleanLine("a\xC3\xA9", 2), "a");
+}
+
+}  // namespace
+}  // namespace hooke

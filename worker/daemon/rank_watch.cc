@@ -1,0 +1,163 @@
+#include "worker/daemon/rank_watch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "worker/launch/process.h"
+
+namespace hooke {
+namespace {
+
+std::string HowItDied(const LauncherVerdict& said) {
+  if (said.signal.has_value()) return absl::StrCat("ended by ", SignalText(*said.signal));
+  if (said.exit_status.has_value()) return absl::StrCat("exited with status ", *said.exit_status);
+  return "is gone without a word";
+}
+
+}  // namespace
+
+RankWatch::RankWatch(const RankWatchOptions& options)
+    : options_(options), ranks_(options.ranks), last_tick_(options.started) {
+  for (Rank& rank : ranks_) rank.heard = options.started;
+}
+
+absl::Status RankWatch::Hello(const HelloReport& hello, absl::Time now) {
+  if (hello.rank >= ranks_.size() || hello.ranks != ranks_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a process says it is rank ", hello.rank, " of ", hello.ranks, ", but this group has ",
+                     ranks_.size(), " ranks: hooke-rank must be linked with the MPI library whose mpirun starts it"));
+  }
+  Rank& rank = ranks_[hello.rank];
+  if (rank.state != State::kUnheard)
+    return absl::AlreadyExistsError(absl::StrCat(Name(hello.rank), " has reported before"));
+  rank.state = State::kReporting;
+  rank.pid = hello.pid;
+  rank.heard = now;
+  return absl::OkStatus();
+}
+
+void RankWatch::Progress(uint32_t rank, uint64_t step, absl::Time now) {
+  Heard(rank, now);
+  ranks_[rank].step = step;
+}
+
+void RankWatch::Heard(uint32_t rank, absl::Time now) { ranks_[rank].heard = now; }
+
+void RankWatch::Failed(uint32_t rank, const absl::Status& why, absl::Time now) {
+  Heard(rank, now);
+  if (ranks_[rank].state != State::kReporting) return;
+  ranks_[rank].state = State::kFailed;
+  NoteFailure({rank, false, why, now});
+}
+
+void RankWatch::Done(uint32_t rank, absl::Time now) {
+  Heard(rank, now);
+  if (ranks_[rank].state != State::kReporting) return;
+  ranks_[rank].state = State::kDone;
+  if (AllDone()) all_done_ = now;
+}
+
+void RankWatch::StreamEnded(uint32_t rank, absl::Time now) {
+  if (ranks_[rank].state != State::kReporting) return;
+  ranks_[rank].state = State::kGone;
+  NoteFailure({rank, true, absl::UnavailableError(absl::StrCat(Name(rank), " is gone without a word")), now});
+}
+
+std::vector<SilenceChange> RankWatch::Tick(absl::Time now) {
+  const absl::Duration away = now - last_tick_;
+  last_tick_ = now;
+  std::vector<SilenceChange> changes;
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    if (away > options_.silent_after / 2) rank.heard = std::min(now, rank.heard + away);
+    const bool silent = now - rank.heard > SilentAfter(rank);
+    if (silent == rank.silent) continue;
+    rank.silent = silent;
+    changes.push_back({silent, Name(i), rank.heard, rank.step});
+  }
+  return changes;
+}
+
+absl::Status RankWatch::MustStop(absl::Time now) const {
+  if (first_failure_.has_value()) {
+    if (!first_failure_->gone || now - first_failure_->when > options_.launcher_grace) return first_failure_->status;
+    return absl::OkStatus();
+  }
+  if (all_done_.has_value() && now - *all_done_ > options_.finish_within) {
+    return absl::DeadlineExceededError(absl::StrCat("all ranks are done, but mpirun has not ended within ",
+                                                    absl::FormatDuration(options_.finish_within)));
+  }
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& rank = ranks_[i];
+    if (now - rank.heard <= GiveUpAfter(rank)) continue;
+    return absl::DeadlineExceededError(absl::StrCat(Name(i), " has not answered since ",
+                                                    absl::FormatTime(rank.heard, absl::UTCTimeZone()), " at step ",
+                                                    rank.step, ": its group was stopped"));
+  }
+  return absl::OkStatus();
+}
+
+bool RankWatch::AllDone() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.state == State::kDone; });
+}
+
+GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const {
+  if (AllDone() && launcher.exit_ok) return {true, absl::StatusCode::kOk, "all ranks are done"};
+  // What the daemon was asked to do comes first, then what a rank said or did, then what only the launcher knows.
+  const bool stopped_for_failure = first_failure_.has_value() && stopped == first_failure_->status;
+  if (!stopped.ok() && !stopped_for_failure) return {false, stopped.code(), std::string(stopped.message())};
+  if (first_failure_.has_value() && !first_failure_->gone) {
+    return {false, first_failure_->status.code(),
+            absl::StrCat(Name(first_failure_->rank), ": ", first_failure_->status.message())};
+  }
+  if (AllDone())
+    return {false, absl::StatusCode::kUnavailable, absl::StrCat("all ranks were done, but ", launcher.exit)};
+  const LauncherVerdict said =
+      stopped.ok() ? launcher.said : LauncherVerdict();  // Else it speaks of what we did to it.
+  const std::optional<uint32_t> rank = FirstToDie(said);
+  std::string message;
+  if (!rank.has_value()) {
+    message = absl::StrCat("not all ranks are done, but ", launcher.exit);
+  } else {
+    const bool about_rank = said.rank == rank || said.pid == ranks_[*rank].pid;
+    message = absl::StrCat(Name(*rank), " ", HowItDied(about_rank ? said : LauncherVerdict()), "; ", launcher.exit);
+  }
+  if (!said.signal.has_value() && !launcher.last_words.empty()) {
+    absl::StrAppend(&message, "; last line of output: ", launcher.last_words);
+  }
+  return {false, absl::StatusCode::kUnavailable, message};
+}
+
+std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const {
+  // A launcher that names a rank saw it die first (Open MPI): several streams may break within microseconds.
+  if (said.rank.has_value() && *said.rank < ranks_.size()) return said.rank;
+  // One that names a process names any that did not end well, also one that it killed itself (MPICH).
+  if (first_failure_.has_value()) return first_failure_->rank;
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    if (said.pid.has_value() && ranks_[i].pid == *said.pid) return i;
+  }
+  return std::nullopt;
+}
+
+void RankWatch::NoteFailure(Failure failure) {
+  // Later ones are mostly its consequences: a rank that waited for the first, or was killed by the launcher.
+  if (!first_failure_.has_value()) first_failure_ = std::move(failure);
+}
+
+std::string RankWatch::Name(uint32_t rank) const {
+  if (ranks_[rank].state == State::kUnheard) return absl::StrCat("rank ", rank, " (no report yet)");
+  return absl::StrCat("rank ", rank, " (pid ", ranks_[rank].pid, ")");
+}
+
+absl::Duration RankWatch::SilentAfter(const Rank& rank) const {
+  if (rank.state == State::kUnheard) return options_.first_word_within;
+  return rank.state == State::kReporting ? options_.silent_after : absl::InfiniteDuration();
+}
+
+absl::Duration RankWatch::GiveUpAfter(const Rank& rank) const {
+  if (rank.state == State::kUnheard) return 4 * options_.give_up_after;
+  return rank.state == State::kReporting ? std::max(options_.give_up_after, options_.silent_after)
+                                         : absl::InfiniteDuration();
+}
+
+}  // namespace hooke

@@ -1,0 +1,213 @@
+#include "worker/daemon/rank_watch.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+absl::Time At(double seconds) { return kStart + absl::Seconds(seconds); }
+
+RankWatch Watch(uint32_t ranks) {
+  RankWatchOptions options;
+  options.ranks = ranks;
+  options.started = kStart;
+  return RankWatch(options);
+}
+
+// Two ranks that have said hello at second 1 with pids 100 and 101.
+RankWatch Reporting() {
+  RankWatch watch = Watch(2);
+  EXPECT_TRUE(watch.Hello({0, 2, 100}, At(1)).ok());
+  EXPECT_TRUE(watch.Hello({1, 2, 101}, At(1)).ok());
+  watch.Tick(At(1));
+  return watch;
+}
+
+LauncherEnd Exit(int status) { return {status == 0, absl::StrCat("mpirun exited with status ", status), {}, ""}; }
+
+// A rank that says nothing for 4 s is named, once, with the time and step of its last word; and once more when it is
+// back.
+TEST(RankWatchTest, SilenceBeginsAndEnds) {
+  RankWatch watch = Reporting();
+  watch.Progress(1, 17, At(2));
+  for (double second = 2; second <= 6; second += 0.5) {
+    watch.Progress(0, 18, At(second));
+    EXPECT_TRUE(watch.Tick(At(second)).empty()) << second;
+  }
+  watch.Progress(0, 18, At(6.5));
+  std::vector<SilenceChange> changes = watch.Tick(At(6.5));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_TRUE(changes[0].silent);
+  EXPECT_EQ(changes[0].what, "rank 1 (pid 101)");
+  EXPECT_EQ(changes[0].since, At(2));
+  EXPECT_EQ(changes[0].step, 17u);
+  EXPECT_TRUE(watch.Tick(At(7)).empty());
+  watch.Progress(1, 18, At(7));
+  changes = watch.Tick(At(7.5));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_FALSE(changes[0].silent);
+  EXPECT_TRUE(watch.MustStop(At(7.5)).ok());
+}
+
+// A rank silent for 30 s ends its group: a stopped process ends nothing by itself.
+TEST(RankWatchTest, LongSilenceStopsTheGroup) {
+  RankWatch watch = Reporting();
+  watch.Progress(1, 5, At(1));
+  for (double second = 1; second <= 31; second += 1) {
+    watch.Progress(0, 5, At(second));
+    watch.Tick(At(second));
+    EXPECT_TRUE(watch.MustStop(At(second)).ok()) << second;
+  }
+  watch.Progress(0, 5, At(31.5));
+  const absl::Status stop = watch.MustStop(At(31.5));
+  EXPECT_EQ(stop.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(stop.message()),
+              HasSubstr("rank 1 (pid 101) has not answered since 1970-01-01T00:16:41+00:00 at step 5"));
+  const GroupVerdict verdict = watch.Verdict(Exit(137), stop);
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_EQ(verdict.code, absl::StatusCode::kDeadlineExceeded);
+}
+
+// A rank that has not reported yet has longer before it counts as silent.
+TEST(RankWatchTest, FirstWordTakesLonger) {
+  RankWatch watch = Watch(1);
+  for (double second = 1; second <= 30; second += 1) EXPECT_TRUE(watch.Tick(At(second)).empty()) << second;
+  const std::vector<SilenceChange> changes = watch.Tick(At(30.5));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].what, "rank 0 (no report yet)");
+  EXPECT_EQ(changes[0].since, kStart);
+  EXPECT_TRUE(watch.MustStop(At(119)).ok());
+  EXPECT_EQ(watch.MustStop(At(121)).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// When the daemon itself was stopped, its ranks are not blamed for it.
+TEST(RankWatchTest, OwnPauseIsForgiven) {
+  RankWatch watch = Reporting();
+  EXPECT_TRUE(watch.Tick(At(60)).empty());
+  EXPECT_TRUE(watch.MustStop(At(60)).ok());
+  EXPECT_TRUE(watch.Tick(At(61)).empty());
+  EXPECT_EQ(watch.Tick(At(62)).size() + watch.Tick(At(63)).size() + watch.Tick(At(64.5)).size(), 2u);
+}
+
+// Ranks that are done are not silent, and the group ends well with the launcher.
+TEST(RankWatchTest, AllDone) {
+  RankWatch watch = Reporting();
+  watch.Done(0, At(2));
+  EXPECT_FALSE(watch.AllDone());
+  watch.Done(1, At(3));
+  EXPECT_TRUE(watch.AllDone());
+  watch.StreamEnded(0, At(3));
+  watch.StreamEnded(1, At(3));
+  for (double second = 3; second < 10; second += 1) EXPECT_TRUE(watch.Tick(At(second)).empty());
+  EXPECT_TRUE(watch.MustStop(At(10)).ok());
+  EXPECT_TRUE(watch.Verdict(Exit(0), absl::OkStatus()).ok);
+  const GroupVerdict bad_exit = watch.Verdict(Exit(1), absl::OkStatus());
+  EXPECT_FALSE(bad_exit.ok);
+  EXPECT_EQ(bad_exit.message, "all ranks were done, but mpirun exited with status 1");
+  EXPECT_EQ(watch.MustStop(At(34)).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// A rank that gives up stops the group at once; its words are the group's, whatever follows from it.
+TEST(RankWatchTest, FirstFailureCounts) {
+  RankWatch watch = Reporting();
+  watch.Failed(1, absl::NotFoundError("no file /data/x"), At(2));
+  watch.Failed(0, absl::UnavailableError("rank 1 is gone"), At(2.1));
+  const absl::Status stop = watch.MustStop(At(2.1));
+  EXPECT_EQ(stop.code(), absl::StatusCode::kNotFound);
+  const GroupVerdict verdict = watch.Verdict(Exit(1), stop);
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_EQ(verdict.code, absl::StatusCode::kNotFound);
+  EXPECT_EQ(verdict.message, "rank 1 (pid 101): no file /data/x");
+}
+
+// A rank whose stream breaks leaves the launcher a moment to end the group itself.
+TEST(RankWatchTest, GoneRank) {
+  RankWatch watch = Reporting();
+  watch.StreamEnded(1, At(2));
+  EXPECT_TRUE(watch.MustStop(At(4.9)).ok());
+  const absl::Status stop = watch.MustStop(At(5.1));
+  EXPECT_EQ(stop.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(watch.Verdict(Exit(137), absl::OkStatus()).message,
+            "rank 1 (pid 101) is gone without a word; mpirun exited with status 137");
+  EXPECT_EQ(watch.Verdict(Exit(137), stop).message,
+            "rank 1 (pid 101) is gone without a word; mpirun exited with status 137");
+}
+
+// A launcher that names a rank decides between ranks whose streams broke together.
+TEST(RankWatchTest, LauncherKnowsWhoDied) {
+  RankWatch watch = Reporting();
+  watch.StreamEnded(0, At(2));
+  watch.StreamEnded(1, At(2));
+  LauncherEnd launcher = Exit(137);
+  launcher.said.rank = 1;
+  launcher.said.signal = 9;
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 1 (pid 101) ended by signal 9 (Killed); mpirun exited with status 137");
+  launcher.said.rank = 99;
+  EXPECT_THAT(watch.Verdict(launcher, absl::OkStatus()).message, HasSubstr("rank 0 (pid 100)"));
+}
+
+// One that names a process may name a rank that it killed itself: the first broken stream decides, the signal is told
+// where it fits.
+TEST(RankWatchTest, LauncherNamesAProcess) {
+  RankWatch watch = Reporting();
+  LauncherEnd launcher = Exit(3);
+  launcher.said.pid = 101;
+  launcher.said.exit_status = 3;
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 1 (pid 101) exited with status 3; mpirun exited with status 3");
+  watch.StreamEnded(0, At(2));
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 0 (pid 100) is gone without a word; mpirun exited with status 3");
+  launcher.said.pid = 100;
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 0 (pid 100) exited with status 3; mpirun exited with status 3");
+}
+
+// After the daemon has stopped a group, the launcher's words are about that.
+TEST(RankWatchTest, LauncherSpeaksOfOurStop) {
+  RankWatch watch = Reporting();
+  watch.StreamEnded(1, At(2));
+  LauncherEnd launcher = Exit(15);
+  launcher.said.rank = 0;
+  launcher.said.signal = 15;
+  launcher.last_words = "cannot go on";
+  EXPECT_EQ(watch.Verdict(launcher, watch.MustStop(At(6))).message,
+            "rank 1 (pid 101) is gone without a word; mpirun exited with status 15; last line of output: cannot go on");
+}
+
+// A launcher that ends before any rank reported: its last words are all there is to say.
+TEST(RankWatchTest, NothingWasHeard) {
+  LauncherEnd launcher = Exit(127);
+  launcher.last_words = "setpriv: failed to execute /x: No such file or directory";
+  EXPECT_EQ(Watch(2).Verdict(launcher, absl::OkStatus()).message,
+            "not all ranks are done, but mpirun exited with status 127; last line of output: setpriv: failed to "
+            "execute /x: No such file "
+            "or directory");
+}
+
+// A group that was told to stop ends as cancelled, whatever its ranks did on the way.
+TEST(RankWatchTest, Stopped) {
+  RankWatch watch = Reporting();
+  watch.StreamEnded(0, At(2));
+  const GroupVerdict verdict = watch.Verdict(Exit(1), absl::CancelledError("stopped: job cancelled"));
+  EXPECT_EQ(verdict.code, absl::StatusCode::kCancelled);
+  EXPECT_EQ(verdict.message, "stopped: job cancelled");
+}
+
+// Wrong ranks are refused: out of range, of another size (started by the other library's mpirun), twice.
+TEST(RankWatchTest, HelloIsChecked) {
+  RankWatch watch = Watch(2);
+  EXPECT_EQ(watch.Hello({2, 2, 1}, At(0)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(watch.Hello({0, 1, 1}, At(0)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(watch.Hello({0, 2, 1}, At(0)).ok());
+  EXPECT_EQ(watch.Hello({0, 2, 2}, At(0)).code(), absl::StatusCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,213 @@
+#include "worker/daemon/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/grpcpp.h"
+
+namespace hooke {
+namespace {
+
+absl::Status ToAbsl(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
+  grpc::ChannelArguments arguments;
+  // A channel of its own for each try: backoff between tries is ours.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Pings are rare enough for any server's limits. What matters is what comes with them: TCP_USER_TIMEOUT, by which
+  // unanswered heartbeats break the connection to a machine that is gone.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
+}
+
+bool SameGroup(const v1::GroupId& a, const v1::GroupId& b) {
+  return a.job_id() == b.job_id() && a.group() == b.group() && a.incarnation() == b.incarnation();
+}
+
+bool IsRefusal(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kAlreadyExists || status.code() == absl::StatusCode::kInvalidArgument ||
+         status.code() == absl::StatusCode::kUnimplemented;
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options, SessionCallbacks callbacks)
+    : options_(std::move(options)), callbacks_(std::move(callbacks)), outbox_(options_.outbox) {}
+
+void Session::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+Session::~Session() {
+  {
+    absl::MutexLock lock(&mutex_);
+    shutdown_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Session::AddEvent(const v1::GroupId& group, v1::GroupEvent event) {
+  absl::MutexLock lock(&mutex_);
+  outbox_.AddEvent(group, std::move(event));
+}
+
+void Session::AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text) {
+  absl::MutexLock lock(&mutex_);
+  outbox_.AddLog(group, source, text);
+}
+
+bool Session::EndIsPending(const v1::GroupId& group) {
+  absl::MutexLock lock(&mutex_);
+  return outbox_.HasEnded(group);
+}
+
+bool Session::Flush(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outbox_.empty() || link_ != Link::kWelcomed; };
+  mutex_.AwaitWithDeadline(absl::Condition(&settled), deadline);
+  return outbox_.empty();
+}
+
+void Session::Run() {
+  absl::Duration backoff = options_.backoff_min;
+  while (true) {
+    const StreamEnd end = RunStream();
+    if (!was_welcomed() && IsRefusal(end.status)) {
+      callbacks_.refused(end.status);
+      return;
+    }
+    if (end.welcomed) backoff = options_.backoff_min;
+    absl::MutexLock lock(&mutex_);
+    if (shutdown_) return;
+    options_.logger->warn("coordinator {}: {}; trying again in {}", options_.coordinator, end.status.ToString(),
+                          absl::FormatDuration(backoff));
+    if (mutex_.AwaitWithTimeout(absl::Condition(&shutdown_), backoff)) return;
+    backoff = std::min(2 * backoff, options_.backoff_max);
+  }
+}
+
+Session::StreamEnd Session::RunStream() {
+  grpc::ClientContext context;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (shutdown_) return {absl::CancelledError("shutting down"), false};
+    context_ = &context;
+    link_ = Link::kConnecting;
+  }
+  const std::unique_ptr<v1::Coordinator::Stub> stub = v1::Coordinator::NewStub(MakeChannel(options_.coordinator));
+  const std::unique_ptr<Stream> stream = stub->WorkerSession(&context);
+  std::thread reader([this, &stream] { Read(*stream); });
+  const bool welcomed = WriteHello(*stream) && AwaitWelcome();
+  if (welcomed) WriteUntilBroken(*stream);
+  const bool ended_by_peer = AwaitDown();
+  if (!ended_by_peer) context.TryCancel();
+  reader.join();
+  const grpc::Status status = stream->Finish();
+  {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+  if (!ended_by_peer && !welcomed) {
+    return {
+        absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(options_.welcome_within))),
+        false};
+  }
+  return {status.ok() ? absl::UnavailableError("it has ended the session") : ToAbsl(status), welcomed};
+}
+
+bool Session::WriteHello(Stream& stream) {
+  v1::WorkerMessage message;
+  v1::WorkerHello* hello = message.mutable_hello();
+  *hello = options_.hello;
+  for (const v1::GroupId& group : callbacks_.running_groups()) *hello->add_running() = group;
+  {
+    // A group whose end is still to be told counts as running: otherwise it would be taken for lost and be placed
+    // again.
+    absl::MutexLock lock(&mutex_);
+    outbox_.Rewind();
+    for (const v1::GroupId& group : outbox_.EndedGroups()) {
+      const auto same = [&group](const v1::GroupId& other) { return SameGroup(group, other); };
+      if (std::none_of(hello->running().begin(), hello->running().end(), same)) *hello->add_running() = group;
+    }
+  }
+  return stream.Write(message);
+}
+
+bool Session::AwaitWelcome() {
+  absl::MutexLock lock(&mutex_);
+  auto answered = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shutdown_ || link_ != Link::kConnecting; };
+  mutex_.AwaitWithTimeout(absl::Condition(&answered), options_.welcome_within);
+  return link_ == Link::kWelcomed;
+}
+
+// After a write failed the reader sees the stream's end too. False: the stream is still up, and is to be cancelled.
+bool Session::AwaitDown() {
+  absl::MutexLock lock(&mutex_);
+  if (link_ == Link::kConnecting) return false;
+  auto down = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shutdown_ || link_ == Link::kDown; };
+  mutex_.AwaitWithTimeout(absl::Condition(&down), absl::Seconds(1));
+  return link_ == Link::kDown;
+}
+
+void Session::WriteUntilBroken(Stream& stream) {
+  absl::Time next_heartbeat = absl::Now() + options_.heartbeat_every;
+  while (true) {
+    std::optional<v1::WorkerMessage> message;
+    {
+      absl::MutexLock lock(&mutex_);
+      auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return shutdown_ || link_ == Link::kDown || outbox_.HasNext();
+      };
+      mutex_.AwaitWithDeadline(absl::Condition(&work), next_heartbeat);
+      if (shutdown_ || link_ == Link::kDown) return;
+      message = outbox_.TakeNext();
+    }
+    if (message.has_value() && !stream.Write(*message)) return;
+    if (absl::Now() < next_heartbeat) continue;
+    v1::WorkerMessage heartbeat;
+    heartbeat.mutable_heartbeat();
+    if (!stream.Write(heartbeat)) return;
+    next_heartbeat = absl::Now() + options_.heartbeat_every;
+  }
+}
+
+void Session::Read(Stream& stream) {
+  v1::WorkerCommand command;
+  while (stream.Read(&command)) HandleCommand(command);
+  absl::MutexLock lock(&mutex_);
+  link_ = Link::kDown;
+}
+
+void Session::HandleCommand(const v1::WorkerCommand& command) {
+  if (command.has_welcome()) return HandleWelcome();
+  if (command.has_start()) return callbacks_.start_group(command.start());
+  if (command.has_stop()) return callbacks_.stop_group(command.stop());
+  if (!command.has_seen()) return;  // From a newer coordinator.
+  absl::MutexLock lock(&mutex_);
+  outbox_.Seen(command.seen().group(), command.seen().number());
+}
+
+void Session::HandleWelcome() {
+  bool first;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (link_ == Link::kConnecting) link_ = Link::kWelcomed;
+    first = !ever_welcomed_;
+    ever_welcomed_ = true;
+  }
+  options_.logger->info("coordinator {}: welcome", options_.coordinator);
+  if (first) callbacks_.welcomed();
+}
+
+bool Session::was_welcomed() {
+  absl::MutexLock lock(&mutex_);
+  return ever_welcomed_;
+}
+
+}  // namespace hooke

@@ -1,0 +1,103 @@
+#ifndef HOOKE_WORKER_DAEMON_SESSION_H_
+#define HOOKE_WORKER_DAEMON_SESSION_H_
+
+// The worker's one stream to the coordinator: hello, a heartbeat each second, events and log lines up; commands down.
+// It reconnects for ever; what the coordinator has not stored goes again, so a restart of either side's network or of
+// the coordinator loses nothing.
+//
+// Made and destroyed by WorkerDaemon. One thread connects and writes, one more (per connection) reads; callbacks run on
+// these, without a lock held, and must not block for long. AddEvent, AddLog, Flush: any thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "spdlog/spdlog.h"
+#include "worker/daemon/outbox.h"
+
+namespace hooke {
+
+struct SessionOptions {
+  std::string coordinator;  // host:port.
+  v1::WorkerHello hello;    // All but `running`.
+  absl::Duration heartbeat_every = absl::Seconds(1);
+  absl::Duration welcome_within = absl::Seconds(10);
+  absl::Duration backoff_min = absl::Milliseconds(200);  // Doubles with each failure in a row.
+  absl::Duration backoff_max = absl::Seconds(5);
+  OutboxOptions outbox;
+  std::shared_ptr<spdlog::logger> logger;  // Not null.
+};
+
+// What the session asks of the daemon.
+struct SessionCallbacks {
+  std::function<std::vector<v1::GroupId>()> running_groups;
+  std::function<void(const v1::StartGroup&)> start_group;
+  std::function<void(const v1::StopGroup&)> stop_group;
+  std::function<void()> welcomed;  // Once, after the first welcome.
+  // The coordinator refuses this worker, so that trying again is of no use. Once, before any welcome; nothing is tried
+  // after it.
+  std::function<void(const absl::Status&)> refused;
+};
+
+class Session {
+ public:
+  Session(SessionOptions options, SessionCallbacks callbacks);
+  // Ends the stream; what was not flushed is lost.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Starts connecting; called once. From here on callbacks may come.
+  void Start();
+
+  void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
+  void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
+  // Whether the group has ended, but the coordinator has not stored that yet.
+  bool EndIsPending(const v1::GroupId& group);
+
+  // Waits until the coordinator has everything; false if it has not by `deadline`, or is not there.
+  bool Flush(absl::Time deadline);
+
+ private:
+  using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::WorkerCommand>;
+  enum class Link { kDown, kConnecting, kWelcomed };
+
+  // How one connection ended.
+  struct StreamEnd {
+    absl::Status status;  // Never OK.
+    bool welcomed = false;
+  };
+
+  void Run();
+  StreamEnd RunStream();  // From hello to the stream's end.
+  bool WriteHello(Stream& stream);
+  bool AwaitWelcome();
+  bool AwaitDown();
+  void WriteUntilBroken(Stream& stream);
+  void Read(Stream& stream);
+  void HandleCommand(const v1::WorkerCommand& command);
+  void HandleWelcome();
+  bool was_welcomed();
+
+  const SessionOptions options_;
+  const SessionCallbacks callbacks_;
+  absl::Mutex mutex_;
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
+  bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Of the stream, while there is one.
+  std::thread thread_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_DAEMON_SESSION_H_

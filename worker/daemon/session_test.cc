@@ -1,0 +1,164 @@
+#include "worker/daemon/session.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "spdlog/sinks/null_sink.h"
+#include "worker/daemon/fake_coordinator.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::GroupId Id() {
+  v1::GroupId id;
+  id.set_job_id("test-1");
+  id.set_incarnation(1);
+  return id;
+}
+
+v1::GroupEvent NoticeOf(const std::string& text) {
+  v1::GroupEvent event;
+  event.mutable_report()->mutable_event()->mutable_notice()->set_text(text);
+  return event;
+}
+
+v1::GroupEvent Ended() {
+  v1::GroupEvent event;
+  event.mutable_ended()->set_ok(true);
+  return event;
+}
+
+bool IsHello(const v1::WorkerMessage& message) { return message.has_hello(); }
+
+std::function<bool(const v1::WorkerMessage&)> IsNumber(uint64_t number) {
+  return [number](const v1::WorkerMessage& message) { return message.event().number() == number; };
+}
+
+// A session with callbacks that tests look at.
+class TestSession {
+ public:
+  explicit TestSession(const std::string& coordinator) {
+    SessionOptions options;
+    options.coordinator = coordinator;
+    options.hello.set_name("w1");
+    options.heartbeat_every = absl::Milliseconds(50);
+    options.welcome_within = absl::Milliseconds(300);
+    options.backoff_min = absl::Milliseconds(10);
+    options.backoff_max = absl::Milliseconds(50);
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    SessionCallbacks callbacks;
+    callbacks.running_groups = [] { return std::vector<v1::GroupId>(); };
+    callbacks.start_group = [this](const v1::StartGroup&) { start.Notify(); };
+    callbacks.stop_group = [](const v1::StopGroup&) {};
+    callbacks.welcomed = [this] { welcomed.Notify(); };
+    callbacks.refused = [this](const absl::Status& why) {
+      refusal = why;
+      refused.Notify();
+    };
+    session = std::make_unique<Session>(std::move(options), std::move(callbacks));
+    session->Start();
+  }
+
+  absl::Notification welcomed, start, refused;
+  absl::Status refusal;  // After `refused`.
+  std::unique_ptr<Session> session;
+};
+
+// Hello comes first, then events in order, log lines and heartbeats; commands come down; what was seen is forgotten.
+TEST(SessionTest, Conversation) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  test.session->AddEvent(Id(), NoticeOf("a"));
+  test.session->AddLog(Id(), "rank 0", "line");
+  EXPECT_EQ(coordinator.WaitFor(IsNumber(1)).event().report().event().notice().text(), "a");
+  EXPECT_TRUE(coordinator.WaitFor(HasLogLine("rank 0: line")).has_log());
+  EXPECT_TRUE(
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.has_heartbeat(); }).has_heartbeat());
+  EXPECT_EQ(coordinator.received()[0].hello().name(), "w1");
+  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
+  EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+}
+
+// Events that were sent but not stored go again to a coordinator that restarted, with their numbers; a group that ended
+// meanwhile is named in hello, so that it is not taken for lost.
+TEST(SessionTest, RestartedCoordinatorHearsAgain) {
+  FakeCoordinator::Options options;
+  options.ack = false;
+  auto first = std::make_unique<FakeCoordinator>(options);
+  TestSession test(first->address());
+  test.session->AddEvent(Id(), NoticeOf("a"));
+  EXPECT_TRUE(first->WaitFor(IsNumber(1)).has_event());
+  options.port = first->port();
+  options.ack = true;
+  first.reset();
+  test.session->AddEvent(Id(), Ended());
+  EXPECT_TRUE(test.session->EndIsPending(Id()));
+  FakeCoordinator second(options);
+  EXPECT_EQ(second.WaitFor(IsNumber(1)).event().report().event().notice().text(), "a");
+  EXPECT_TRUE(second.WaitFor(IsNumber(2)).event().ended().ok());
+  const v1::WorkerHello hello = second.WaitFor(IsHello).hello();
+  ASSERT_EQ(hello.running_size(), 1);
+  EXPECT_EQ(hello.running(0).job_id(), "test-1");
+  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_FALSE(test.session->EndIsPending(Id()));
+}
+
+// A name that is taken is an answer, not a reason to try again.
+TEST(SessionTest, RefusedAtFirstHello) {
+  FakeCoordinator::Options options;
+  options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "w1 is connected");
+  FakeCoordinator coordinator(options);
+  TestSession test(coordinator.address());
+  ASSERT_TRUE(test.refused.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_EQ(test.refusal.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(test.refusal.message()), HasSubstr("w1 is connected"));
+}
+
+// Once welcomed, a worker goes on trying: a restarted coordinator may still believe in its old stream for a moment.
+TEST(SessionTest, RefusedLaterTriesAgain) {
+  auto first = std::make_unique<FakeCoordinator>(FakeCoordinator::Options());
+  TestSession test(first->address());
+  ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  FakeCoordinator::Options options;
+  options.port = first->port();
+  options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "");
+  first.reset();
+  {
+    FakeCoordinator second(options);
+    EXPECT_TRUE(second.WaitFor(IsHello).has_hello());
+  }
+  options.refuse = grpc::Status::OK;
+  FakeCoordinator third(options);
+  test.session->AddEvent(Id(), NoticeOf("a"));
+  EXPECT_TRUE(third.WaitFor(IsNumber(1)).has_event());
+  EXPECT_FALSE(test.refused.HasBeenNotified());
+}
+
+// A coordinator that takes the connection but never answers is tried again; ending the session waits for nothing.
+TEST(SessionTest, NoWelcome) {
+  FakeCoordinator::Options options;
+  options.welcome = false;
+  FakeCoordinator coordinator(options);
+  TestSession test(coordinator.address());
+  EXPECT_TRUE(coordinator.WaitForCount(IsHello, 2));
+}
+
+// Nobody listens: trying goes on for ever, and ending the session does not wait.
+TEST(SessionTest, NobodyThere) {
+  std::string address;
+  { address = FakeCoordinator({}).address(); }
+  TestSession test(address);
+  test.session->AddEvent(Id(), Ended());
+  EXPECT_FALSE(test.session->Flush(absl::Now() + absl::Milliseconds(50)));
+  EXPECT_FALSE(test.refused.HasBeenNotified());
+}
+
+}  // namespace
+}  // namespace hooke

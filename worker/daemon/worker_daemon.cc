@@ -1,0 +1,224 @@
+#include "worker/daemon/worker_daemon.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint32_t kSlotsMax = 4096;
+
+absl::Status CheckName(absl::string_view flag, const std::string& name) {
+  const auto allowed = [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; };
+  if (!name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), allowed)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " must be 1 to 63 letters, digits, '.', '_' or '-', got '", name, "'"));
+}
+
+absl::Status CheckProgram(absl::string_view flag, const std::string& path) {
+  if (absl::StartsWith(path, "/") && access(path.c_str(), X_OK) == 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("there is no program ", path, ": name it with ", flag));
+}
+
+absl::Status CheckOptions(const WorkerOptions& options) {
+  if (options.slots < 1 || options.slots > kSlotsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("--slots must be 1 to ", kSlotsMax, ", got ", options.slots));
+  }
+  for (const absl::Duration timeout : {options.collective_timeout, options.exchange_timeout}) {
+    if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
+      return absl::InvalidArgumentError(
+          "--collective-timeout and --exchange-timeout must be more than 0 and at most 24h");
+    }
+  }
+  if (!absl::StrContains(options.coordinator, ":")) {
+    return absl::InvalidArgumentError(absl::StrCat("--coordinator must be host:port, got '", options.coordinator, "'"));
+  }
+  if (!absl::StartsWith(options.state_dir, "/")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--state-dir must be an absolute path, got '", options.state_dir, "'"));
+  }
+  for (const absl::Status& status :
+       {CheckName("--name", options.name), CheckName("--site", options.site),
+        CheckProgram("--rank-binary", options.launch.rank_binary), CheckProgram("--mpirun", options.launch.mpirun)}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::string NewInstance() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+v1::GroupEvent RefusedEvent(const absl::Status& why) {
+  v1::GroupEvent event;
+  event.mutable_ended()->set_code(static_cast<int>(why.code()));
+  event.mutable_ended()->set_message(std::string(why.message()));
+  return event;
+}
+
+v1::GroupId IdOf(const v1::GroupStart& start) {
+  v1::GroupId id;
+  id.set_job_id(start.job_id());
+  id.set_group(start.group());
+  id.set_incarnation(start.incarnation());
+  return id;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<StateFolder>> state_folder = StateFolder::Open(options.state_dir);
+  if (!state_folder.ok()) return state_folder.status();
+  std::unique_ptr<WorkerDaemon> daemon(new WorkerDaemon(std::move(options), *std::move(state_folder)));
+  daemon->collector_ = std::thread([daemon = daemon.get()] { daemon->CollectEndedRuns(); });
+  daemon->session_->Start();
+  return daemon;
+}
+
+WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder)
+    : options_(std::move(options)),
+      state_folder_(std::move(state_folder)),
+      session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
+
+WorkerDaemon::~WorkerDaemon() {
+  {
+    absl::MutexLock lock(&mutex_);
+    shutdown_ = true;
+    for (auto& [name, running] : runs_) running.run->Stop(absl::UnavailableError("its worker was shut down"));
+  }
+  collector_.join();  // Ends after the last run.
+  session_->Flush(absl::Now() + options_.flush_within);
+  session_.reset();
+}
+
+absl::Status WorkerDaemon::Refusal() {
+  absl::MutexLock lock(&mutex_);
+  return refusal_;
+}
+
+SessionOptions WorkerDaemon::MakeSessionOptions() const {
+  SessionOptions session;
+  session.coordinator = options_.coordinator;
+  session.hello.set_name(options_.name);
+  session.hello.set_instance(NewInstance());
+  session.hello.set_site(options_.site);
+  session.hello.set_slots(options_.slots);
+  session.hello.set_version(options_.version);
+  session.logger = options_.logger;
+  return session;
+}
+
+SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
+  SessionCallbacks callbacks;
+  callbacks.running_groups = [this] { return RunningGroups(); };
+  callbacks.start_group = [this](const v1::StartGroup& start) { StartGroup(start); };
+  callbacks.stop_group = [this](const v1::StopGroup& stop) { StopGroup(stop); };
+  callbacks.welcomed = [this] {
+    if (options_.on_welcome) options_.on_welcome();
+  };
+  callbacks.refused = [this](const absl::Status& why) { NoteRefusal(why); };
+  return callbacks;
+}
+
+void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
+  const v1::GroupId id = IdOf(start.group());
+  absl::Status refused = CheckStartGroup(start, options_.slots);
+  if (refused.ok()) {
+    if (session_->EndIsPending(id)) return;  // A repeat: it has run and ended.
+    absl::MutexLock lock(&mutex_);
+    const std::string name = GroupName(id);
+    if (runs_.count(name) > 0) return;  // A repeat: it runs.
+    if (!shutdown_) {
+      for (auto& [other, running] : runs_) {
+        const v1::GroupId& old = running.run->id();
+        if (old.job_id() != id.job_id() || old.group() != id.group() || old.incarnation() > id.incarnation()) continue;
+        running.run->Stop(absl::AbortedError(absl::StrCat("replaced by incarnation ", id.incarnation())));
+      }
+      runs_[name].run = MakeRun(start);
+      return;
+    }
+    refused = absl::UnavailableError("its worker is shutting down");
+  }
+  options_.logger->warn("not starting group {}: {}", GroupName(id), std::string(refused.message()));
+  session_->AddEvent(id, RefusedEvent(refused));
+}
+
+std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
+  start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
+  start.mutable_group()->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
+  GroupRunOptions run;
+  run.groups_folder = state_folder_->groups();
+  run.launch = options_.launch;
+  run.watch = options_.watch;
+  run.stop_grace = options_.stop_grace;
+  run.logger = options_.logger;
+  const v1::GroupId id = IdOf(start.group());
+  GroupRunCallbacks callbacks;
+  callbacks.event = [this, id](v1::GroupEvent event) { session_->AddEvent(id, std::move(event)); };
+  callbacks.log = [this, id](absl::string_view source, absl::string_view text) {
+    options_.logger->debug("{} {}: {}", GroupName(id), std::string(source), std::string(text));
+    // A job's log holds the lines of all its groups.
+    session_->AddLog(id, absl::StrCat("group ", id.group(), " ", source), text);
+  };
+  callbacks.ended = [this, name = GroupName(id)] {
+    absl::MutexLock lock(&mutex_);
+    runs_[name].ended = true;
+    any_ended_ = true;
+  };
+  return std::make_unique<GroupRun>(start, std::move(run), std::move(callbacks));
+}
+
+void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = runs_.find(GroupName(stop.group()));
+  // One that is not here has ended; the coordinator has been told, or is about to be.
+  if (found != runs_.end()) found->second.run->Stop(absl::CancelledError(absl::StrCat("stopped: ", stop.reason())));
+}
+
+std::vector<v1::GroupId> WorkerDaemon::RunningGroups() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<v1::GroupId> groups;
+  for (const auto& [name, running] : runs_) {
+    if (!running.ended) groups.push_back(running.run->id());
+  }
+  return groups;
+}
+
+void WorkerDaemon::NoteRefusal(const absl::Status& why) {
+  std::string message = absl::StrCat("coordinator ", options_.coordinator, " refuses this worker: ", why.message());
+  if (why.code() == absl::StatusCode::kAlreadyExists) {
+    message = absl::StrCat("a worker named ", options_.name, " is already connected: choose another --name");
+  } else if (why.code() == absl::StatusCode::kUnimplemented) {
+    message = absl::StrCat(options_.coordinator,
+                           " is not a coordinator: name the server that was started without --coordinator");
+  }
+  absl::MutexLock lock(&mutex_);
+  refusal_ = absl::Status(why.code(), message);
+}
+
+void WorkerDaemon::CollectEndedRuns() {
+  while (true) {
+    std::vector<std::unique_ptr<GroupRun>> ended;  // Destroyed without the lock: that waits for their threads.
+    absl::MutexLock lock(&mutex_);
+    auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return any_ended_ || (shutdown_ && runs_.empty()); };
+    mutex_.Await(absl::Condition(&work));
+    any_ended_ = false;
+    for (auto it = runs_.begin(); it != runs_.end();) {
+      if (it->second.ended) ended.push_back(std::move(it->second.run));
+      it = it->second.ended ? runs_.erase(it) : std::next(it);
+    }
+    if (shutdown_ && runs_.empty()) return;
+  }
+}
+
+}  // namespace hooke

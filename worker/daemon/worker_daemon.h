@@ -1,0 +1,88 @@
+#ifndef HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
+#define HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
+
+// A node's worker: it holds a session with the coordinator, starts and stops groups as that says, and tells it what
+// becomes of them. Groups go on while the coordinator is away. Made by main.cc, and by tests: several fit in one
+// process.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "spdlog/spdlog.h"
+#include "worker/daemon/group_folder.h"
+#include "worker/daemon/group_run.h"
+#include "worker/daemon/session.h"
+
+namespace hooke {
+
+struct WorkerOptions {
+  std::string coordinator = "127.0.0.1:7411";
+  std::string name;  // Unique in the cluster.
+  std::string site = "default";
+  uint32_t slots = 1;     // 1 to 4096.
+  std::string state_dir;  // Absolute path; of this worker alone.
+  std::string version;
+  // How groups are started: flavour, mpirun, rank_binary, threads_per_rank, as_root, environment.
+  LaunchOptions launch;
+  absl::Duration collective_timeout = absl::Seconds(30);
+  absl::Duration exchange_timeout = absl::Seconds(5);
+  RankWatchOptions watch;
+  absl::Duration stop_grace = absl::Seconds(2);
+  absl::Duration flush_within = absl::Seconds(2);  // At the end: how long the coordinator has to take the last events.
+  std::function<void()> on_welcome;                // Once, from a thread of the daemon; may be empty.
+  std::shared_ptr<spdlog::logger> logger;          // Not null.
+};
+
+class WorkerDaemon {
+ public:
+  // INVALID_ARGUMENT for options out of range; NOT_FOUND when hooke-rank or mpirun is missing; FAILED_PRECONDITION for
+  // a state folder that cannot be used. All say what to do.
+  static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
+
+  // Stops all groups with everything that came from them, tells the coordinator, ends the session.
+  ~WorkerDaemon();
+  WorkerDaemon(const WorkerDaemon&) = delete;
+  WorkerDaemon& operator=(const WorkerDaemon&) = delete;
+
+  // OK, or why the coordinator refuses this worker: then the daemon has nothing left to do.
+  absl::Status Refusal();
+
+ private:
+  WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder);
+
+  void StartGroup(const v1::StartGroup& start);
+  void StopGroup(const v1::StopGroup& stop);
+  std::unique_ptr<GroupRun> MakeRun(v1::StartGroup start);
+  SessionOptions MakeSessionOptions() const;
+  SessionCallbacks MakeSessionCallbacks();
+  std::vector<v1::GroupId> RunningGroups();
+  void NoteRefusal(const absl::Status& why);
+  void CollectEndedRuns();
+
+  struct Running {
+    std::unique_ptr<GroupRun> run;
+    bool ended = false;
+  };
+
+  const WorkerOptions options_;
+  const std::unique_ptr<StateFolder> state_folder_;
+  absl::Mutex mutex_;
+  std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // By GroupName.
+  bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Session> session_;  // Constant from before any thread to after the last.
+  std::thread collector_;             // Destroys runs that have ended: they cannot do it themselves.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_

@@ -1,0 +1,302 @@
+// A daemon in this process, a real mpirun, fake_rank in place of hooke-rank, a coordinator that does what the test
+// says.
+
+#include "worker/daemon/worker_daemon.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "spdlog/sinks/null_sink.h"
+#include "worker/daemon/fake_coordinator.h"
+#include "worker/daemon/flags.h"
+#include "worker/launch/process_tree.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+bool Lives(pid_t pid) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+  return stat.has_value() && stat->state != 'Z';
+}
+
+// MPICH's launcher kills the other ranks the same way and does not say whom first: then only the broken stream is
+// known.
+::testing::Matcher<std::string> IsKilled(pid_t pid) {
+  const std::string who = absl::StrCat("rank 1 (pid ", pid, ") ");
+  const std::string exit = "; mpirun exited with status ";
+  const auto known = StartsWith(absl::StrCat(who, "ended by signal 9 (Killed)", exit));
+  if (BuiltFlavour() == MpiFlavour::kOpenMpi) return known;
+  return ::testing::AnyOf(known, StartsWith(absl::StrCat(who, "is gone without a word", exit)));
+}
+
+class WorkerDaemonTest : public ::testing::Test {
+ protected:
+  void SetUp() override { coordinator_ = std::make_unique<FakeCoordinator>(FakeCoordinator::Options()); }
+
+  void TearDown() override {
+    daemon_.reset();
+    EXPECT_TRUE(!fs::exists(state_dir_ + "/groups") || fs::is_empty(state_dir_ + "/groups"));
+    fs::remove_all(state_dir_);
+  }
+
+  WorkerOptions Options() const {
+    WorkerOptions options;
+    options.coordinator = coordinator_->address();
+    options.name = "w1";
+    options.slots = 4;
+    options.state_dir = state_dir_;
+    options.launch.flavour = BuiltFlavour();
+    options.launch.mpirun = FindProgram(MpirunNames(BuiltFlavour()), "/usr/local/bin:/usr/bin:/bin");
+    options.launch.rank_binary = fs::absolute("worker/daemon/fake_rank").string();
+    options.launch.as_root = geteuid() == 0;
+    options.launch.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/"};
+    options.stop_grace = absl::Milliseconds(500);
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    return options;
+  }
+
+  void StartDaemon() {
+    absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(Options());
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+  }
+
+  // A running group of two ranks; their ids.
+  std::vector<pid_t> StartRunning(const std::string& behaviour) {
+    StartDaemon();
+    EXPECT_TRUE(coordinator_->Send(StartCommand(behaviour, 2)));
+    std::vector<pid_t> pids;
+    for (uint32_t rank : {0, 1}) {
+      EXPECT_TRUE(coordinator_->WaitFor(IsStep(rank, 1)).has_event());
+      pids.push_back(coordinator_->WaitFor(IsHelloOf(rank)).event().report().event().hello().pid());
+    }
+    return pids;
+  }
+
+  v1::GroupEnded End() {
+    const v1::WorkerMessage message = coordinator_->WaitFor(IsEnded);
+    EXPECT_TRUE(message.has_event()) << "no end";
+    return message.event().ended();
+  }
+
+  const std::string state_dir_ = ::testing::TempDir() + "/worker" + std::to_string(getpid());
+  std::unique_ptr<FakeCoordinator> coordinator_;
+  std::unique_ptr<WorkerDaemon> daemon_;
+};
+
+// A group starts, reports and ends well; its events come in order, each once, with growing numbers.
+TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(StartCommand("done", 2)));
+  const v1::GroupEnded end = End();
+  EXPECT_TRUE(end.ok()) << end.message();
+  uint64_t number = 0;
+  int done = 0;
+  for (const v1::WorkerMessage& message : coordinator_->received()) {
+    if (!message.has_event()) continue;
+    EXPECT_GT(message.event().number(), number);
+    number = message.event().number();
+    EXPECT_EQ(message.event().started().launcher_pid() > 0, number == 1);
+    if (message.event().report().event().has_done()) ++done;
+  }
+  EXPECT_EQ(done, 2);
+  EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
+}
+
+// SIGKILL of one rank ends the group; the message says which rank, its pid and the signal, and that another try makes
+// sense.
+TEST_F(WorkerDaemonTest, KilledRank) {
+  const std::vector<pid_t> pids = StartRunning("run");
+  kill(pids[1], SIGKILL);
+  const v1::GroupEnded end = End();
+  EXPECT_FALSE(end.ok());
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(end.message(), IsKilled(pids[1]));
+  EXPECT_FALSE(Lives(pids[0]));
+}
+
+// A stopped rank is named within 10 s, with the time and step of its last word, and again when it goes on; StopGroup
+// kills it though it is stopped.
+TEST_F(WorkerDaemonTest, StoppedRank) {
+  const std::vector<pid_t> pids = StartRunning("run");
+  kill(pids[1], SIGSTOP);
+  const absl::Time stopped = absl::Now();
+  const v1::Silence silence = coordinator_->WaitFor(IsSilence(true)).event().silence().silence();
+  EXPECT_LT(absl::Now() - stopped, absl::Seconds(10));
+  EXPECT_EQ(silence.what(), absl::StrCat("rank 1 (pid ", pids[1], ")"));
+  EXPECT_NEAR(silence.since_unix_ms(), absl::ToUnixMillis(stopped), 2000);
+  EXPECT_GE(silence.step(), 1u);
+  kill(pids[1], SIGCONT);
+  EXPECT_TRUE(coordinator_->WaitFor(IsSilence(false)).has_event());
+  kill(pids[1], SIGSTOP);
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  const v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_EQ(end.message(), "stopped: enough");
+  for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
+}
+
+// A rank's own words are the group's, with their code: this one is not to be tried again. The other ranks are stopped.
+TEST_F(WorkerDaemonTest, FailedRank) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(StartCommand("fail", 2)));
+  const v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(end.message(), StartsWith("rank 1 (pid "));
+  EXPECT_THAT(end.message(), HasSubstr("): no file /data/train"));
+}
+
+// A rank that exits without a word: its exit status and its last line of output are in the message.
+TEST_F(WorkerDaemonTest, ExitedRank) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(StartCommand("exit3", 2)));
+  const v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(end.message(), StartsWith("rank 1 (pid "));
+  EXPECT_THAT(end.message(), HasSubstr("; last line of output: cannot go on"));
+  if (BuiltFlavour() == MpiFlavour::kMpich) return;  // Its launcher waits for the other ranks: the daemon stops them.
+  EXPECT_THAT(end.message(), HasSubstr(") exited with status 3; mpirun exited with status 3"));
+}
+
+// The group goes on while the coordinator is away; the restarted one finds it in hello, hears the newest progress and
+// can stop it.
+TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
+  const std::vector<pid_t> pids = StartRunning("run");
+  FakeCoordinator::Options options;
+  options.port = coordinator_->port();
+  coordinator_.reset();
+  coordinator_ = std::make_unique<FakeCoordinator>(options);
+  const v1::WorkerMessage hello =
+      coordinator_->WaitFor([](const v1::WorkerMessage& message) { return message.has_hello(); });
+  ASSERT_EQ(hello.hello().running_size(), 1);
+  EXPECT_EQ(hello.hello().running(0).job_id(), "test-1");
+  EXPECT_EQ(hello.hello().running(0).incarnation(), 1u);
+  EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 2)).has_event());
+  for (pid_t pid : pids) EXPECT_TRUE(Lives(pid));
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  EXPECT_EQ(End().message(), "stopped: enough");
+}
+
+// The end of a group that nobody heard is told to the coordinator that comes back.
+TEST_F(WorkerDaemonTest, EndIsDeliveredLater) {
+  const std::vector<pid_t> pids = StartRunning("run");
+  FakeCoordinator::Options options;
+  options.port = coordinator_->port();
+  coordinator_.reset();
+  kill(pids[0], SIGKILL);
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (!fs::is_empty(state_dir_ + "/groups") && absl::Now() < limit) sched_yield();
+  coordinator_ = std::make_unique<FakeCoordinator>(options);
+  EXPECT_THAT(End().message(), StartsWith(absl::StrCat("rank 0 (pid ", pids[0], ") ")));
+}
+
+// StopGroup ends whole trees: a child of a rank that took a session of its own dies too.
+TEST_F(WorkerDaemonTest, ChildrenOfRanksDie) {
+  const std::vector<pid_t> pids = StartRunning("children");
+  const v1::WorkerMessage message = coordinator_->WaitFor(HasLogLine("group 0 rank 0: child "));
+  ASSERT_TRUE(message.has_log());
+  pid_t child = 0;
+  for (const std::string& line : message.log().lines()) {
+    const bool says_child = absl::StartsWith(line, "group 0 rank 0: child ");
+    ASSERT_EQ(says_child && absl::SimpleAtoi(line.substr(22), &child), says_child);
+  }
+  EXPECT_TRUE(Lives(child));
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  End();
+  EXPECT_FALSE(Lives(child));
+}
+
+// What ranks print arrives with who said it, also before the end and whatever the bytes.
+TEST_F(WorkerDaemonTest, LogIsForwarded) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(StartCommand("talk", 2)));
+  EXPECT_TRUE(coordinator_->WaitFor(HasLogLine("group 0 rank 1: hello ? from one")).has_log());
+  EXPECT_TRUE(End().ok());
+}
+
+// The same command twice starts one group; a higher incarnation replaces the older one.
+TEST_F(WorkerDaemonTest, RepeatedAndReplaced) {
+  const std::vector<pid_t> pids = StartRunning("run");
+  ASSERT_TRUE(coordinator_->Send(StartCommand("run", 2)));
+  ASSERT_TRUE(coordinator_->Send(StartCommand("done", 2, 2)));
+  EXPECT_TRUE(coordinator_->WaitForCount(IsEnded, 2));
+  int started = 0;
+  for (const v1::WorkerMessage& message : coordinator_->received()) {
+    if (IsStarted(message)) ++started;
+    if (!IsEnded(message)) continue;
+    const bool first = message.event().group().incarnation() == 1;
+    EXPECT_EQ(message.event().ended().message(), first ? "replaced by incarnation 2" : "all ranks are done");
+  }
+  EXPECT_EQ(started, 2);
+  for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
+}
+
+// Commands that make no sense are refused with a reason; nothing is started, no folder is touched.
+TEST_F(WorkerDaemonTest, BadCommands) {
+  StartDaemon();
+  v1::WorkerCommand command = StartCommand("run", 2);
+  command.mutable_start()->mutable_group()->set_job_id("../../etc");
+  ASSERT_TRUE(coordinator_->Send(command));
+  EXPECT_THAT(End().message(), HasSubstr("a job id must be 1 to 80 of [a-z0-9-]"));
+  ASSERT_TRUE(coordinator_->Send(StartCommand("run", 5)));
+  ASSERT_TRUE(coordinator_->Send(StartCommand("run", 0, 2)));
+  ASSERT_TRUE(coordinator_->Send(StopCommand("never started", 3)));
+  EXPECT_TRUE(coordinator_->WaitForCount(IsEnded, 3));
+  for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(message.event().has_started());
+}
+
+// Two daemons in one process: each has its groups; the one that ends takes only its own.
+TEST_F(WorkerDaemonTest, TwoInOneProcess) {
+  FakeCoordinator other({});
+  WorkerOptions options = Options();
+  options.coordinator = other.address();
+  options.state_dir += "-other";
+  absl::StatusOr<std::unique_ptr<WorkerDaemon>> second = WorkerDaemon::Start(options);
+  ASSERT_TRUE(second.ok()) << second.status();
+  const std::vector<pid_t> pids = StartRunning("run");
+  ASSERT_TRUE(other.Send(StartCommand("run", 1)));
+  const pid_t pid = other.WaitFor(IsHelloOf(0)).event().report().event().hello().pid();
+  EXPECT_TRUE(Lives(pid));
+  second->reset();
+  EXPECT_FALSE(Lives(pid));
+  EXPECT_EQ(other.WaitFor(IsEnded).event().ended().message(), "its worker was shut down");
+  for (pid_t mine : pids) EXPECT_TRUE(Lives(mine));
+  fs::remove_all(options.state_dir);
+}
+
+// What is wrong with the options is said before anything starts.
+TEST_F(WorkerDaemonTest, BadOptions) {
+  const auto start = [](const WorkerOptions& options) { return WorkerDaemon::Start(options).status(); };
+  WorkerOptions options = Options();
+  options.slots = 0;
+  EXPECT_EQ(start(options).message(), "--slots must be 1 to 4096, got 0");
+  options = Options();
+  options.launch.rank_binary = "/no/hooke-rank";
+  EXPECT_EQ(start(options).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(start(options).message(), "there is no program /no/hooke-rank: name it with --rank-binary");
+  options = Options();
+  options.name = "a b";
+  EXPECT_THAT(std::string(start(options).message()), HasSubstr("--name must be 1 to 63 letters"));
+  options = Options();
+  options.coordinator = "host";
+  EXPECT_THAT(std::string(start(options).message()), HasSubstr("--coordinator must be host:port"));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,137 @@
+#include "worker/launch/launch_command.h"
+
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+LaunchOptions Options(MpiFlavour flavour) {
+  LaunchOptions options;
+  options.flavour = flavour;
+  options.mpirun = "/usr/bin/mpirun.x";
+  options.ranks = 3;
+  options.rank_binary = "/opt/hooke rank";
+  options.start_file = "/state/g/start";
+  options.session_folder = "/state/g";
+  options.memory_folder = "/dev/shm/g";
+  options.environment = {"PATH=/usr/bin", "OMP_NUM_THREADS=64", "SLURM_JOB_ID=7", "PMIX_RANK=0",
+                         "OMPI_COMM_WORLD_RANK=0"};
+  return options;
+}
+
+// The whole Open MPI command line: every setting that a group needs, each rank under its own parent-death signal.
+TEST(LaunchCommandTest, OpenMpi) {
+  LaunchOptions options = Options(MpiFlavour::kOpenMpi);
+  options.as_root = true;
+  EXPECT_EQ(
+      absl::StrJoin(MakeLaunchCommand(options).argv, "|"),
+      "/usr/bin/mpirun.x|-n|3|--oversubscribe|--bind-to|none|--tag-output|--allow-run-as-root|--mca|orte_tmpdir_base|/"
+      "state/g|"
+      "--mca|btl_vader_backing_directory|/dev/shm/g|--mca|osc_sm_backing_directory|/dev/shm/"
+      "g|--mca|mpi_yield_when_idle|1|--mca|"
+      "btl_tcp_links|4|setpriv|--pdeathsig|KILL|--|/opt/hooke rank|--start|/state/g/start");
+}
+
+// The whole MPICH command line.
+TEST(LaunchCommandTest, Mpich) {
+  const LaunchCommand command = MakeLaunchCommand(Options(MpiFlavour::kMpich));
+  EXPECT_EQ(absl::StrJoin(command.argv, "|"),
+            "/usr/bin/mpirun.x|-n|3|-launcher|fork|-prepend-rank|setpriv|--pdeathsig|KILL|--|/opt/hooke "
+            "rank|--start|/state/g/start");
+  EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
+}
+
+// Only root is allowed what only root needs.
+TEST(LaunchCommandTest, NotAsRoot) {
+  EXPECT_THAT(MakeLaunchCommand(Options(MpiFlavour::kOpenMpi)).argv, Not(Contains("--allow-run-as-root")));
+}
+
+// Threads per rank replace what the daemon was started with; another launcher's variables do not reach this mpirun.
+TEST(LaunchCommandTest, Environment) {
+  LaunchOptions options = Options(MpiFlavour::kOpenMpi);
+  options.threads_per_rank = 2;
+  EXPECT_EQ(absl::StrJoin(MakeLaunchCommand(options).environment, "|"),
+            "PATH=/usr/bin|OMP_NUM_THREADS=2|OPENBLAS_NUM_THREADS=2|MKL_NUM_THREADS=2|TMPDIR=/state/g");
+}
+
+// Labels of both libraries are understood; anything else is the launcher's own word.
+TEST(ParseTaggedLineTest, Table) {
+  struct Case {
+    MpiFlavour flavour;
+    const char* line;
+    const char* source;
+    const char* text;
+  };
+  const MpiFlavour open = MpiFlavour::kOpenMpi;
+  const MpiFlavour mpich = MpiFlavour::kMpich;
+  const Case cases[] = {
+      {open, "[1,0]<stdout>:hello", "rank 0", "hello"},
+      {open, "[1,12]<stderr>:", "rank 12", ""},
+      {open, "[1,1]<stdout>:[1,0]<stdout>:x", "rank 1", "[1,0]<stdout>:x"},
+      {open, "[vm:123] *** Process received signal ***", "mpirun", "[vm:123] *** Process received signal ***"},
+      {open, "[1,x]<stdout>:a", "mpirun", "[1,x]<stdout>:a"},
+      {open, "[1,0]<stdlog>:a", "mpirun", "[1,0]<stdlog>:a"},
+      {open, "[1,0", "mpirun", "[1,0"},
+      {open, "", "mpirun", ""},
+      {open, "[]", "mpirun", "[]"},
+      {open, "[1,99999999999]<stdout>:a", "mpirun", "[1,99999999999]<stdout>:a"},
+      {mpich, "[0] hi", "rank 0", "hi"},
+      {mpich, "[3] ", "rank 3", ""},
+      {mpich, "[3]", "rank 3", ""},
+      {mpich, "[mpiexec@vm] oops", "mpirun", "[mpiexec@vm] oops"},
+      {mpich, "[-1] x", "mpirun", "[-1] x"},
+      {mpich, "[0]x", "mpirun", "[0]x"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.line);
+    const TaggedLine tagged = ParseTaggedLine(c.flavour, c.line);
+    EXPECT_EQ(tagged.source, c.source);
+    EXPECT_EQ(tagged.text, c.text);
+  }
+}
+
+LauncherVerdict Read(MpiFlavour flavour, const std::vector<std::string>& lines) {
+  LauncherVerdict verdict;
+  for (const std::string& line : lines) ReadLauncherLine(flavour, line, verdict);
+  return verdict;
+}
+
+// The rank and the signal or exit status are found in what each launcher prints.
+TEST(LauncherVerdictTest, WhatEndedTheRun) {
+  LauncherVerdict verdict =
+      Read(MpiFlavour::kOpenMpi,
+           {"-----", "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed)."});
+  EXPECT_EQ(verdict.rank, 1u);
+  EXPECT_EQ(verdict.signal, 9);
+  EXPECT_FALSE(verdict.exit_status.has_value());
+  verdict = Read(MpiFlavour::kOpenMpi, {"  Process name: [[18662,1],2]", "  Exit code:    3"});
+  EXPECT_EQ(verdict.rank, 2u);
+  EXPECT_EQ(verdict.exit_status, 3);
+  verdict = Read(MpiFlavour::kMpich, {"=   PID 9223 RUNNING AT vm", "=   EXIT CODE: 9",
+                                      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"});
+  EXPECT_EQ(verdict.pid, 9223);
+  EXPECT_EQ(verdict.signal, 9);
+  EXPECT_FALSE(verdict.exit_status.has_value());
+  verdict = Read(MpiFlavour::kMpich, {"=   PID 9223 RUNNING AT vm", "=   EXIT CODE: 3"});
+  EXPECT_EQ(verdict.exit_status, 3);
+  EXPECT_FALSE(verdict.signal.has_value());
+}
+
+// Lines that only look like it change nothing, and the first word stays.
+TEST(LauncherVerdictTest, OddLines) {
+  const LauncherVerdict verdict =
+      Read(MpiFlavour::kOpenMpi, {"noticed that process rank", "noticed that process rank x on signal",
+                                  "Process name: [[", "Exit code:", "Exit code: 4", "Exit code: 5"});
+  EXPECT_FALSE(verdict.rank.has_value());
+  EXPECT_FALSE(verdict.signal.has_value());
+  EXPECT_EQ(verdict.exit_status, 4);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,205 @@
+#include "worker/launch/process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/launch/process_tree.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+
+bool Lives(pid_t pid) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+  return stat.has_value() && stat->state != 'Z';
+}
+
+// A shell script as a Process; its lines can be waited for.
+class Script {
+ public:
+  explicit Script(const std::string& text) {
+    ProcessOptions options;
+    options.argv = {"sh", "-c", text};
+    options.environment = {"PATH=/usr/bin:/bin"};
+    options.folder = "/";
+    options.on_line = [this](absl::string_view line) {
+      absl::MutexLock lock(&mutex_);
+      lines_.emplace_back(line);
+    };
+    absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(std::move(options));
+    EXPECT_TRUE(started.ok()) << started.status();
+    if (started.ok()) process_ = *std::move(started);
+  }
+
+  Process& process() { return *process_; }
+
+  // Its lines as soon as there are `count`.
+  std::vector<std::string> Lines(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lines_.size() >= count; };
+    EXPECT_TRUE(mutex_.AwaitWithDeadline(absl::Condition(&enough), Soon()));
+    return lines_;
+  }
+
+  // The ids that it printed, one per line.
+  std::vector<pid_t> Pids(size_t count) {
+    std::vector<pid_t> pids;
+    for (const std::string& line : Lines(count)) {
+      pid_t pid = 0;
+      EXPECT_TRUE(absl::SimpleAtoi(line, &pid)) << line;
+      pids.push_back(pid);
+    }
+    return pids;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Process> process_;
+};
+
+// A tree with a child in a session of its own, an orphan and a child that ignores SIGTERM: after Stop all of them are
+// gone.
+TEST(ProcessTest, StopKillsTheWholeTree) {
+  Script script(
+      "trap '' TERM; echo $$;"
+      "setsid sh -c 'echo $$; sleep 1000 & wait' &"
+      "(setsid sh -c 'trap \"\" TERM; echo $$; sleep 1000; sleep 1000' &);"
+      "sh -c 'echo $$; while :; do sleep 1000; done' & wait; wait; sleep 1000");
+  const std::vector<pid_t> pids = script.Pids(4);
+  script.process().Stop(absl::Milliseconds(200));
+  ASSERT_TRUE(script.process().Wait(Soon()).has_value());
+  for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
+}
+
+// What a process leaves running when it ends by itself is killed too, also an orphan in a session of its own.
+TEST(ProcessTest, NothingIsLeftBehind) {
+  Script script(
+      "setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 1000\" & echo $$; sleep 1000' & read x < /dev/null; sleep "
+      "0.3; exit 7");
+  const std::vector<pid_t> pids = script.Pids(2);
+  const std::optional<ProcessEnd> end = script.process().Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(ToString(*end), "exited with status 7");
+  for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
+}
+
+// A stopped process cannot hold up the end.
+TEST(ProcessTest, StoppedProcessDies) {
+  Script script("sh -c 'trap \"\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait; sleep 1000");
+  const std::vector<pid_t> pids = script.Pids(1);
+  const absl::Time limit = Soon();
+  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && absl::Now() < limit) sched_yield();
+  script.process().Stop(absl::Milliseconds(100));
+  ASSERT_TRUE(script.process().Wait(Soon()).has_value());
+  EXPECT_FALSE(Lives(pids[0]));
+}
+
+// The same without any grace.
+TEST(ProcessTest, KilledAtOnce) {
+  Script script("trap '' TERM; echo $$; while :; do sleep 1000; done");
+  script.Lines(1);
+  script.process().Stop(absl::ZeroDuration());
+  const std::optional<ProcessEnd> end = script.process().Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(ToString(*end), "ended by signal 9 (Killed)");
+  EXPECT_FALSE(end->ok());
+}
+
+// A process that ends on SIGTERM has the time to say so.
+TEST(ProcessTest, SigtermComesFirst) {
+  Script script("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+  script.Lines(1);
+  script.process().Stop(absl::Seconds(20));
+  const std::optional<ProcessEnd> end = script.process().Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->ok());
+  EXPECT_THAT(script.Lines(0), Contains("bye"));
+}
+
+// Every line arrives before the end is reported: many, a last one without a line end, and one longer than any buffer.
+TEST(ProcessTest, OutputIsComplete) {
+  Script script("seq 1 20000; head -c 100000 /dev/zero | tr '\\0' x; echo; printf end");
+  ASSERT_TRUE(script.process().Wait(Soon()).has_value());
+  const std::vector<std::string> lines = script.Lines(0);
+  ASSERT_GE(lines.size(), 20003u);
+  for (int i = 0; i < 20000; ++i) ASSERT_EQ(lines[i], absl::StrCat(i + 1));
+  size_t long_bytes = 0;
+  for (size_t i = 20000; i + 1 < lines.size(); ++i) long_bytes += lines[i].size();
+  EXPECT_EQ(long_bytes, 100000u);
+  EXPECT_EQ(lines.back(), "end");
+}
+
+// Wait gives up at its deadline while the process lives.
+TEST(ProcessTest, WaitHasADeadline) {
+  Script script("sleep 1000");
+  EXPECT_FALSE(script.process().Wait(absl::Now() + absl::Milliseconds(20)).has_value());
+}
+
+// When the process that started it is killed, the child dies: nothing outlives a daemon.
+TEST(ProcessTest, DiesWithItsParent) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    Script script("sleep 1000");
+    const pid_t pid = script.process().pid();
+    if (write(fds[1], &pid, sizeof pid) < 0) _exit(1);
+    while (true) pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(read(fds[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  // setpriv has not become the command yet for a moment.
+  const absl::Time limit = Soon();
+  auto command = [child] {
+    std::string path(64, '\0');
+    path.resize(
+        std::max<ssize_t>(0, readlink(absl::StrCat("/proc/", child, "/exe").c_str(), path.data(), path.size())));
+    return path;
+  };
+  while (absl::StrContains(command(), "setpriv") && absl::Now() < limit) sched_yield();
+  kill(daemon, SIGKILL);
+  waitpid(daemon, nullptr, 0);
+  while (Lives(child) && absl::Now() < limit) sched_yield();
+  EXPECT_FALSE(Lives(child));
+  close(fds[0]);
+  close(fds[1]);
+}
+
+// A command that does not exist ends with setpriv's words; a folder that does not exist is an error at the start.
+TEST(ProcessTest, CannotStart) {
+  ProcessOptions options;
+  std::string said;
+  options.argv = {"/no/such/program"};
+  options.folder = "/";
+  options.on_line = [&said](absl::string_view line) { absl::StrAppend(&said, line); };
+  absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(options);
+  ASSERT_TRUE(process.ok());
+  const std::optional<ProcessEnd> end = (*process)->Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_FALSE(end->ok());
+  EXPECT_THAT(said, HasSubstr("/no/such/program"));
+  options.folder = "/no/such/folder";
+  process = Process::Start(options);
+  EXPECT_EQ(process.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(process.status().message(), HasSubstr("/no/such/folder"));
+}
+
+}  // namespace
+}  // namespace hooke
