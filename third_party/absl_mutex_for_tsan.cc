@@ -24,6 +24,11 @@ namespace {
 void Taken(void* mutex) { __tsan_acquire(mutex); }
 void GivingUp(void* mutex) { __tsan_release(mutex); }
 
+// The library's own deadlock detector keeps a graph under a lock that is not wrapped; the sanitizer has a detector of
+// its own.
+[[maybe_unused]] const bool library_detector_off =
+    (absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore), true);
+
 // A waiter's condition runs in whichever thread holds the mutex, inside the library: order it by hand too.
 struct OrderedCondition {
   const Condition* condition;

@@ -9,7 +9,8 @@ namespace {
 
 TEST(CudaProbe, KernelSums) {
   std::string error;
-  if (CudaDevices(&error) == 0) GTEST_SKIP() << "no GPU here (" << error << "): run with --config=cuda on a machine with one";
+  if (CudaDevices(&error) == 0)
+    GTEST_SKIP() << "no GPU here (" << error << "): run with --config=cuda on a machine with one";
   const std::vector<float> a = {1, 2, 3};
   const std::vector<float> b = {10, 20, 30};
   EXPECT_EQ(SumOnDevice(a, b, &error), (std::vector<float>{11, 22, 33})) << error;

@@ -1,0 +1,56 @@
+#ifndef HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
+#define HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
+
+// The last answers given to one rank, kept to be repeated when its stream broke before they arrived. Bounded: the
+// oldest is forgotten.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+
+namespace hooke {
+
+// Which exchange of a group: ordered by incarnation, then by sequence. {0, 0} is before any.
+struct ExchangeId {
+  uint32_t incarnation = 0;
+  uint64_t sequence = 0;
+
+  friend bool operator==(const ExchangeId& a, const ExchangeId& b) {
+    return a.incarnation == b.incarnation && a.sequence == b.sequence;
+  }
+  friend bool operator<(const ExchangeId& a, const ExchangeId& b) {
+    return a.incarnation != b.incarnation ? a.incarnation < b.incarnation : a.sequence < b.sequence;
+  }
+};
+
+// Thread-safe.
+class AnswerWindow {
+ public:
+  explicit AnswerWindow(uint32_t capacity) : capacity_(capacity) {}
+
+  // Keeps a copy of the answer to block `first` of an exchange, in the place of the oldest one where the window is
+  // full.
+  void Store(const ExchangeId& exchange, uint64_t first, absl::Span<const float> answer);
+
+  // Copies the answer out; false where it is not kept. `answer` has the length of the stored one.
+  bool Find(const ExchangeId& exchange, uint64_t first, absl::Span<float> answer) const;
+
+ private:
+  struct Slot {
+    ExchangeId exchange;
+    uint64_t first = 0;
+    std::vector<float> answer;
+  };
+
+  const uint32_t capacity_;
+  mutable absl::Mutex mutex_;
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // Grows to capacity_ as needed: most ranks' windows stay empty.
+  uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;        // The slot to write next.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_

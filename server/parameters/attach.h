@@ -1,0 +1,50 @@
+#ifndef HOOKE_SERVER_PARAMETERS_ATTACH_H_
+#define HOOKE_SERVER_PARAMETERS_ATTACH_H_
+
+// Who may write the initial values of a center? Pure: knows no threads, sockets or clocks.
+//
+// The first group that attaches gets the right to initialize, for a lease. The others wait. When the lease ends without
+// values, the next one that asks gets the right.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace hooke {
+
+// Who speaks: a rank of a group, as it was started.
+struct Speaker {
+  uint32_t group = 0;
+  uint32_t rank = 0;
+  uint32_t incarnation = 1;
+};
+
+// The right to initialize.
+struct InitializeRight {
+  uint32_t group = 0;
+  uint32_t incarnation = 1;
+  absl::Time until;
+};
+
+struct AttachState {
+  bool initialized = false;              // The center has all its values; stays true.
+  std::optional<InitializeRight> right;  // The last one given.
+};
+
+enum class AttachAnswer { kReady, kInitialize, kWait };
+
+struct AttachDecision {
+  AttachAnswer answer = AttachAnswer::kWait;
+  AttachState next;    // The state from now on.
+  std::string reason;  // Always set.
+};
+
+// What to tell `speaker`, who asks at `now`. The same group asking again keeps the right, and its lease starts anew; a
+// later incarnation of it takes the right over.
+AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_ATTACH_H_

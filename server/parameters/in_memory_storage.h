@@ -1,0 +1,51 @@
+#ifndef HOOKE_SERVER_PARAMETERS_IN_MEMORY_STORAGE_H_
+#define HOOKE_SERVER_PARAMETERS_IN_MEMORY_STORAGE_H_
+
+// A Storage in memory for tests: its files can be looked at and damaged, its disk can be full or broken.
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/parameters/storage.h"
+
+namespace hooke {
+
+// Thread-safe.
+class InMemoryStorage : public Storage {
+ public:
+  absl::StatusOr<std::unique_ptr<StorageWriter>> Create(absl::string_view name) override;
+  absl::StatusOr<std::unique_ptr<StorageReader>> Open(absl::string_view name) override;
+  absl::StatusOr<std::vector<std::string>> List() override;
+  absl::Status Remove(absl::string_view name) override;
+  std::string Describe() const override { return "memory"; }
+
+  // A committed file; empty where there is none.
+  std::string Get(absl::string_view name) const;
+  // Writes a file past all checks, as a crash or a bad disk would leave it.
+  void Put(absl::string_view name, std::string bytes);
+  // A flipped bit, a short write.
+  void FlipBit(absl::string_view name, uint64_t bit);
+  void Truncate(absl::string_view name, uint64_t bytes);
+  // From now on the disk takes so many bytes more; then writes fail with RESOURCE_EXHAUSTED.
+  void SetFreeBytes(uint64_t bytes);
+  // From now on every Commit fails with `status` (OK: none does).
+  void FailCommits(absl::Status status);
+
+ private:
+  friend class InMemoryWriter;
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::string, std::less<>> files_ ABSL_GUARDED_BY(mutex_);
+  uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
+  absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_IN_MEMORY_STORAGE_H_

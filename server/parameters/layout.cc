@@ -1,0 +1,95 @@
+#include "server/parameters/layout.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kMaxValues = uint64_t{1} << 60;  // Exclusive. Four bytes each, their bytes still count in 64 bits.
+constexpr size_t kMaxNameBytes = 255;
+
+std::string TypeName(v1::Parameter::Type type) {
+  if (type == v1::Parameter::FLOAT32) return "float32";
+  return absl::StrCat("type ", static_cast<int>(type));
+}
+
+// Product of the dimensions; nothing where it reaches kMaxValues or a dimension is 0.
+absl::StatusOr<uint64_t> CountValues(const v1::Parameter& parameter) {
+  uint64_t values = 1;
+  for (const uint64_t dimension : parameter.shape()) {
+    if (dimension == 0) return absl::InvalidArgumentError("has a dimension of 0; each is at least 1");
+    if (dimension >= kMaxValues / values)
+      return absl::InvalidArgumentError("has too many values; fewer than 2^60 are allowed");
+    values *= dimension;
+  }
+  return values;
+}
+
+absl::Status CheckParameter(const v1::Parameter& parameter) {
+  if (parameter.name().empty() || parameter.name().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a name of ", parameter.name().size(), " bytes; 1 to ", kMaxNameBytes, " are allowed"));
+  }
+  if (parameter.type() != v1::Parameter::FLOAT32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has type ", static_cast<int>(parameter.type()), "; only FLOAT32 (1) is allowed"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtParameter(int index, const v1::Parameter& parameter, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "layout: parameter ", index, " \"", absl::CHexEscape(parameter.name().substr(0, kMaxNameBytes)), "\" ", what));
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout) {
+  if (layout.parameters().empty())
+    return absl::InvalidArgumentError("layout: it has no parameters; at least one is needed");
+  uint64_t total = 0;
+  absl::flat_hash_set<absl::string_view> names;
+  for (int i = 0; i < layout.parameters_size(); ++i) {
+    const v1::Parameter& parameter = layout.parameters(i);
+    if (absl::Status status = CheckParameter(parameter); !status.ok())
+      return AtParameter(i, parameter, status.message());
+    if (!names.insert(parameter.name()).second)
+      return AtParameter(i, parameter, "has the name of an earlier one; names are unique");
+    absl::StatusOr<uint64_t> values = CountValues(parameter);
+    if (!values.ok()) return AtParameter(i, parameter, values.status().message());
+    total += *values;  // Both below 2^60.
+    if (total >= kMaxValues)
+      return AtParameter(i, parameter, "brings the layout to 2^60 values or more; fewer are allowed");
+  }
+  return total;
+}
+
+absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& group) {
+  const int both = std::min(center.parameters_size(), group.parameters_size());
+  for (int i = 0; i < both; ++i) {
+    const std::string ours = Describe(center.parameters(i));
+    const std::string theirs = Describe(group.parameters(i));
+    if (ours == theirs) continue;
+    return absl::FailedPreconditionError(absl::StrCat("layout differs from the center's at parameter ", i,
+                                                      ": the center has ", ours, ", the group has ", theirs,
+                                                      "; all groups of a job train the same model"));
+  }
+  if (center.parameters_size() == group.parameters_size()) return absl::OkStatus();
+  const bool center_has_more = center.parameters_size() > both;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "layout differs from the center's at parameter ", both, ": the center has ",
+      center_has_more ? Describe(center.parameters(both)) : "none", ", the group has ",
+      center_has_more ? "none" : Describe(group.parameters(both)), "; all groups of a job train the same model"));
+}
+
+std::string Describe(const v1::Parameter& parameter) {
+  return absl::StrCat(absl::CHexEscape(parameter.name()), " ", TypeName(parameter.type()), " [",
+                      absl::StrJoin(parameter.shape(), ", "), "]");
+}
+
+}  // namespace hooke

@@ -1,0 +1,31 @@
+#include "server/parameters/open_calls.h"
+
+namespace hooke {
+
+OpenCalls::Call::Call(OpenCalls* calls, grpc::ServerContext* context)
+    : calls_(calls), context_(context), admitted_(calls->Enter(context)) {}
+
+OpenCalls::Call::~Call() {
+  if (admitted_) calls_->Leave(context_);
+}
+
+bool OpenCalls::Close(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  // Under the lock, or the handler might return and its context be gone. TryCancel does not wait.
+  for (grpc::ServerContext* context : open_) context->TryCancel();
+  const auto none_open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_.empty(); };
+  return mutex_.AwaitWithTimeout(absl::Condition(&none_open), timeout);
+}
+
+bool OpenCalls::Enter(grpc::ServerContext* context) {
+  absl::MutexLock lock(&mutex_);
+  return !closed_ && open_.insert(context).second;
+}
+
+void OpenCalls::Leave(grpc::ServerContext* context) {
+  absl::MutexLock lock(&mutex_);
+  open_.erase(context);
+}
+
+}  // namespace hooke

@@ -1,0 +1,50 @@
+#ifndef HOOKE_SERVER_PARAMETERS_OPEN_CALLS_H_
+#define HOOKE_SERVER_PARAMETERS_OPEN_CALLS_H_
+
+// The RPCs that run now, so that a server that stops can end them: a handler that waits for a group's next message
+// would wait for ever.
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace hooke {
+
+// Thread-safe.
+class OpenCalls {
+ public:
+  // One call, for as long as its handler runs.
+  class Call {
+   public:
+    Call(OpenCalls* calls, grpc::ServerContext* context);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // False: the server stops; the handler returns at once.
+    bool admitted() const { return admitted_; }
+
+   private:
+    OpenCalls* const calls_;
+    grpc::ServerContext* const context_;
+    const bool admitted_;
+  };
+
+  // Admits no more calls, cancels the open ones and waits until they have ended. False: some have not, after `timeout`.
+  bool Close(absl::Duration timeout);
+
+ private:
+  bool Enter(grpc::ServerContext* context);
+  void Leave(grpc::ServerContext* context);
+
+  absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<grpc::ServerContext*> open_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_OPEN_CALLS_H_

@@ -1,0 +1,75 @@
+#include "server/parameters/parameter_server.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "server/parameters/parameter_store.h"
+#include "server/parameters/service.h"
+#include "server/parameters/snapshot_loop.h"
+#include "server/parameters/storage.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kCallsEndTimeout = absl::Seconds(5);
+
+class RunningParameterServer final : public ParameterServer {
+ public:
+  RunningParameterServer(ParameterServerOptions options, std::unique_ptr<ParameterStore> store)
+      : logger_(options.logger),
+        store_(std::move(store)),
+        service_({store_.get(), logger_, std::move(options.clock)}),
+        snapshots_(options.snapshot_interval, [this]() { return Snapshot(); }) {}
+
+  ~RunningParameterServer() override { RunningParameterServer::Stop().IgnoreError(); }
+
+  grpc::Service* service() override { return &service_; }
+
+  absl::Status Seal(absl::string_view job_id) override {
+    absl::Status status = store_->Seal(job_id);
+    if (!status.ok()) logger_->error("job {} cannot be sealed: {}", std::string(job_id), status.ToString());
+    return status;
+  }
+
+  ParameterServerStats Stats() const override { return {store_->center_bytes(), store_->jobs()}; }
+
+  absl::Status Stop() override {
+    if (!service_.Close(kCallsEndTimeout))
+      logger_->warn("some calls have not ended; the last snapshots are written now");
+    return snapshots_.Stop();
+  }
+
+ private:
+  absl::Status Snapshot() {
+    absl::Status status = store_->SnapshotChanged();
+    if (!status.ok()) logger_->error("a snapshot failed: {}", status.ToString());
+    return status;
+  }
+
+  const std::shared_ptr<spdlog::logger> logger_;
+  const std::unique_ptr<ParameterStore> store_;
+  ParameterService service_;
+  SnapshotLoop snapshots_;  // Last: its thread uses the others.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(ParameterServerOptions options) {
+  if (options.storage == nullptr || options.logger == nullptr || !options.clock) {
+    return absl::InvalidArgumentError("a parameter server needs a storage, a logger and a clock");
+  }
+  if (options.snapshot_interval <= absl::ZeroDuration() || options.initialize_lease <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("snapshot interval and initialize lease of a parameter server are more than 0");
+  }
+  ParameterStoreOptions store_options;
+  store_options.storage = options.storage;
+  store_options.logger = options.logger;
+  store_options.max_center_bytes = options.max_center_bytes;
+  store_options.initialize_lease = options.initialize_lease;
+  absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Load(std::move(store_options));
+  if (!store.ok()) return store.status();
+  return std::make_unique<RunningParameterServer>(std::move(options), *std::move(store));
+}
+
+}  // namespace hooke

@@ -1,0 +1,298 @@
+#include "server/parameters/parameter_store.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kClaimTimeout = absl::Minutes(1);  // A snapshot of gigabytes on a slow disk.
+
+absl::Status NoValues(absl::string_view job_id) {
+  return absl::NotFoundError(absl::StrCat("the center of job ", job_id, " has no values here yet; attach to it first"));
+}
+
+v1::AttachResponse::State ToState(AttachAnswer answer) {
+  switch (answer) {
+    case AttachAnswer::kReady:
+      return v1::AttachResponse::READY;
+    case AttachAnswer::kInitialize:
+      return v1::AttachResponse::INITIALIZE;
+    case AttachAnswer::kWait:
+      break;
+  }
+  return v1::AttachResponse::WAIT;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Load(ParameterStoreOptions options) {
+  auto snapshots = ListSnapshots(*options.storage);
+  if (!snapshots.ok()) return snapshots.status();
+  std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options)));
+  for (auto& [job_id, generations] : *snapshots) {
+    if (absl::Status status = store->LoadJob(job_id, std::move(generations)); !status.ok()) return status;
+  }
+  return store;
+}
+
+absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint64_t> generations) {
+  auto job = std::make_shared<Job>();
+  job->history = MakeHistory(job_id, std::move(generations));
+  absl::StatusOr<SnapshotReader> snapshot = job->history->OpenNewest();
+  if (!snapshot.ok()) {
+    options_.logger->error("{}", std::string(snapshot.status().message()));
+    job->lost = snapshot.status();
+  } else if (snapshot->sealed()) {
+    job->sealed = true;
+  } else {
+    const ShardPlan& plan = snapshot->plan();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (absl::Status status = ReserveMemory(plan); !status.ok()) return status;
+    }
+    job->memory_bytes = plan.memory_bytes;
+    absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(*std::move(snapshot));
+    if (!shard.ok()) return shard.status();
+    job->shard = *std::move(shard);
+    job->written_updates = job->shard->updates();
+    options_.logger->info("job {}: shard {} of {} loaded from its snapshot, {} blocks, version {}", job_id,
+                          job->shard->plan().job.shard_index(), job->shard->plan().job.shard_count(),
+                          job->shard->blocks(), job->shard->updates());
+  }
+  absl::MutexLock lock(&mutex_);
+  jobs_[job_id] = std::move(job);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const v1::AttachRequest& request) {
+  absl::StatusOr<ShardPlan> plan = PlanShard(request, options_.block_values);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<std::shared_ptr<Shard>> shard = FindOrCreate(*plan);
+  if (!shard.ok()) return shard.status();
+  if (absl::Status status = ComparePlans((*shard)->plan(), *plan); !status.ok()) return status;
+  const Speaker speaker = {request.sender().group(), request.sender().rank(), request.sender().incarnation()};
+  absl::StatusOr<Shard::Attached> attached = (*shard)->Attach(now, speaker, options_.initialize_lease);
+  if (!attached.ok()) return attached.status();
+  options_.logger->info("job {}: group {} incarnation {} attaches: {}", plan->job_id, speaker.group,
+                        speaker.incarnation, attached->reason);
+  v1::AttachResponse response;
+  response.set_state(ToState(attached->answer));
+  response.set_last_sequence(attached->last_sequence);
+  response.set_block_values((*shard)->plan().partition.block_values());
+  response.set_window_blocks(kWindowBlocks);
+  response.set_initialize_seconds(absl::ToDoubleSeconds(options_.initialize_lease));
+  return response;
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(absl::string_view job_id) const {
+  absl::MutexLock lock(&mutex_);
+  return ShardOf(job_id);
+}
+
+absl::Status ParameterStore::FinishInitialize(absl::string_view job_id, const Speaker& speaker) {
+  absl::StatusOr<std::shared_ptr<Shard>> shard = Find(job_id);
+  if (!shard.ok()) return shard.status();
+  if (absl::Status status = (*shard)->CompleteInitialize(speaker); !status.ok()) return status;
+  return Snapshot(job_id, Due::kIfNone);
+}
+
+absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterReceiver& to) const {
+  std::shared_ptr<Shard> shard;
+  std::shared_ptr<SnapshotHistory> history;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto job = jobs_.find(job_id);
+    if (job != jobs_.end() && job->second->sealed) {
+      history = job->second->history;
+    } else {
+      absl::StatusOr<std::shared_ptr<Shard>> found = ShardOf(job_id);
+      if (!found.ok()) return found.status();
+      shard = *std::move(found);
+    }
+  }
+  if (shard != nullptr) {
+    if (!shard->initialized()) return NoValues(job_id);
+    if (absl::Status status = to.header({&shard->plan(), shard->updates()}); !status.ok()) return status;
+    for (uint64_t block = 0; block < shard->blocks(); ++block) {
+      if (absl::Status status = to.block(shard->BlockRange(block).begin, shard->CopyBlock(block).values); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<SnapshotReader> snapshot = history->OpenNewest();
+  if (!snapshot.ok()) return snapshot.status();
+  const ShardPlan& plan = snapshot->plan();
+  if (absl::Status status = to.header({&plan, snapshot->updates()}); !status.ok()) return status;
+  for (uint64_t block = plan.blocks.begin; block < plan.blocks.end; ++block) {
+    absl::StatusOr<Shard::BlockCopy> copy = snapshot->ReadBlock();
+    if (!copy.ok()) return copy.status();
+    if (absl::Status status = to.block(plan.BlockRange(block).begin, copy->values); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterStore::SnapshotChanged() {
+  absl::Status first_error;
+  for (const std::string& job_id : jobs()) first_error.Update(Snapshot(job_id, Due::kIfChanged));
+  return first_error;
+}
+
+absl::Status ParameterStore::Seal(absl::string_view job_id) {
+  absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
+  if (!job.ok()) return job.status();
+  if (*job == nullptr) return absl::OkStatus();
+  absl::Status status = SealClaimed(std::string(job_id), **job);
+  Release(**job);
+  return status;
+}
+
+absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
+  std::shared_ptr<Shard> shard;
+  std::shared_ptr<SnapshotHistory> history;
+  {
+    absl::MutexLock lock(&mutex_);
+    shard = job.shard;
+    history = job.history;
+  }
+  shard->Close();
+  const bool initialized = shard->initialized();
+  if (initialized) {
+    if (absl::Status status = history->Write(*shard, /*sealed=*/true); !status.ok()) return status;
+  }
+  absl::MutexLock lock(&mutex_);
+  center_bytes_ -= std::exchange(job.memory_bytes, 0);
+  job.shard = nullptr;
+  job.sealed = initialized;
+  if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
+  options_.logger->info("job {}: {}", job_id,
+                        initialized ? "sealed, its last snapshot is written" : "forgotten, it never had values");
+  return absl::OkStatus();
+}
+
+absl::Status ParameterStore::Snapshot(absl::string_view job_id, Due due) {
+  absl::StatusOr<std::shared_ptr<Job>> claimed = Claim(job_id);
+  if (!claimed.ok()) return claimed.status();
+  if (*claimed == nullptr) return absl::OkStatus();
+  Job& job = **claimed;
+  std::shared_ptr<Shard> shard;
+  std::shared_ptr<SnapshotHistory> history;
+  std::optional<uint64_t> written;
+  {
+    absl::MutexLock lock(&mutex_);
+    shard = job.shard;
+    history = job.history;
+    written = job.written_updates;
+  }
+  const uint64_t updates = shard->updates();
+  const bool is_due = shard->initialized() && (!written.has_value() || (due == Due::kIfChanged && *written != updates));
+  absl::Status status = is_due ? history->Write(*shard, /*sealed=*/false) : absl::OkStatus();
+  if (is_due && status.ok()) {
+    absl::MutexLock lock(&mutex_);
+    job.written_updates = updates;
+  }
+  Release(job);
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardPlan& plan) {
+  std::shared_ptr<Job> job;
+  {
+    absl::MutexLock lock(&mutex_);
+    std::shared_ptr<Job>& entry = jobs_[plan.job_id];
+    if (entry != nullptr) {
+      job = entry;
+      const auto made = [&job]() { return !job->busy || job->shard != nullptr || job->sealed; };
+      if (!mutex_.AwaitWithTimeout(absl::Condition(&made), kClaimTimeout)) {
+        return absl::UnavailableError(
+            absl::StrCat("the shard of job ", plan.job_id, " is still being made; try again"));
+      }
+      return ShardOf(plan.job_id);
+    }
+    if (absl::Status status = ReserveMemory(plan); !status.ok()) {
+      jobs_.erase(plan.job_id);
+      return status;
+    }
+    job = entry = std::make_shared<Job>();
+    job->busy = true;
+    job->memory_bytes = plan.memory_bytes;
+    job->history = MakeHistory(plan.job_id, {});
+  }
+  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(plan);
+  absl::MutexLock lock(&mutex_);
+  job->busy = false;
+  if (!shard.ok()) {
+    center_bytes_ -= job->memory_bytes;
+    jobs_.erase(plan.job_id);
+    return shard.status();
+  }
+  job->shard = *std::move(shard);
+  return job->shard;
+}
+
+absl::Status ParameterStore::ReserveMemory(const ShardPlan& plan) {
+  const uint64_t free_bytes = options_.max_center_bytes - center_bytes_;
+  if (plan.memory_bytes > free_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the shard of job ", plan.job_id, " needs ", plan.memory_bytes, " bytes; ", free_bytes, " of this server's ",
+        options_.max_center_bytes, " are free; raise --max-center-bytes or add servers"));
+  }
+  center_bytes_ += plan.memory_bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::ShardOf(absl::string_view job_id) const {
+  const auto found = jobs_.find(job_id);
+  if (found == jobs_.end() || (found->second->shard == nullptr && !found->second->sealed && found->second->lost.ok())) {
+    return absl::NotFoundError(absl::StrCat("job ", job_id, " has no center on this server; attach to it first"));
+  }
+  const Job& job = *found->second;
+  if (!job.lost.ok()) return job.lost;
+  if (job.sealed)
+    return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has ended; its center can only be pulled"));
+  return job.shard;
+}
+
+absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl::string_view job_id) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(job_id);
+  if (found == jobs_.end()) return nullptr;
+  std::shared_ptr<Job> job = found->second;
+  const auto idle = [&job]() { return !job->busy; };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kClaimTimeout)) {
+    return absl::UnavailableError(absl::StrCat("a snapshot of job ", job_id, " is still being written; try again"));
+  }
+  if (job->shard == nullptr) return nullptr;
+  job->busy = true;
+  return job;
+}
+
+void ParameterStore::Release(Job& job) {
+  absl::MutexLock lock(&mutex_);
+  job.busy = false;
+}
+
+std::shared_ptr<SnapshotHistory> ParameterStore::MakeHistory(const std::string& job_id,
+                                                             std::vector<uint64_t> generations) const {
+  return std::make_shared<SnapshotHistory>(SnapshotHistory::Options{options_.storage, options_.logger, job_id},
+                                           std::move(generations));
+}
+
+uint64_t ParameterStore::center_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return center_bytes_;
+}
+
+std::vector<std::string> ParameterStore::jobs() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [job_id, job] : jobs_) {
+    if (job->shard != nullptr) ids.push_back(job_id);
+  }
+  return ids;
+}
+
+}  // namespace hooke

@@ -1,0 +1,322 @@
+#include "server/parameters/parameter_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/parameters/in_memory_storage.h"
+#include "server/parameters/snapshot_history.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const absl::Time kNow = absl::UnixEpoch();
+
+class ParameterStoreTest : public ::testing::Test {
+ protected:
+  ParameterStoreTest() { Restart(); }
+
+  // As after a crash: memory is lost, storage stays.
+  void Restart() { store_ = ParameterStore::Load(Options()).value(); }
+
+  ParameterStoreOptions Options() {
+    ParameterStoreOptions options;
+    options.storage = storage_;
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
+    options.max_center_bytes = 10000;
+    options.block_values = 4;
+    return options;
+  }
+
+  void MakeCenter(const TestCenter& center) {
+    ASSERT_EQ(store_->Attach(kNow, MakeAttachRequest(center)).value().state(), v1::AttachResponse::INITIALIZE);
+    WriteValues(center);
+    ASSERT_TRUE(store_->FinishInitialize(center.job_id, {}).ok());
+  }
+
+  void WriteValues(const TestCenter& center) {
+    const auto shard = store_->Find(center.job_id).value();
+    for (uint64_t block = 0; block < shard->blocks(); ++block) {
+      const Range range = shard->BlockRange(block);
+      ASSERT_TRUE(shard->WriteInitial({}, range.begin, Ramp(range.begin, range.size())).ok());
+    }
+  }
+
+  // Moves the first block by `by`.
+  void Exchange(const std::string& job_id, uint64_t sequence, float by) {
+    const auto shard = store_->Find(job_id).value();
+    std::vector<float> x = shard->CopyBlock(0).values;
+    for (float& value : x) value += 4 * by;
+    std::vector<float> answer(x.size());
+    ASSERT_TRUE(shard->ApplyBlock({{}, sequence, 0}, x, absl::MakeSpan(answer)).ok());
+  }
+
+  absl::StatusOr<std::vector<float>> Read(const std::string& job_id) {
+    std::vector<float> all;
+    const auto header = [](const ParameterStore::CenterHeader&) { return absl::OkStatus(); };
+    const auto block = [&all](uint64_t first, absl::Span<const float> values) {
+      EXPECT_EQ(first, all.size());
+      all.insert(all.end(), values.begin(), values.end());
+      return absl::OkStatus();
+    };
+    const absl::Status status = store_->ReadCenter(job_id, {header, block});
+    if (!status.ok()) return status;
+    return all;
+  }
+
+  std::vector<float> Moved(float by) {
+    std::vector<float> values = Ramp(0, 10);
+    for (int i = 0; i < 4; ++i) values[i] += by;
+    return values;
+  }
+
+  std::ostringstream log_;
+  const std::shared_ptr<InMemoryStorage> storage_ = std::make_shared<InMemoryStorage>();
+  std::unique_ptr<ParameterStore> store_;
+};
+
+// A center is on disk before the group hears that it is initialized: a crash right after loses nothing.
+TEST_F(ParameterStoreTest, InitializedCenterSurvivesACrash) {
+  MakeCenter({});
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot"));
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+  EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, 1)).value().state(), v1::AttachResponse::READY);
+}
+
+// After a crash everything is as the last snapshot says, and what the groups did since is applied anew.
+TEST_F(ParameterStoreTest, RestartsFromTheLastSnapshot) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  Exchange("job-1", 32, 1);
+  EXPECT_EQ(Read("job-1").value(), Moved(2));
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Moved(1));
+  Exchange("job-1", 32, 1);
+  EXPECT_EQ(Read("job-1").value(), Moved(2));
+  EXPECT_EQ(store_->Find("job-1").value()->updates(), 2u);
+}
+
+// Only what changed is written, and two generations are kept.
+TEST_F(ParameterStoreTest, WritesChangedShardsOnly) {
+  MakeCenter({});
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot"));
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    Exchange("job-1", sequence, 1);
+    ASSERT_TRUE(store_->SnapshotChanged().ok());
+  }
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000003.snapshot", "job-1.000000000004.snapshot"));
+  Restart();
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000003.snapshot", "job-1.000000000004.snapshot"));
+}
+
+// A snapshot with a flipped bit is refused: the log names it, the byte and the one used instead; the next snapshots
+// replace it and keep the good one.
+TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenABitFlipped) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  storage_->FlipBit("job-1.000000000002.snapshot", 8 * (storage_->Get("job-1.000000000002.snapshot").size() - 10));
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+  EXPECT_THAT(log_.str(),
+              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 192 is "));
+  EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is used"));
+  Exchange("job-1", 16, 2);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot", "job-1.000000000003.snapshot"));
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Moved(2));
+}
+
+// A snapshot cut short is refused in the same way.
+TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenCutShort) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  storage_->Truncate("job-1.000000000002.snapshot", 150);
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+  EXPECT_THAT(
+      log_.str(),
+      HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: cut short or grown: 150 bytes instead of "));
+}
+
+// Where no snapshot is readable the job is lost, which its groups are told; the server and other jobs go on.
+TEST_F(ParameterStoreTest, LostJob) {
+  MakeCenter({});
+  TestCenter other;
+  other.job_id = "job-2";
+  MakeCenter(other);
+  storage_->Truncate("job-1.000000000001.snapshot", 100);
+  Restart();
+  const absl::Status status = store_->Attach(kNow, MakeAttachRequest({})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("no readable snapshot of job job-1 in memory (job-1.000000000001.snapshot: cut short or grown: "
+                        "100 bytes instead of"));
+  EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Read("job-2").value(), Ramp(0, 10));
+  EXPECT_TRUE(store_->Seal("job-1").ok());
+}
+
+// A center larger than this server takes is refused with the numbers, before memory is taken; the job is not
+// remembered.
+TEST_F(ParameterStoreTest, LimitsMemory) {
+  TestCenter large;
+  large.values = uint64_t{1} << 59;
+  const absl::Status status = store_->Attach(kNow, MakeAttachRequest(large)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the shard of job job-1 needs "));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(" bytes; 10000 of this server's 10000 are free; raise --max-center-bytes or add servers"));
+  EXPECT_EQ(store_->center_bytes(), 0u);
+  EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kNotFound);
+
+  MakeCenter({});
+  EXPECT_GT(store_->center_bytes(), 40u);
+  ParameterStoreOptions options = Options();
+  options.max_center_bytes = 50;
+  EXPECT_EQ(ParameterStore::Load(options).status().code(), absl::StatusCode::kResourceExhausted)
+      << "stored shards count too";
+}
+
+// A full disk fails the snapshot, not the exchanges; the snapshot before stays, and when there is room again the next
+// one succeeds.
+TEST_F(ParameterStoreTest, FullDisk) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  storage_->SetFreeBytes(100);
+  const absl::Status status = store_->SnapshotChanged();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("No space left on device; free some space there"));
+  Exchange("job-1", 32, 1);
+  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot"));
+  storage_->SetFreeBytes(100000);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  Restart();
+  EXPECT_EQ(Read("job-1").value(), Moved(2));
+}
+
+// Initialize is not acknowledged while the disk fails; repeated, it writes the snapshot then.
+TEST_F(ParameterStoreTest, InitializeNeedsTheDisk) {
+  ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
+  WriteValues({});
+  storage_->FailCommits(absl::UnavailableError("broken"));
+  EXPECT_EQ(store_->FinishInitialize("job-1", {}).message(), "broken");
+  storage_->FailCommits(absl::OkStatus());
+  EXPECT_TRUE(store_->FinishInitialize("job-1", {}).ok());
+  EXPECT_EQ(storage_->List().value().size(), 1u);
+}
+
+// A sealed job takes no memory and no exchanges, but its center is read from its last snapshot, also after a restart.
+TEST_F(ParameterStoreTest, SealsAJobThatEnded) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  const auto shard = store_->Find("job-1").value();
+  for (int restart = 0; restart < 2; ++restart) {
+    EXPECT_TRUE(store_->Seal("job-1").ok());
+    EXPECT_EQ(store_->center_bytes(), 0u);
+    EXPECT_THAT(store_->jobs(), IsEmpty());
+    EXPECT_EQ(Read("job-1").value(), Moved(1));
+    const absl::Status status = store_->Attach(kNow, MakeAttachRequest({})).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(status.message(), "job job-1 has ended; its center can only be pulled");
+    EXPECT_EQ(store_->Find("job-1").status().code(), absl::StatusCode::kFailedPrecondition);
+    Restart();
+  }
+  std::vector<float> answer(4);
+  EXPECT_EQ(shard->ApplyBlock({{}, 32, 0}, Ramp(0, 4), absl::MakeSpan(answer)).code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "a stream that was open before";
+}
+
+// Sealing what is not here does nothing; what never had values is forgotten; where the disk fails the job stays until
+// the next try.
+TEST_F(ParameterStoreTest, SealsOddCases) {
+  EXPECT_TRUE(store_->Seal("job-7").ok());
+  ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
+  EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store_->Seal("job-1").ok());
+  EXPECT_EQ(store_->center_bytes(), 0u);
+
+  MakeCenter({});
+  storage_->FailCommits(absl::UnavailableError("broken"));
+  EXPECT_EQ(store_->Seal("job-1").message(), "broken");
+  EXPECT_THAT(store_->jobs(), ElementsAre("job-1"));
+  storage_->FailCommits(absl::OkStatus());
+  EXPECT_TRUE(store_->Seal("job-1").ok());
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+}
+
+// Groups of several jobs attach, exchange and end while snapshots are written: no data race, and at the end the disk
+// has everything.
+TEST_F(ParameterStoreTest, ManyThreads) {
+  ParameterStoreOptions options = Options();
+  options.max_center_bytes = 1 << 20;
+  store_ = ParameterStore::Load(options).value();
+  const auto name = [](uint32_t job) { return absl::StrCat("job-", job); };
+  std::vector<std::thread> threads;
+  for (uint32_t job = 0; job < 3; ++job) {
+    for (uint32_t group = 0; group < 2; ++group) {
+      threads.emplace_back([&, job, group]() {
+        TestCenter center;
+        center.job_id = name(job);
+        const Speaker speaker = {group, 0, 1};
+        const auto state = store_->Attach(kNow, MakeAttachRequest(center, group)).value().state();
+        const auto shard = store_->Find(center.job_id).value();
+        if (state == v1::AttachResponse::INITIALIZE) {
+          for (uint64_t block = 0; block < shard->blocks(); ++block) {
+            const Range range = shard->BlockRange(block);
+            ASSERT_TRUE(shard->WriteInitial(speaker, range.begin, Ramp(range.begin, range.size())).ok());
+          }
+          ASSERT_TRUE(store_->FinishInitialize(center.job_id, speaker).ok());
+        }
+        std::vector<float> answer(4);
+        for (uint64_t sequence = 1; sequence <= 100; ++sequence) {
+          const absl::Status status = shard->ApplyBlock({speaker, sequence, 0}, Ramp(0, 4, 1), absl::MakeSpan(answer));
+          ASSERT_TRUE(status.ok() || status.code() == absl::StatusCode::kNotFound) << status;
+        }
+      });
+    }
+  }
+  threads.emplace_back([&]() {
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(store_->SnapshotChanged().ok());
+  });
+  for (std::thread& thread : threads) thread.join();
+  for (uint32_t job = 0; job < 3; ++job) ASSERT_TRUE(store_->Seal(name(job)).ok());
+  EXPECT_EQ(store_->center_bytes(), 0u);
+  for (uint32_t job = 0; job < 3; ++job) EXPECT_EQ(Read(name(job)).value().size(), 10u);
+}
+
+// File names sort by generation and nothing else in the folder is taken for a snapshot.
+TEST(ListSnapshots, KnowsItsFiles) {
+  InMemoryStorage storage;
+  for (const char* name :
+       {"a-1.000000000002.snapshot", "a-1.000000000010.snapshot", "b.000000000001.snapshot", "a-1.2.snapshot",
+        "A.000000000001.snapshot", "a-1.00000000000x.snapshot", "jobs.sqlite", "a-1.000000000003.snapshot.bak"}) {
+    storage.Put(name, "");
+  }
+  const auto found = ListSnapshots(storage).value();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found.at("a-1"), ElementsAre(2, 10));
+  EXPECT_THAT(found.at("b"), ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace hooke

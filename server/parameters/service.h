@@ -1,0 +1,49 @@
+#ifndef HOOKE_SERVER_PARAMETERS_SERVICE_H_
+#define HOOKE_SERVER_PARAMETERS_SERVICE_H_
+
+// hooke.v1.ParameterServer over gRPC: each handler checks its message, calls the store, replies. Used by
+// ParameterServer.
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/parameter_server.grpc.pb.h"
+#include "server/parameters/open_calls.h"
+#include "server/parameters/parameter_store.h"
+
+namespace hooke {
+
+class ParameterService final : public v1::ParameterServer::Service {
+ public:
+  struct Options {
+    ParameterStore* store = nullptr;  // Outlives the service.
+    std::shared_ptr<spdlog::logger> logger;
+    std::function<absl::Time()> clock;
+  };
+  explicit ParameterService(Options options) : options_(std::move(options)) {}
+
+  // See OpenCalls::Close.
+  bool Close(absl::Duration timeout) { return calls_.Close(timeout); }
+
+  grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
+                      v1::AttachResponse* response) override;
+  grpc::Status Initialize(grpc::ServerContext* context, grpc::ServerReader<v1::InitializeRequest>* reader,
+                          v1::InitializeResponse* response) override;
+  grpc::Status Exchange(grpc::ServerContext* context,
+                        grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>* stream) override;
+  grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
+                    grpc::ServerWriter<v1::PullResponse>* writer) override;
+
+ private:
+  // The status as gRPC has it; refusals are logged with who called.
+  grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
+
+  const Options options_;
+  OpenCalls calls_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_SERVICE_H_

@@ -1,0 +1,220 @@
+#include "server/parameters/shard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+// A group that diverged must not take the center, and so all other groups, with it.
+absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values) {
+  const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  if (bad == values.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("group ", group, " sent ", *bad, " for value ",
+                                                 first + (bad - values.begin()),
+                                                 " of the center; values are finite (has its training diverged?)"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan) {
+  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule);
+  if (!rule.ok()) return rule.status();
+  return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule)));
+}
+
+Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
+    : plan_(std::move(plan)),
+      rule_(std::move(rule)),
+      blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
+      incarnations_(plan_.job.groups(), 0) {
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
+    blocks_[i].applied.assign(plan_.job.groups(), ExchangeId{});
+  }
+  for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
+    windows_.push_back(std::make_unique<AnswerWindow>(kWindowBlocks));
+  }
+}
+
+absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer) {
+  const Speaker& speaker = exchange.speaker;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status status = Admit(speaker); !status.ok()) return status;
+    if (closed_) return absl::FailedPreconditionError(absl::StrCat("job ", plan_.job_id, " has ended"));
+    if (!attach_.initialized) {
+      return absl::NotFoundError(
+          absl::StrCat("the center of job ", plan_.job_id, " has no values here yet; attach to it first"));
+    }
+  }
+  absl::StatusOr<uint64_t> index = FindBlock(exchange.first, values.size());
+  if (!index.ok()) return index.status();
+  if (absl::Status status = CheckExchange(exchange, *index, values); !status.ok()) return status;
+
+  const ExchangeId now = {speaker.incarnation, exchange.sequence};
+  AnswerWindow& window = WindowOf(speaker);
+  Block& block = blocks_[*index];
+  absl::MutexLock lock(&block.mutex);
+  ExchangeId& last = block.applied[speaker.group];
+  if (now == last) {
+    // Lost only when the server restarted between applying and answering: then the group keeps what it has.
+    if (!window.Find(now, exchange.first, answer)) std::fill(answer.begin(), answer.end(), 0.0f);
+    return absl::OkStatus();
+  }
+  if (now < last && now.incarnation < last.incarnation) {
+    return absl::AbortedError(absl::StrCat("incarnation ", now.incarnation, " of group ", speaker.group,
+                                           " has been replaced by ", last.incarnation, "; stop"));
+  }
+  if (now < last) {
+    return absl::InvalidArgumentError(absl::StrCat("sequence ", now.sequence, " of group ", speaker.group,
+                                                   " comes after sequence ", last.sequence, " at value ",
+                                                   exchange.first, "; sequences grow within an incarnation"));
+  }
+  rule_->Apply({speaker.group, values}, absl::MakeSpan(block.values), answer);
+  last = now;
+  window.Store(now, exchange.first, answer);
+  // After the change: a snapshot that reads the old count is taken again, never one too few.
+  updates_.fetch_add(1, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& speaker, absl::Duration lease) {
+  Attached attached;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status status = Admit(speaker); !status.ok()) return status;
+    AttachDecision decision = DecideAttach(now, attach_, speaker, lease);
+    attach_ = decision.next;
+    attached.answer = decision.answer;
+    attached.reason = std::move(decision.reason);
+  }
+  attached.last_sequence = LastSequence(speaker.group);
+  return attached;
+}
+
+absl::Status Shard::WriteInitial(const Speaker& speaker, uint64_t first, absl::Span<const float> values) {
+  absl::StatusOr<uint64_t> index = FindBlock(first, values.size());
+  if (!index.ok()) return index.status();
+  if (absl::Status status = CheckFinite(speaker.group, first, values); !status.ok()) return status;
+  // mutex_ is held over the copy: a block of a stream that lost its right must not land in an initialized center.
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
+  Block& block = blocks_[*index];
+  absl::MutexLock block_lock(&block.mutex);
+  std::copy(values.begin(), values.end(), block.values.begin());
+  return absl::OkStatus();
+}
+
+absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = Admit(speaker); !status.ok()) return status;
+  if (attach_.initialized) return absl::OkStatus();
+  if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
+  attach_.initialized = true;
+  return absl::OkStatus();
+}
+
+void Shard::Close() {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+}
+
+bool Shard::initialized() const {
+  absl::MutexLock lock(&mutex_);
+  return attach_.initialized;
+}
+
+absl::Status Shard::Admit(const Speaker& speaker) {
+  if (speaker.group >= plan_.job.groups()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sender.group is ", speaker.group, "; 0 to ", plan_.job.groups() - 1, " are allowed"));
+  }
+  if (speaker.rank >= plan_.job.ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan_.job.ranks() - 1, " are allowed"));
+  }
+  if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
+  uint32_t& highest = incarnations_[speaker.group];
+  if (speaker.incarnation < highest) {
+    return absl::AbortedError(absl::StrCat("incarnation ", speaker.incarnation, " of group ", speaker.group,
+                                           " has been replaced by ", highest, "; stop"));
+  }
+  highest = speaker.incarnation;
+  return absl::OkStatus();
+}
+
+absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block, absl::Span<const float> values) const {
+  if (exchange.sequence == 0) return absl::InvalidArgumentError("header.sequence is 0; it is at least 1");
+  // Two ranks that spoke for one block would take each other's exchange for a repeat.
+  const uint64_t global = plan_.blocks.begin + block;
+  const Range slice = plan_.partition.SliceBlocks({exchange.speaker.rank, plan_.job.ranks()});
+  if (global < slice.begin || global >= slice.end) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the block at value ", exchange.first, " is not of rank ", exchange.speaker.rank, ", who exchanges blocks ",
+        slice.begin, " to before ", slice.end, " of ", plan_.partition.block_values(), " values"));
+  }
+  return CheckFinite(exchange.speaker.group, exchange.first, values);
+}
+
+absl::Status Shard::CheckInitializer(const Speaker& speaker) const {
+  const bool may = !closed_ && !attach_.initialized && attach_.right.has_value() &&
+                   attach_.right->group == speaker.group && attach_.right->incarnation == speaker.incarnation;
+  if (may) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("group ", speaker.group,
+                                             " has no right, or not any more, to initialize the center of job ",
+                                             plan_.job_id, "; attach again"));
+}
+
+uint64_t Shard::LastSequence(uint32_t group) const {
+  uint64_t lowest = std::numeric_limits<uint64_t>::max();
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    lowest = std::min(lowest, blocks_[i].applied[group].sequence);
+  }
+  return lowest;
+}
+
+absl::StatusOr<uint64_t> Shard::FindBlock(uint64_t first, uint64_t values) const {
+  const Range held = plan_.partition.Values(plan_.blocks);
+  if (first < held.begin || first >= held.end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block.first is ", first, "; this shard holds values ", held.begin, " to before ", held.end));
+  }
+  const uint64_t global = plan_.partition.BlockOf(first);
+  const Range range = plan_.BlockRange(global);
+  if (first == range.begin && values == range.size()) return global - plan_.blocks.begin;
+  return absl::InvalidArgumentError(absl::StrCat("a block has ", values, " values from value ", first,
+                                                 " on; allowed there are ", range.size(), " values from value ",
+                                                 range.begin, " on"));
+}
+
+Shard::BlockCopy Shard::CopyBlock(uint64_t block) const {
+  absl::MutexLock lock(&blocks_[block].mutex);
+  return {blocks_[block].applied, blocks_[block].values};
+}
+
+std::vector<uint32_t> Shard::Incarnations() const {
+  absl::MutexLock lock(&mutex_);
+  return incarnations_;
+}
+
+void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
+  absl::MutexLock lock(&blocks_[block].mutex);
+  blocks_[block].applied = std::move(copy.applied);
+  blocks_[block].values = std::move(copy.values);
+}
+
+void Shard::RestoreState(std::vector<uint32_t> incarnations, uint64_t updates) {
+  absl::MutexLock lock(&mutex_);
+  incarnations_ = std::move(incarnations);
+  attach_.initialized = true;
+  updates_.store(updates, std::memory_order_release);
+}
+
+}  // namespace hooke

@@ -1,0 +1,112 @@
+#include "server/parameters/shard_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "proto/job.pb.h"
+#include "server/parameters/layout.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint32_t kMaxGroups = 1024;
+constexpr uint32_t kMaxRanks = 1024;
+constexpr uint32_t kMaxShards = 65536;
+constexpr double kWindowBytes = 64;  // Of a rank's AnswerWindow without its answers.
+
+absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
+}
+
+absl::StatusOr<UpdateRuleOptions> ReadRule(const v1::JobSpecForShard& job) {
+  UpdateRuleOptions options;
+  options.alpha = job.alpha();
+  switch (job.rule()) {
+    case v1::AveragingSpec::ELASTIC:
+      options.rule = RuleName::kElastic;
+      break;
+    case v1::AveragingSpec::NONE:
+      options.rule = RuleName::kNone;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("job.rule is ", job.rule(), "; ELASTIC (1) and NONE (2) are allowed"));
+  }
+  if (!std::isfinite(job.alpha())) return absl::InvalidArgumentError("job.alpha is not a finite number");
+  if (absl::Status status = MakeUpdateRule(options).status(); !status.ok()) return status;
+  return options;
+}
+
+absl::Status CheckJob(const v1::JobSpecForShard& job) {
+  if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
+  if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
+  if (absl::Status status = CheckRange("shard_count", job.shard_count(), kMaxShards); !status.ok()) return status;
+  if (job.shard_index() < job.shard_count()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("job.shard_index is ", job.shard_index(), "; 0 to ", job.shard_count() - 1, " are allowed"));
+}
+
+// An upper bound, in floating point so that no product overflows.
+double MemoryBytes(const ShardPlan& plan) {
+  const double block_bytes = 4.0 * std::min(plan.partition.block_values(), plan.partition.values());
+  const double applied_bytes = 16.0 * plan.job.groups();
+  const double windows = 1.0 * plan.job.groups() * plan.job.ranks();
+  const uint64_t slice_blocks = (plan.partition.blocks() + plan.job.ranks() - 1) / plan.job.ranks();
+  const double answers = std::min<uint64_t>({kWindowBlocks, slice_blocks, plan.blocks.size()});
+  return plan.blocks.size() * (block_bytes + applied_bytes) + windows * (kWindowBytes + answers * block_bytes);
+}
+
+absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const absl::AlphaNum& group) {
+  return absl::FailedPreconditionError(absl::StrCat("job.", what, " differs: the center was made with ", center,
+                                                    ", the group has ", group,
+                                                    "; all groups of a job run with the same job file"));
+}
+
+}  // namespace
+
+absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values) {
+  if (absl::Status status = CheckJobId(request.sender().job_id()); !status.ok()) return status;
+  if (absl::Status status = CheckJob(request.job()); !status.ok()) return status;
+  absl::StatusOr<UpdateRuleOptions> rule = ReadRule(request.job());
+  if (!rule.ok()) return rule.status();
+  absl::StatusOr<uint64_t> values = CheckLayout(request.layout());
+  if (!values.ok()) return values.status();
+  ShardPlan plan;
+  plan.job_id = request.sender().job_id();
+  plan.layout = request.layout();
+  plan.job = request.job();
+  plan.rule = *rule;
+  plan.partition = Partition(*values, block_values);
+  plan.blocks = plan.partition.ShardBlocks({plan.job.shard_index(), plan.job.shard_count()});
+  plan.memory_bytes = static_cast<uint64_t>(std::min(MemoryBytes(plan), 9e18));
+  return plan;
+}
+
+absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
+  if (center.job.shard_index() != group.job.shard_index()) {
+    return Differs("shard_index", center.job.shard_index(), group.job.shard_index());
+  }
+  if (center.job.shard_count() != group.job.shard_count()) {
+    return Differs("shard_count", center.job.shard_count(), group.job.shard_count());
+  }
+  if (center.job.groups() != group.job.groups()) return Differs("groups", center.job.groups(), group.job.groups());
+  if (center.job.ranks() != group.job.ranks()) return Differs("ranks", center.job.ranks(), group.job.ranks());
+  if (center.job.rule() != group.job.rule()) return Differs("rule", center.job.rule(), group.job.rule());
+  if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
+  return CompareLayouts(center.layout, group.layout);
+}
+
+absl::Status CheckJobId(absl::string_view job_id) {
+  const bool good = !job_id.empty() && job_id.size() <= 100 && std::all_of(job_id.begin(), job_id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job id \"", absl::CHexEscape(job_id.substr(0, 100)),
+                                                 "\": 1 to 100 characters of a-z, 0-9 and - are allowed"));
+}
+
+}  // namespace hooke

@@ -1,0 +1,46 @@
+#ifndef HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
+#define HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
+
+// What a job's shard on this server will be, worked out and checked before any memory is taken. Pure.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "algorithms/sharding.h"
+#include "algorithms/update_rule.h"
+#include "proto/parameter_server.pb.h"
+
+namespace hooke {
+
+// Answers kept per rank to be repeated: AttachResponse.window_blocks.
+inline constexpr uint32_t kWindowBlocks = 16;
+
+struct ShardPlan {
+  std::string job_id;
+  v1::Layout layout;  // Of the whole center.
+  v1::JobSpecForShard job;
+  UpdateRuleOptions rule;
+  Partition partition{0};     // Of the whole center.
+  Range blocks;               // This shard's, within the partition. Empty where there are more servers than blocks.
+  uint64_t memory_bytes = 0;  // Values, what was last applied per block and group, and the answers kept.
+
+  // How a message says which values a block holds.
+  Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
+};
+
+// The plan for the shard that `request` asks for. INVALID_ARGUMENT naming the field that is wrong and what is allowed.
+// `block_values` >= 1.
+absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
+
+// FAILED_PRECONDITION naming the first thing that differs between a center and what a group believes of it.
+absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
+
+// A job id is 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT otherwise.
+absl::Status CheckJobId(absl::string_view job_id);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_

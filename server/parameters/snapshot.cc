@@ -1,0 +1,226 @@
+#include "server/parameters/snapshot.h"
+
+#include <zlib.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/base/config.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#ifndef ABSL_IS_LITTLE_ENDIAN
+#error "Snapshots and messages hold little-endian numbers; this code copies them as they lie in memory."
+#endif
+
+namespace hooke {
+namespace {
+
+constexpr absl::string_view kMagic("hookesn\n", 8);
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kPrefixBytes = 44;
+constexpr uint64_t kChecksumBytes = 4;
+constexpr uint64_t kExchangeIdBytes = 12;
+
+uint32_t Checksum(absl::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+template <typename T>
+void Put(std::string* to, T number) {
+  to->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+// Takes a number off the front of `from`, which is long enough.
+template <typename T>
+T Take(absl::string_view* from) {
+  T number;
+  std::memcpy(&number, from->data(), sizeof(number));
+  from->remove_prefix(sizeof(number));
+  return number;
+}
+
+absl::Status AppendSection(std::string bytes, StorageWriter& to) {
+  Put(&bytes, Checksum(bytes));
+  return to.Append(bytes);
+}
+
+uint64_t BlockBytes(const ShardPlan& plan, uint64_t values) {
+  return kExchangeIdBytes * plan.job.groups() + 4 * values;
+}
+
+uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes) {
+  return kPrefixBytes + kChecksumBytes + description_bytes + kChecksumBytes + 4 * uint64_t{plan.job.groups()} +
+         kChecksumBytes + plan.blocks.size() * (BlockBytes(plan, 0) + kChecksumBytes) +
+         4 * plan.partition.Values(plan.blocks).size();
+}
+
+// How the shard was asked for, which says all that is constant about it.
+std::string Description(const ShardPlan& plan) {
+  v1::AttachRequest request;
+  request.mutable_sender()->set_job_id(plan.job_id);
+  *request.mutable_job() = plan.job;
+  *request.mutable_layout() = plan.layout;
+  return request.SerializeAsString();
+}
+
+std::string EncodeBlock(const Shard::BlockCopy& copy) {
+  std::string bytes;
+  bytes.reserve(kExchangeIdBytes * copy.applied.size() + 4 * copy.values.size() + kChecksumBytes);
+  for (const ExchangeId& id : copy.applied) {
+    Put(&bytes, id.incarnation);
+    Put(&bytes, id.sequence);
+  }
+  bytes.append(reinterpret_cast<const char*>(copy.values.data()), 4 * copy.values.size());
+  return bytes;
+}
+
+}  // namespace
+
+struct SnapshotReader::Prefix {
+  uint32_t description_bytes = 0;
+  uint64_t file_bytes = 0;
+  uint64_t block_values = 0;
+};
+
+absl::Status WriteSnapshot(const Shard& shard, bool sealed, StorageWriter& to) {
+  const ShardPlan& plan = shard.plan();
+  const std::string description = Description(plan);
+  std::string prefix(kMagic);
+  Put(&prefix, kVersion);
+  Put(&prefix, static_cast<uint32_t>(description.size()));
+  Put(&prefix, FileBytes(plan, description.size()));
+  Put(&prefix, plan.partition.block_values());
+  Put(&prefix, shard.updates());  // Before the blocks are copied: what changes meanwhile makes the next snapshot due.
+  Put(&prefix, uint32_t{sealed});
+  if (absl::Status status = AppendSection(std::move(prefix), to); !status.ok()) return status;
+  if (absl::Status status = AppendSection(description, to); !status.ok()) return status;
+  std::string incarnations;
+  for (const uint32_t incarnation : shard.Incarnations()) Put(&incarnations, incarnation);
+  if (absl::Status status = AppendSection(std::move(incarnations), to); !status.ok()) return status;
+  for (uint64_t block = 0; block < shard.blocks(); ++block) {
+    if (absl::Status status = AppendSection(EncodeBlock(shard.CopyBlock(block)), to); !status.ok()) return status;
+  }
+  return to.Commit();
+}
+
+absl::StatusOr<SnapshotReader> SnapshotReader::Open(std::unique_ptr<StorageReader> from) {
+  SnapshotReader reader(std::move(from));
+  absl::StatusOr<Prefix> prefix = reader.ReadPrefix();
+  if (!prefix.ok()) return prefix.status();
+  if (absl::Status status = reader.ReadDescription(*prefix); !status.ok()) return status;
+  if (absl::Status status = reader.ReadIncarnations(); !status.ok()) return status;
+  return reader;
+}
+
+absl::StatusOr<SnapshotReader::Prefix> SnapshotReader::ReadPrefix() {
+  absl::StatusOr<std::string> section = ReadSection("the prefix", kPrefixBytes);
+  if (!section.ok()) return section.status();
+  absl::string_view rest = *section;
+  if (rest.substr(0, kMagic.size()) != kMagic) return absl::DataLossError("at byte 0: this is no snapshot of Hooke's");
+  rest.remove_prefix(kMagic.size());
+  if (const uint32_t version = Take<uint32_t>(&rest); version != kVersion) {
+    return absl::DataLossError(
+        absl::StrCat("at byte 8: format version ", version, "; this program reads version ", kVersion));
+  }
+  Prefix prefix;
+  prefix.description_bytes = Take<uint32_t>(&rest);
+  prefix.file_bytes = Take<uint64_t>(&rest);
+  prefix.block_values = Take<uint64_t>(&rest);
+  updates_ = Take<uint64_t>(&rest);
+  sealed_ = Take<uint32_t>(&rest) != 0;
+  if (prefix.file_bytes != from_->size()) {
+    return absl::DataLossError(
+        absl::StrCat("cut short or grown: ", from_->size(), " bytes instead of ", prefix.file_bytes));
+  }
+  if (prefix.block_values == 0) return absl::DataLossError("at byte 24: blocks of no values");
+  return prefix;
+}
+
+absl::Status SnapshotReader::ReadDescription(const Prefix& prefix) {
+  const uint64_t start = offset_;
+  absl::StatusOr<std::string> section = ReadSection("the description", prefix.description_bytes);
+  if (!section.ok()) return section.status();
+  v1::AttachRequest request;
+  if (!request.ParseFromString(*section))
+    return absl::DataLossError(absl::StrCat("at byte ", start, ": the description is no message"));
+  absl::StatusOr<ShardPlan> plan = PlanShard(request, prefix.block_values);
+  if (!plan.ok())
+    return absl::DataLossError(
+        absl::StrCat("at byte ", start, ": the description is wrong: ", plan.status().message()));
+  // Before anything is read or allocated by the plan's numbers.
+  if (FileBytes(*plan, prefix.description_bytes) != prefix.file_bytes) {
+    return absl::DataLossError(
+        absl::StrCat("at byte ", start, ": the description does not fit the file's ", prefix.file_bytes, " bytes"));
+  }
+  plan_ = *std::move(plan);
+  return absl::OkStatus();
+}
+
+absl::Status SnapshotReader::ReadIncarnations() {
+  absl::StatusOr<std::string> section = ReadSection("the incarnations", 4 * uint64_t{plan_.job.groups()});
+  if (!section.ok()) return section.status();
+  absl::string_view rest = *section;
+  while (!rest.empty()) incarnations_.push_back(Take<uint32_t>(&rest));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shard::BlockCopy> SnapshotReader::ReadBlock() {
+  if (next_block_ >= plan_.blocks.size()) return absl::OutOfRangeError("the snapshot has no more blocks");
+  const uint64_t values = plan_.BlockRange(plan_.blocks.begin + next_block_).size();
+  absl::StatusOr<std::string> section = ReadSection(absl::StrCat("block ", next_block_), BlockBytes(plan_, values));
+  if (!section.ok()) return section.status();
+  ++next_block_;
+  Shard::BlockCopy copy;
+  absl::string_view rest = *section;
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
+    ExchangeId id;
+    id.incarnation = Take<uint32_t>(&rest);
+    id.sequence = Take<uint64_t>(&rest);
+    copy.applied.push_back(id);
+  }
+  copy.values.resize(values);
+  std::memcpy(copy.values.data(), rest.data(), rest.size());
+  return copy;
+}
+
+absl::StatusOr<std::string> SnapshotReader::ReadSection(absl::string_view what, uint64_t bytes) {
+  absl::StatusOr<std::string> section = from_->Read(bytes + kChecksumBytes);
+  if (!section.ok()) return section.status();
+  if (section->size() < bytes + kChecksumBytes) {
+    return absl::DataLossError(absl::StrCat("cut short at byte ", offset_ + section->size(), ", in ", what));
+  }
+  absl::string_view stored = absl::string_view(*section).substr(bytes);
+  const uint32_t expected = Take<uint32_t>(&stored);
+  section->resize(bytes);
+  const uint32_t found = Checksum(*section);
+  if (found != expected) {
+    return absl::DataLossError(absl::StrFormat(
+        "checksum of %s at byte %d is %08x instead of %08x: its bytes have changed", what, offset_, found, expected));
+  }
+  offset_ += bytes + kChecksumBytes;
+  return section;
+}
+
+absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot) {
+  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(snapshot.plan());
+  if (!shard.ok()) return shard.status();
+  for (uint64_t block = 0; block < (*shard)->blocks(); ++block) {
+    absl::StatusOr<Shard::BlockCopy> copy = snapshot.ReadBlock();
+    if (!copy.ok()) return copy.status();
+    (*shard)->RestoreBlock(block, *std::move(copy));
+  }
+  (*shard)->RestoreState(snapshot.incarnations(), snapshot.updates());
+  return shard;
+}
+
+absl::Status VerifySnapshot(SnapshotReader snapshot) {
+  for (uint64_t block = 0; block < snapshot.plan().blocks.size(); ++block) {
+    if (absl::Status status = snapshot.ReadBlock().status(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

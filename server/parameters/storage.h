@@ -1,0 +1,66 @@
+#ifndef HOOKE_SERVER_PARAMETERS_STORAGE_H_
+#define HOOKE_SERVER_PARAMETERS_STORAGE_H_
+
+// The storage seam: whole files by name, written at once or not at all. Used for snapshots. OpenFolderStorage is the
+// real one; in_memory_storage.h has the one for tests, with faults.
+//
+// A Storage is thread-safe; two threads never write the same name at once. Writers and readers belong to one thread and
+// do not outlive their Storage. Errors: NOT_FOUND no such file; RESOURCE_EXHAUSTED the disk is full; UNAVAILABLE any
+// other failure of the disk. Messages name the file.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hooke {
+
+// A file that nobody sees before Commit. Destroyed without, it leaves nothing behind.
+class StorageWriter {
+ public:
+  virtual ~StorageWriter() = default;
+
+  virtual absl::Status Append(absl::string_view bytes) = 0;
+  // After OK the file is complete under its name and survives a power failure; it replaces one of that name. Called
+  // once, last.
+  virtual absl::Status Commit() = 0;
+};
+
+class StorageReader {
+ public:
+  virtual ~StorageReader() = default;
+
+  virtual uint64_t size() const = 0;
+  // The next `bytes` bytes, or fewer where the file ends. Never more memory than the file has bytes left.
+  virtual absl::StatusOr<std::string> Read(uint64_t bytes) = 0;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  // A name is 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot, not ending with ".part".
+  virtual absl::StatusOr<std::unique_ptr<StorageWriter>> Create(absl::string_view name) = 0;
+  virtual absl::StatusOr<std::unique_ptr<StorageReader>> Open(absl::string_view name) = 0;
+  // Names of all committed files, sorted.
+  virtual absl::StatusOr<std::vector<std::string>> List() = 0;
+  // OK, too, where there is no such file.
+  virtual absl::Status Remove(absl::string_view name) = 0;
+  // "/var/lib/hooke/centers", for messages.
+  virtual std::string Describe() const = 0;
+};
+
+// INVALID_ARGUMENT naming what is wrong and what is allowed.
+absl::Status CheckStorageName(absl::string_view name);
+
+// Files in `folder`, which is made (with its parents) if need be. Leftovers of writes that were cut short are removed:
+// two live storages never share a folder.
+absl::StatusOr<std::unique_ptr<Storage>> OpenFolderStorage(absl::string_view folder);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_STORAGE_H_

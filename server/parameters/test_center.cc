@@ -1,0 +1,38 @@
+#include "server/parameters/test_center.h"
+
+#include "proto/job.pb.h"
+
+namespace hooke {
+
+v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, uint32_t incarnation) {
+  v1::AttachRequest request;
+  *request.mutable_sender() = MakeSender(center, group, 0, incarnation);
+  request.mutable_job()->set_rule(v1::AveragingSpec::ELASTIC);
+  request.mutable_job()->set_alpha(center.alpha);
+  request.mutable_job()->set_groups(center.groups);
+  request.mutable_job()->set_ranks(center.ranks);
+  request.mutable_job()->set_shard_index(center.shard_index);
+  request.mutable_job()->set_shard_count(center.shard_count);
+  v1::Parameter* parameter = request.mutable_layout()->add_parameters();
+  parameter->set_name("w");
+  parameter->set_type(v1::Parameter::FLOAT32);
+  parameter->add_shape(center.values);
+  return request;
+}
+
+v1::Sender MakeSender(const TestCenter& center, uint32_t group, uint32_t rank, uint32_t incarnation) {
+  v1::Sender sender;
+  sender.set_job_id(center.job_id);
+  sender.set_group(group);
+  sender.set_rank(rank);
+  sender.set_incarnation(incarnation);
+  return sender;
+}
+
+std::vector<float> Ramp(uint64_t first, uint64_t count, float shift) {
+  std::vector<float> values(count);
+  for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<float>(first + i) / 8 + shift;
+  return values;
+}
+
+}  // namespace hooke

@@ -1,0 +1,35 @@
+#ifndef HOOKE_SERVER_PARAMETERS_TEST_CENTER_H_
+#define HOOKE_SERVER_PARAMETERS_TEST_CENTER_H_
+
+// A small center to test with: what its groups send to attach, and values to start from.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/parameter_server.pb.h"
+
+namespace hooke {
+
+// One parameter "w" of `values` values, elastic rule.
+struct TestCenter {
+  std::string job_id = "job-1";
+  uint64_t values = 10;
+  uint32_t groups = 2;
+  uint32_t ranks = 1;
+  uint32_t shard_index = 0;
+  uint32_t shard_count = 1;
+  double alpha = 0.25;
+};
+
+// What rank 0 of a group's given incarnation sends.
+v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0, uint32_t incarnation = 1);
+
+v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);
+
+// `count` different values from `first` on: value i of a vector is i / 8 + shift, exact in float32 for small i.
+std::vector<float> Ramp(uint64_t first, uint64_t count, float shift = 0);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_TEST_CENTER_H_

@@ -1,0 +1,127 @@
+#include "server/parameters/test_group.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/parameters/exchange_session.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kWindow = 16;
+
+absl::Status ToStatus(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+}  // namespace
+
+TestGroup::TestGroup(TestCenter center, v1::Sender sender, const std::string& address)
+    : center_(std::move(center)),
+      sender_(std::move(sender)),
+      partition_(center_.values),
+      stub_(v1::ParameterServer::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+
+absl::StatusOr<v1::AttachResponse> TestGroup::Attach() {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::AttachRequest request = MakeAttachRequest(center_);
+  *request.mutable_sender() = sender_;
+  v1::AttachResponse response;
+  const absl::Status status = ToStatus(stub_->Attach(&context, request, &response));
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::Status TestGroup::Initialize(absl::Span<const float> values) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::InitializeResponse response;
+  auto stream = stub_->Initialize(&context, &response);
+  v1::InitializeRequest request;
+  *request.mutable_header()->mutable_sender() = sender_;
+  bool open = stream->Write(request);
+  const Range blocks = partition_.ShardBlocks({center_.shard_index, center_.shard_count});
+  for (uint64_t block = blocks.begin; open && block < blocks.end; ++block) {
+    const Range range = partition_.BlockRange(block);
+    EncodeBlock(range.begin, values.subspan(range.begin, range.size()), request.mutable_block());
+    open = stream->Write(request);
+  }
+  stream->WritesDone();
+  return ToStatus(stream->Finish());
+}
+
+absl::StatusOr<std::vector<float>> TestGroup::Pull() {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PullRequest request;
+  request.set_job_id(center_.job_id);
+  auto stream = stub_->Pull(&context, request);
+  v1::PullResponse response;
+  std::vector<float> all, values;
+  while (stream->Read(&response)) {
+    if (!response.has_block()) continue;
+    if (absl::Status status = DecodeValues(response.block(), &values); !status.ok()) return status;
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  const absl::Status status = ToStatus(stream->Finish());
+  if (!status.ok()) return status;
+  return all;
+}
+
+absl::Status TestGroup::Exchange(const Call& call, absl::Span<float> x) {
+  size_t done = 0;
+  if (call.break_after < call.blocks.size()) {
+    if (RunStream(call, x, &done, call.break_after).ok()) return absl::InternalError("the stream was to be cut");
+  }
+  return RunStream(call, x, &done, SIZE_MAX);
+}
+
+absl::Status TestGroup::RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  auto stream = stub_->Exchange(&context);
+  v1::ExchangeRequest request;
+  *request.mutable_header()->mutable_sender() = sender_;
+  request.mutable_header()->set_sequence(call.sequence);
+  bool open = stream->Write(request);
+  size_t sent = *done;
+  v1::ExchangeResponse response;
+  std::vector<float> answer;
+  while (open && *done < call.blocks.size()) {
+    for (; open && sent < std::min(call.blocks.size(), *done + kWindow); ++sent) {
+      const Range range = partition_.BlockRange(call.blocks[sent]);
+      EncodeBlock(range.begin, x.subspan(range.begin, range.size()), request.mutable_block());
+      open = stream->Write(request);
+    }
+    if (*done == stop_at) context.TryCancel();
+    open = open && stream->Read(&response);
+    if (!open) break;
+    const Range range = partition_.BlockRange(call.blocks[*done]);
+    const absl::Status status = DecodeValues(response.block(), &answer);
+    if (!status.ok() || response.block().first() != range.begin || answer.size() != range.size()) {
+      return absl::InternalError("an answer does not fit its block");
+    }
+    for (uint64_t i = 0; i < range.size(); ++i) x[range.begin + i] -= answer[i];
+    ++*done;
+  }
+  stream->WritesDone();
+  return ToStatus(stream->Finish());
+}
+
+std::vector<uint64_t> TestGroup::Blocks() const {
+  const Range shard = partition_.ShardBlocks({center_.shard_index, center_.shard_count});
+  const Range mine = Intersect(shard, partition_.SliceBlocks({sender_.rank(), center_.ranks}));
+  std::vector<uint64_t> blocks;
+  for (uint64_t block = mine.begin; block < mine.end; ++block) blocks.push_back(block);
+  return blocks;
+}
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+}
+
+}  // namespace hooke

@@ -1,0 +1,60 @@
+#ifndef HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
+#define HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
+
+// The plainest client of the parameter servers' protocol, for tests: one rank that talks to one server and waits for
+// each answer of a window. Every call has a deadline of 30 seconds.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "algorithms/sharding.h"
+#include "proto/parameter_server.grpc.pb.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+
+class TestGroup {
+ public:
+  TestGroup(TestCenter center, v1::Sender sender, const std::string& address);
+
+  absl::StatusOr<v1::AttachResponse> Attach();
+  // Sends `values` (of the whole vector) as the shard's initial ones.
+  absl::Status Initialize(absl::Span<const float> values);
+  // The shard's values now.
+  absl::StatusOr<std::vector<float>> Pull();
+
+  // One exchange of `blocks` of this rank, in this order: x -= answer for each. `break_after`: the stream is cut after
+  // so many answers, once, with the rest sent and unanswered, and these come again on a second stream.
+  struct Call {
+    uint64_t sequence = 0;
+    std::vector<uint64_t> blocks;
+    size_t break_after = SIZE_MAX;
+  };
+  absl::Status Exchange(const Call& call, absl::Span<float> x);
+
+  // The blocks that this rank exchanges with this server, ascending.
+  std::vector<uint64_t> Blocks() const;
+  Range ShardValues() const { return partition_.ShardValues({center_.shard_index, center_.shard_count}); }
+  v1::ParameterServer::Stub& stub() { return *stub_; }
+
+ private:
+  // Sends the blocks from `done` on and counts answers in it. `stop_at`: cuts the stream after so many answers in all.
+  absl::Status RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at);
+
+  const TestCenter center_;
+  const v1::Sender sender_;
+  const Partition partition_;
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+};
+
+// Without a deadline a broken server would hang the test.
+void SetDeadline(grpc::ClientContext* context);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
