@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TENSOR_LIST_H_
 #define HOOKE_MPI_GROUP_TENSOR_LIST_H_
 
-// The vectors that a rank contributes to a collective, handled as one vector without copying. A TensorList owns nothing: the memory
-// outlives it. Copying one is cheap and shares the memory; slices are views.
+// The vectors that a rank contributes to a collective, handled as one vector without copying. A TensorList owns
+// nothing: the memory outlives it. Copying one is cheap and shares the memory; slices are views.
 
 #include <cstdint>
 #include <vector>

@@ -1,0 +1,83 @@
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/command.h"
+#include "client/coordinator_client.h"
+
+namespace hooke {
+namespace {
+
+struct LogsFlags {
+  std::string job;
+  bool follow = false;
+};
+
+// On a terminal a rank's output must not steer it; in a file it is as it was written.
+void Print(const Invocation& invocation, std::string text) {
+  for (char& c : text) {
+    if (invocation.terminal && c != '\n' && c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
+  }
+  *invocation.out << text << std::flush;
+}
+
+// Goes on where it was when the coordinator comes back.
+class LogReader {
+ public:
+  LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogsFlags& flags)
+      : invocation_(invocation), coordinator_(coordinator) {
+    request_.set_job_id(flags.job);
+    request_.set_follow(flags.follow);
+  }
+
+  int Read() {
+    constexpr absl::Duration kPatience = absl::Minutes(5);
+    absl::Time answered = absl::Now();
+    while (true) {
+      const absl::Status end = ReadStream(answered);
+      if (absl::IsOutOfRange(end) || !invocation_.out->good()) return kSucceeded;
+      const bool again = request_.follow() && (absl::IsUnavailable(end) || absl::IsDeadlineExceeded(end));
+      if (!again || absl::Now() - answered > kPatience) return Report(invocation_, coordinator_.Explain(end));
+      absl::SleepFor(absl::Seconds(1));
+    }
+  }
+
+ private:
+  // A job may have nothing to say for long; but a host that has gone never breaks a stream, so a silent one is opened
+  // anew.
+  absl::Status ReadStream(absl::Time& answered) {
+    constexpr absl::Duration kSilence = absl::Seconds(60);
+    const std::unique_ptr<TimedReader<v1::LogChunk>> stream = coordinator_.ReadLog(request_);
+    while (invocation_.out->good()) {
+      absl::StatusOr<v1::LogChunk> chunk = stream->Next(kSilence);
+      if (!chunk.ok()) return chunk.status();
+      answered = absl::Now();
+      Print(invocation_, chunk->text());
+      request_.set_offset(chunk->next_offset());
+    }
+    return absl::OkStatus();
+  }
+
+  const Invocation& invocation_;
+  CoordinatorClient& coordinator_;
+  v1::ReadLogRequest request_;
+};
+
+int Logs(const Invocation& invocation, const LogsFlags& flags) {
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  return coordinator == nullptr ? code : LogReader(invocation, *coordinator, flags).Read();
+}
+
+}  // namespace
+
+void AddLogsCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("logs", "Print a job's log: what its ranks, workers and the coordinator said");
+  auto flags = std::make_shared<LogsFlags>();
+  command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  command->add_flag("-f,--follow", flags->follow, "Go on until the job ends");
+  AddCoordinatorFlag(*command, invocation);
+  command->callback(
+      [&invocation, flags] { invocation.action = [&invocation, flags] { return Logs(invocation, *flags); }; });
+}
+
+}  // namespace hooke

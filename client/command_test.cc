@@ -1,0 +1,287 @@
+// The real program against a scripted coordinator: what it prints, and its exit codes.
+#include "client/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/fake_servers.h"
+#include "client/run_program.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CommandTest : public ::testing::Test {
+ protected:
+  CommandTest() {
+    std::filesystem::create_directories(folder_);
+    v1::JobStatus failed = RunningJob("fashion-2");
+    failed.set_state(v1::JOB_STATE_FAILED);
+    failed.set_reason("group 0: no such file: /data/train-images-idx3-ubyte");
+    failed.set_ended_unix_ms(1'000'000'010'000);
+    v1::JobStatus cancelled = failed;
+    cancelled.set_state(v1::JOB_STATE_CANCELLED);
+    cancelled.set_job_id("fashion-3");
+    cancelled.set_reason("by a user");
+    coordinator_.jobs["fashion-1"] = {RunningJob("fashion-1"), SucceededJob("fashion-1")};
+    coordinator_.jobs["fashion-2"] = {failed};
+    coordinator_.jobs["fashion-3"] = {cancelled};
+    coordinator_.jobs["fashion-4"] = {RunningJob("fashion-4")};
+    coordinator_.log = "2030-01-01T00:00:00Z coordinator group 0 starts\n2030-01-01T00:00:01Z g0/r0 step 1\n";
+    listener_ = std::make_unique<FakeListener>(coordinator_);
+  }
+  ~CommandTest() override { std::filesystem::remove_all(folder_); }
+
+  ProgramOptions Options(const std::vector<std::string>& arguments) {
+    ProgramOptions options;
+    options.arguments = {"client/hooke"};
+    options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
+    options.environment = {"TZ=UTC", "HOME=" + folder_, "HOOKE_COORDINATOR=" + listener_->address(),
+                           "PATH=/usr/bin:/bin"};
+    return options;
+  }
+  ProgramResult Run(const std::vector<std::string>& arguments) { return RunProgram(Options(arguments)); }
+
+  const std::string folder_ = absl::StrCat(::testing::TempDir(), "/command_test");
+  FakeCoordinator coordinator_;
+  std::unique_ptr<FakeListener> listener_;
+};
+
+// watch of a job that succeeds: plain lines, the center's accuracy last, exit code 0.
+TEST_F(CommandTest, WatchToSuccess) {
+  const ProgramResult result = Run({"watch", "fashion-1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("group 0: step 528/1123 (47 %)"));
+  EXPECT_TRUE(absl::EndsWith(result.out, "\ncenter test accuracy: 90.12 %\n")) << result.out;
+}
+
+// watch of jobs that fail or are cancelled: exit code 1, and the reason.
+TEST_F(CommandTest, WatchToFailure) {
+  const ProgramResult failed = Run({"watch", "fashion-2"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(failed.err,
+            "hooke: job fashion-2 failed: group 0: no such file: /data/train-images-idx3-ubyte; `hooke logs fashion-2` "
+            "shows its log\n");
+  const ProgramResult cancelled = Run({"watch", "fashion-3"});
+  EXPECT_EQ(cancelled.exit_code, 1);
+  EXPECT_THAT(cancelled.err, StartsWith("hooke: job fashion-3 was cancelled: by a user"));
+  const ProgramResult unknown = Run({"watch", "nope-1"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.err, "hooke: no job nope-1\n");
+}
+
+// watch as JSON: one object a line.
+TEST_F(CommandTest, WatchAsJsonLines) {
+  const ProgramResult result = Run({"watch", "fashion-1", "--output", "json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::vector<std::string> lines = absl::StrSplit(result.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["state"], "running");
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["state"], "succeeded");
+}
+
+// Ctrl-C ends the watching, not the job, and says so; exit code 130.
+TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
+  Program watch(Options({"watch", "fashion-4"}));
+  ASSERT_TRUE(watch.Prints("step 528/1123", absl::Seconds(20)));
+  watch.Signal(SIGINT);
+  const ProgramResult result = watch.Wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(
+      result.err,
+      "hooke: job fashion-4 goes on; `hooke watch fashion-4` shows it again, `hooke cancel fashion-4` stops it\n");
+}
+
+// submit sends the job with its defaults; with --watch it ends as the job does.
+TEST_F(CommandTest, Submit) {
+  const ProgramResult result = Run({"submit", "deploy/jobs/fashion.yaml", "--watch"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("submitted fashion-1\n"));
+  EXPECT_THAT(result.out, HasSubstr("center test accuracy: 90.12 %\n"));
+  const ProgramResult json = Run({"submit", "deploy/jobs/fashion.yaml", "--output", "json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["job_id"], "fashion-1");
+  absl::MutexLock lock(&coordinator_.mutex);
+  ASSERT_EQ(coordinator_.submitted.size(), 2u);
+  EXPECT_NE(coordinator_.submitted[0].submission_id(), coordinator_.submitted[1].submission_id());
+  EXPECT_EQ(coordinator_.submitted[0].job().averaging().interval(), 16u);
+}
+
+// A wrong job file ends with exit code 2, each mistake on a line of its own, and nothing is sent.
+TEST_F(CommandTest, SubmitOfAWrongFile) {
+  const std::string path = folder_ + "/job.yaml";
+  std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
+  const ProgramResult result = Run({"submit", path});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, path +
+                            ":4: averging: unknown key; allowed here: name, model, data, train, groups, averaging (did "
+                            "you mean \"averaging\"?)\n");
+  absl::MutexLock lock(&coordinator_.mutex);
+  EXPECT_EQ(coordinator_.submitted.size(), 0u);
+}
+
+// What the coordinator refuses is printed as it says it, with exit code 1.
+TEST_F(CommandTest, SubmitThatIsRefused) {
+  coordinator_.submit_status = {grpc::FAILED_PRECONDITION, "groups.ranks is 64, but no worker has more than 4 slots"};
+  const ProgramResult result = Run({"submit", "deploy/jobs/fashion.yaml"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "hooke: groups.ranks is 64, but no worker has more than 4 slots\n");
+}
+
+// Listings, for people and for programs.
+TEST_F(CommandTest, Listings) {
+  v1::NodeStatus worker;
+  worker.set_name("worker-1");
+  worker.set_kind(v1::NodeStatus::WORKER);
+  worker.set_alive(true);
+  coordinator_.nodes = {worker};
+  EXPECT_THAT(Run({"jobs"}).out, HasSubstr("\nfashion-1  succeeded  100 %"));
+  EXPECT_EQ(nlohmann::json::parse(Run({"jobs", "--output", "json"}).out)["jobs"].size(), 4u);
+  EXPECT_THAT(Run({"nodes"}).out, HasSubstr("\nworker-1  worker  alive"));
+  EXPECT_EQ(nlohmann::json::parse(Run({"nodes", "--output=json"}).out)["nodes"][0]["name"], "worker-1");
+  EXPECT_EQ(Run({"cancel", "fashion-4"}).out, "fashion-4: cancelled\n");
+  EXPECT_EQ(Run({"logs", "fashion-1"}).out, coordinator_.log);
+  EXPECT_EQ(Run({"logs", "-f", "fashion-1"}).out, coordinator_.log);
+  EXPECT_EQ(Run({"logs", "nope-1"}).err, "hooke: no job nope-1\n");
+  EXPECT_THAT(Run({"version"}).out, testing::MatchesRegex("hooke [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+// Wrong command lines end with exit code 2 and say what is allowed.
+TEST_F(CommandTest, WrongCommandLines) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string error;
+  } cases[] = {
+      {{"frobnicate"}, "hooke: there is no command \"frobnicate\"; the commands are up, submit, jobs,"},
+      {{"jobs", "--output", "xml"}, "hooke: --output: xml not in {table,json}"},
+      {{"jobs", "--frob"}, "--frob"},
+      {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
+      {{"up", "--workers", "0"}, "hooke: --workers: Value 0 not in range 1 to 64"},
+      {{"jobs", "--coordinator", "nonsense"},
+       "hooke: --coordinator: \"nonsense\" is not HOST:PORT, for example 127.0.0.1:7411\n"},
+      {{}, "Usage: hooke [OPTIONS] SUBCOMMAND"},
+      {{"submit", "none.yaml"}, "none.yaml: no such file; name a job file (docs/job-file.md says what is in one)\n"},
+  };
+  for (const auto& one : cases) {
+    const ProgramResult result = Run(one.arguments);
+    EXPECT_EQ(result.exit_code, 2) << one.error;
+    EXPECT_THAT(result.err, HasSubstr(one.error));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+// Without a coordinator every command says so within seconds, with exit code 1.
+TEST_F(CommandTest, CoordinatorUnreachable) {
+  const std::string address = listener_->address();
+  listener_.reset();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"jobs"},
+                                             {"nodes"},
+                                             {"watch", "a-1"},
+                                             {"logs", "a-1"},
+                                             {"cancel", "a-1"},
+                                             {"submit", "deploy/jobs/fashion.yaml"}}) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"--coordinator", address});
+    ProgramOptions options;
+    options.arguments = {"client/hooke"};
+    options.arguments.insert(options.arguments.end(), all.begin(), all.end());
+    const ProgramResult result = RunProgram(options);
+    EXPECT_EQ(result.exit_code, 1) << arguments[0];
+    EXPECT_EQ(result.err,
+              absl::StrCat("hooke: cannot reach the coordinator at ", address,
+                           ": Connection refused; is hooke-server running there? (--coordinator chooses another)\n"));
+  }
+}
+
+// export writes the file, refuses to do it twice, and a write that the system stops (file size limit) leaves nothing.
+TEST_F(CommandTest, Export) {
+  FakeParameterServer server;
+  v1::PullResponse header;
+  header.mutable_header()->set_shard_count(1);
+  v1::Parameter* parameter = header.mutable_header()->mutable_layout()->add_parameters();
+  parameter->set_name("w");
+  parameter->set_type(v1::Parameter::FLOAT32);
+  parameter->add_shape(1000);
+  v1::PullResponse block;
+  block.mutable_block()->set_values(std::string(4000, '\0'));
+  server.responses = {header, block};
+  FakeListener parameters(server);
+  coordinator_.jobs["fashion-1"].back().add_servers(parameters.address());
+  coordinator_.jobs["fashion-1"] = {coordinator_.jobs["fashion-1"].back()};
+  const std::string path = folder_ + "/model.safetensors";
+
+  ProgramOptions limited = Options({});
+  limited.arguments = {"/bin/sh", "-c", absl::StrCat("ulimit -f 1; exec client/hooke export fashion-1 ", path)};
+  const ProgramResult too_large = RunProgram(limited);
+  EXPECT_EQ(too_large.exit_code, 1);
+  EXPECT_THAT(too_large.err, HasSubstr("model.safetensors: cannot hold"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+
+  const ProgramResult first = Run({"export", "fashion-1", path});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, absl::StrCat(path, ": 1 tensors, 1000 values, 0.0 MiB, from the center of fashion-1\n"));
+  const ProgramResult second = Run({"export", "fashion-1", path});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(second.err, absl::StrCat("hooke: ", path,
+                                     ": the file exists already; choose another name, or --force to replace it\n"));
+  EXPECT_EQ(Run({"export", "fashion-1", path, "--force"}).exit_code, 0);
+}
+
+// What bash completes: commands, flags, values, job ids from the coordinator, files.
+TEST_F(CommandTest, BashCompletion) {
+  const std::string programs = std::filesystem::absolute("client").string();
+  const auto complete = [&](const std::string& line, int word) {
+    ProgramOptions options = Options({});
+    options.arguments = {"/bin/bash", "-c",
+                         absl::StrCat("PATH=", programs, ":$PATH; source <(hooke completion bash); COMP_WORDS=(", line,
+                                      "); COMP_CWORD=", word, "; _hooke; echo ${COMPREPLY[@]}")};
+    const ProgramResult result = RunProgram(options);
+    EXPECT_EQ(result.err, "");
+    return result.out;
+  };
+  EXPECT_EQ(complete("hooke su", 1), "submit\n");
+  EXPECT_EQ(complete("hooke up --work", 2), "--workers\n");
+  EXPECT_EQ(complete("hooke jobs --output ''", 3), "table json\n");
+  EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
+  EXPECT_EQ(complete("hooke --coordinator 127.0.0.1:1 watch fa", 4), "\n");
+  EXPECT_EQ(complete("hooke completion ''", 2), "bash zsh\n");
+  EXPECT_EQ(complete("hooke submit deploy/jobs/fashion-n", 2), "deploy/jobs/fashion-none.yaml\n");
+  EXPECT_EQ(complete("hooke export fashion-1 deploy/job", 3), "deploy/jobs\n");
+  EXPECT_THAT(Run({"completion", "zsh"}).out, StartsWith("#compdef hooke\n"));
+}
+
+// The zsh script is zsh, where there is one to ask.
+TEST_F(CommandTest, ZshCompletionParses) {
+  if (std::system("command -v zsh >/dev/null 2>&1") != 0) GTEST_SKIP() << "no zsh here";
+  std::ofstream(folder_ + "/_hooke") << Run({"completion", "zsh"}).out;
+  EXPECT_EQ(std::system(absl::StrCat("zsh -n ", folder_, "/_hooke").c_str()), 0);
+}
+
+// Every command and every flag has a help text, and so does the whole.
+TEST(CommandLineTest, EverythingHasHelp) {
+  Invocation invocation;
+  CLI::App app("", "hooke");
+  AddAllCommands(app, invocation);
+  EXPECT_THAT(app.help(), HasSubstr("Examples:\n  hooke up "));
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    EXPECT_GE(command->get_description().size(), 10u) << command->get_name();
+    for (const CLI::Option* option : command->get_options()) {
+      EXPECT_GE(option->get_description().size(), 5u) << command->get_name() << " " << option->get_name();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hooke

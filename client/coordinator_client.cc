@@ -1,0 +1,160 @@
+#include "client/coordinator_client.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(20);
+constexpr int kBytesMax = 64 << 20;
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+std::string RandomId() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Nodes of a cluster are not behind the web's proxy.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kBytesMax);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+std::string ConnectionTrouble(const std::string& message) {
+  for (const absl::string_view before : {"Failed to connect to remote host: ", "last error: "}) {
+    const size_t found = message.rfind(before.data(), std::string::npos, before.size());
+    if (found != std::string::npos) return message.substr(found + before.size());
+  }
+  return message;
+}
+
+CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<grpc::Channel> channel)
+    : address_(std::move(address)), stub_(v1::Coordinator::NewStub(channel)) {}
+
+absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(const std::string& address,
+                                                                              absl::Duration timeout) {
+  std::shared_ptr<grpc::Channel> channel = MakeChannel(address);
+  std::unique_ptr<CoordinatorClient> client(new CoordinatorClient(address, channel));
+  const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
+  grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    if (!channel->WaitForStateChange(state, deadline)) {
+      return client->Explain(absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout))));
+    }
+    state = channel->GetState(/*try_to_connect=*/true);
+  }
+  if (state == GRPC_CHANNEL_READY) return client;
+  // Only a call tells why there is no connection.
+  absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
+  if (!nodes.ok() && nodes.status().code() == absl::StatusCode::kUnavailable) return nodes.status();
+  return client;
+}
+
+absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return absl::UnavailableError(absl::StrCat("cannot reach the coordinator at ", address_, ": ",
+                                                 ConnectionTrouble(std::string(status.message())),
+                                                 "; is hooke-server running there? (--coordinator chooses another)"));
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::DeadlineExceededError(absl::StrCat("the coordinator at ", address_, " has not answered within ",
+                                                      absl::FormatDuration(kCallTimeout),
+                                                      "; it may still do what it was asked"));
+    case absl::StatusCode::kUnimplemented:
+      return absl::UnimplementedError(
+          absl::StrCat("what listens at ", address_,
+                       " is not a coordinator, or of another version (--coordinator chooses another)"));
+    default:
+      return status;
+  }
+}
+
+absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
+  constexpr int kTries = 5;
+  v1::SubmitRequest request;
+  request.set_submission_id(RandomId());
+  *request.mutable_job() = job;
+  absl::Status last;
+  for (int i = 0; i < kTries; ++i) {
+    grpc::ClientContext context;
+    SetDeadline(context, kCallTimeout);
+    context.set_wait_for_ready(i > 0);
+    v1::SubmitResponse response;
+    last = FromGrpc(stub_->Submit(&context, request, &response));
+    if (last.ok()) return response.job_id();
+    if (last.code() != absl::StatusCode::kUnavailable) break;
+  }
+  return Explain(last);
+}
+
+absl::StatusOr<v1::ListJobsResponse> CoordinatorClient::ListJobs() {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::ListJobsResponse response;
+  const absl::Status status = FromGrpc(stub_->ListJobs(&context, v1::ListJobsRequest(), &response));
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& job_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::CancelJobRequest request;
+  request.set_job_id(job_id);
+  v1::CancelJobResponse response;
+  const absl::Status status = FromGrpc(stub_->CancelJob(&context, request, &response));
+  if (!status.ok()) return Explain(status);
+  return response.job();
+}
+
+absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes() {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::ListNodesResponse response;
+  const absl::Status status = FromGrpc(stub_->ListNodes(&context, v1::ListNodesRequest(), &response));
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_id) {
+  absl::StatusOr<v1::JobStatus> job = WatchJob(job_id)->Next(kCallTimeout);
+  if (job.ok()) return job;
+  if (job.status().code() == absl::StatusCode::kOutOfRange) {
+    return absl::InternalError(absl::StrCat("the coordinator at ", address_, " said nothing about job ", job_id));
+  }
+  return Explain(job.status());
+}
+
+std::unique_ptr<TimedReader<v1::JobStatus>> CoordinatorClient::WatchJob(const std::string& job_id) {
+  v1::WatchJobRequest request;
+  request.set_job_id(job_id);
+  return std::make_unique<TimedReader<v1::JobStatus>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub_->PrepareAsyncWatchJob(context, request, queue);
+  });
+}
+
+std::unique_ptr<TimedReader<v1::LogChunk>> CoordinatorClient::ReadLog(const v1::ReadLogRequest& request) {
+  return std::make_unique<TimedReader<v1::LogChunk>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub_->PrepareAsyncReadLog(context, request, queue);
+  });
+}
+
+}  // namespace hooke

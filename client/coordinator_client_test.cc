@@ -1,0 +1,108 @@
+#include "client/coordinator_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/fake_servers.h"
+
+namespace hooke {
+namespace {
+
+// A port where connections are accepted by the kernel and never answered: a coordinator that is stopped.
+class SilentPort {
+ public:
+  SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~SilentPort() { close(fd_); }
+
+  void Listen() { EXPECT_EQ(listen(fd_, 5), 0); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  const int fd_;
+  int port_ = 0;
+};
+
+// Nobody listens: the error says so at once, where, and what to do.
+TEST(CoordinatorClientTest, NobodyListens) {
+  SilentPort port;  // Bound, so that no other test takes it, but not listening.
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(CoordinatorClient::Connect(port.address(), absl::Seconds(30)).status(),
+            absl::UnavailableError(
+                absl::StrCat("cannot reach the coordinator at ", port.address(),
+                             ": Connection refused; is hooke-server running there? (--coordinator chooses another)")));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+}
+
+// A coordinator that is stopped is not waited for longer than asked.
+TEST(CoordinatorClientTest, NobodyAnswers) {
+  SilentPort port;
+  port.Listen();
+  EXPECT_EQ(CoordinatorClient::Connect(port.address(), absl::Milliseconds(500)).status(),
+            absl::UnavailableError(absl::StrCat(
+                "cannot reach the coordinator at ", port.address(),
+                ": no answer within 500ms; is hooke-server running there? (--coordinator chooses another)")));
+}
+
+// What answers is not a coordinator: the error says that.
+TEST(CoordinatorClientTest, AnotherServiceAnswers) {
+  FakeParameterServer other;
+  FakeListener listener(other);
+  const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->ListJobs().status(),
+            absl::UnimplementedError(
+                absl::StrCat("what listens at ", listener.address(),
+                             " is not a coordinator, or of another version (--coordinator chooses another)")));
+}
+
+// A submission that finds the coordinator restarting is tried again under the same id, so the job is stored once.
+TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
+  FakeCoordinator coordinator;
+  coordinator.submit_status = {grpc::UNAVAILABLE, "restarting"};
+  FakeListener listener(coordinator);
+  const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->Submit(v1::JobSpec()).status().code(), absl::StatusCode::kUnavailable);
+  absl::MutexLock lock(&coordinator.mutex);
+  ASSERT_GE(coordinator.submitted.size(), 2u);
+  for (const v1::SubmitRequest& request : coordinator.submitted) {
+    EXPECT_EQ(request.submission_id(), coordinator.submitted[0].submission_id());
+    EXPECT_EQ(request.submission_id().size(), 32u);
+  }
+}
+
+// A job that does not exist is the coordinator's word, passed on.
+TEST(CoordinatorClientTest, NoSuchJob) {
+  FakeCoordinator coordinator;
+  FakeListener listener(coordinator);
+  const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->GetJob("x-1").status(), absl::NotFoundError("no job x-1"));
+}
+
+// gRPC's words are cut to what a person needs.
+TEST(ConnectionTroubleTest, KeepsTheReason) {
+  EXPECT_EQ(ConnectionTrouble("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to "
+                              "connect to remote host: "
+                              "Connection refused"),
+            "Connection refused");
+  EXPECT_EQ(ConnectionTrouble("failed to connect to all addresses; last error: UNAVAILABLE: closed"),
+            "UNAVAILABLE: closed");
+  EXPECT_EQ(ConnectionTrouble("Socket closed"), "Socket closed");
+}
+
+}  // namespace
+}  // namespace hooke

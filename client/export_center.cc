@@ -1,0 +1,147 @@
+#include "client/export_center.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/coordinator_client.h"
+#include "client/job_text.h"
+#include "client/safetensors.h"
+#include "client/timed_reader.h"
+#include "proto/parameter_server.grpc.pb.h"
+
+namespace hooke {
+namespace {
+
+Metadata MetadataOf(const v1::JobStatus& job) {
+  Metadata metadata = {{"format", "pt"}, {"hooke_job", job.job_id()}, {"hooke_model", job.spec().model().name()}};
+  if (job.has_center()) {
+    metadata.emplace_back("center_test_accuracy", absl::StrFormat("%.4f", job.center().accuracy()));
+    metadata.emplace_back("center_epoch", absl::StrFormat("%.2f", job.center().epoch()));
+  }
+  return metadata;
+}
+
+// Puts the shards of a center, pulled one after another, into the file. Trusts no message.
+class CenterFile {
+ public:
+  CenterFile(const v1::JobStatus& job, const ExportOptions& options) : job_(job), options_(options) {}
+
+  absl::Status PullShard(int index) {
+    const std::string& address = job_.servers(index);
+    const std::unique_ptr<v1::ParameterServer::Stub> stub = v1::ParameterServer::NewStub(MakeChannel(address));
+    v1::PullRequest request;
+    request.set_job_id(job_.job_id());
+    TimedReader<v1::PullResponse> stream([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+      return stub->PrepareAsyncPull(context, request, queue);
+    });
+    bool has_header = false;
+    while (true) {
+      absl::StatusOr<v1::PullResponse> response = stream.Next(options_.silence);
+      if (absl::IsOutOfRange(response.status())) break;
+      if (!response.ok()) return Explain(address, response.status());
+      absl::Status taken = response->has_header() == has_header
+                               ? absl::DataLossError("the header does not come first")
+                               : (has_header ? TakeBlock(response->block()) : TakeHeader(index, response->header()));
+      if (!taken.ok()) return Explain(address, taken);
+      has_header = true;
+    }
+    return has_header ? absl::OkStatus() : Explain(address, absl::DataLossError("nothing came"));
+  }
+
+  absl::StatusOr<Exported> Finish() {
+    if (next_ != total_)
+      return absl::DataLossError(absl::StrCat("the servers sent ", next_, " of ", total_, " values; try again"));
+    if (absl::Status status = file_->Finish(options_.force); !status.ok()) return status;
+    return Exported{tensors_.size(), total_, file_->bytes()};
+  }
+
+ private:
+  absl::Status TakeHeader(int index, const v1::PullResponse::Header& header) {
+    if (header.shard_index() != static_cast<uint32_t>(index) ||
+        header.shard_count() != static_cast<uint32_t>(job_.servers_size())) {
+      return absl::DataLossError(absl::StrCat("this is shard ", header.shard_index(), " of ", header.shard_count(),
+                                              ", not ", index, " of ", job_.servers_size()));
+    }
+    if (index > 0) {
+      return header.layout().SerializeAsString() == layout_ ? absl::OkStatus()
+                                                            : absl::DataLossError("its layout is not that of shard 0");
+    }
+    layout_ = header.layout().SerializeAsString();
+    for (const v1::Parameter& parameter : header.layout().parameters()) {
+      if (parameter.type() != v1::Parameter::FLOAT32) {
+        return absl::DataLossError(absl::StrCat("parameter ", Printable(parameter.name()), " is not float32"));
+      }
+      tensors_.push_back({parameter.name(), {parameter.shape().begin(), parameter.shape().end()}});
+    }
+    total_ = CountValues(tensors_);
+    absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Create(options_.path, tensors_, MetadataOf(job_));
+    if (!file.ok()) return file.status();
+    file_.emplace(*std::move(file));
+    return absl::OkStatus();
+  }
+
+  // Blocks come in order, and a shard begins where the one before ends.
+  absl::Status TakeBlock(const v1::Block& block) {
+    const uint64_t count = block.values().size() / 4;
+    if (block.values().size() % 4 != 0 || count == 0 || block.first() != next_ || count > total_ - next_) {
+      return absl::DataLossError(absl::StrCat("a block of ", block.values().size(), " bytes at value ", block.first(),
+                                              " came where value ", next_, " of ", total_, " was due"));
+    }
+    if (absl::Status status = file_->Write(next_, block.values()); !status.ok()) return status;
+    next_ += count;
+    return absl::OkStatus();
+  }
+
+  absl::Status Explain(const std::string& address, const absl::Status& status) const {
+    const std::string message(status.message());
+    switch (status.code()) {
+      case absl::StatusCode::kDeadlineExceeded:
+        return absl::UnavailableError(absl::StrCat("server ", address, " has not answered for ",
+                                                   absl::FormatDuration(options_.silence), "; it holds part of job ",
+                                                   job_.job_id(), ": try again when it is back"));
+      case absl::StatusCode::kUnavailable:
+        return absl::UnavailableError(absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message),
+                                                   "; it holds part of job ", job_.job_id(),
+                                                   ": try again when it is back"));
+      case absl::StatusCode::kFailedPrecondition:  // Of our own file, or of the server, which says enough.
+        return status;
+      default:
+        return absl::Status(status.code(), absl::StrCat("server ", address, ": ", Printable(message)));
+    }
+  }
+
+  const v1::JobStatus& job_;
+  const ExportOptions& options_;
+  std::string layout_;  // Of shard 0, serialized.
+  std::vector<TensorShape> tensors_;
+  uint64_t total_ = 0;
+  uint64_t next_ = 0;  // The first value that has not come.
+  std::optional<SafetensorsFile> file_;
+};
+
+}  // namespace
+
+absl::StatusOr<Exported> ExportCenter(const v1::JobStatus& job, const ExportOptions& options) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(options.path, ignored);
+  if (std::filesystem::is_directory(there))
+    return absl::FailedPreconditionError(absl::StrCat(options.path, ": is a folder; name a file"));
+  if (!options.force && std::filesystem::exists(there)) return FileExistsError(options.path);
+  if (job.servers().empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", job.job_id(), " (", JobStateText(job.state()),
+                                                      ") has no center yet; export it after its first step"));
+  }
+  CenterFile file(job, options);
+  for (int i = 0; i < job.servers_size(); ++i) {
+    if (absl::Status status = file.PullShard(i); !status.ok()) return status;
+  }
+  return file.Finish();
+}
+
+}  // namespace hooke

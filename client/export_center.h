@@ -1,0 +1,35 @@
+#ifndef HOOKE_CLIENT_EXPORT_CENTER_H_
+#define HOOKE_CLIENT_EXPORT_CENTER_H_
+
+// Pulls a job's center from the servers that hold its shards, and writes it as a safetensors file. Used by `hooke
+// export`.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+struct ExportOptions {
+  std::string path;
+  bool force = false;                          // Replace a file that is there.
+  absl::Duration silence = absl::Seconds(30);  // A server that says nothing for so long has failed.
+};
+
+struct Exported {
+  uint64_t parameters = 0;  // Tensors.
+  uint64_t values = 0;
+  uint64_t bytes = 0;  // Of the file.
+};
+
+// After an error there is no new file, and one that was there is as it was. ALREADY_EXISTS: it is there and `force` is
+// not set. FAILED_PRECONDITION: the job has no center yet, or the disk is full. UNAVAILABLE: a server cannot be
+// reached. DATA_LOSS: what the servers sent is not one center.
+absl::StatusOr<Exported> ExportCenter(const v1::JobStatus& job, const ExportOptions& options);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_EXPORT_CENTER_H_

@@ -1,0 +1,76 @@
+#ifndef HOOKE_CLIENT_FAKE_SERVERS_H_
+#define HOOKE_CLIENT_FAKE_SERVERS_H_
+
+// A coordinator and a parameter server that say what a test tells them, on a real port. For tests of the client.
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "proto/parameter_server.grpc.pb.h"
+
+namespace hooke {
+
+// Listens on 127.0.0.1, at a free port or at `port`, until it is destroyed: calls that run then are cut.
+class FakeListener {
+ public:
+  explicit FakeListener(grpc::Service& service, int port = 0);
+  ~FakeListener();
+
+  int port() const { return port_; }
+  std::string address() const;
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// All fields are set before it listens, and read after it stops, or under the mutex.
+class FakeCoordinator : public v1::Coordinator::Service {
+ public:
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override;
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::JobStatus>* writer) override;
+  grpc::Status ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* request,
+                       grpc::ServerWriter<v1::LogChunk>* writer) override;
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::CancelJobResponse* response) override;
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override;
+
+  // What a watcher of the job hears; after the last the stream ends if the job has ended, else it stays open and
+  // silent.
+  std::map<std::string, std::vector<v1::JobStatus>> jobs;
+  std::vector<v1::NodeStatus> nodes;
+  std::string log;
+  grpc::Status submit_status;
+
+  mutable absl::Mutex mutex;
+  std::vector<v1::SubmitRequest> submitted ABSL_GUARDED_BY(mutex);
+  int watches ABSL_GUARDED_BY(mutex) = 0;
+};
+
+// Answers every Pull with the same messages.
+class FakeParameterServer : public v1::ParameterServer::Service {
+ public:
+  grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest*,
+                    grpc::ServerWriter<v1::PullResponse>* writer) override;
+
+  std::vector<v1::PullResponse> responses;
+  grpc::Status end;
+};
+
+// A job that succeeded, with a center of 90.12 % accuracy.
+v1::JobStatus SucceededJob(const std::string& job_id);
+// A job of two groups that runs: group 0 at step 528 of 1123.
+v1::JobStatus RunningJob(const std::string& job_id);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_FAKE_SERVERS_H_

@@ -1,0 +1,230 @@
+#include "client/job_keys.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+using Set = void (*)(const KeyValue&, v1::JobSpec&);
+
+// Integers up to here are exact in a double, and in every JSON reader.
+constexpr double kLargestInteger = 9007199254740991;
+
+constexpr char kRequired[] = "required";
+
+KeyRange AtLeast(double min) { return {min, true, std::nullopt, true}; }
+KeyRange Above(double min) { return {min, false, std::nullopt, true}; }
+KeyRange FromTo(double min, double max) { return {min, true, max, true}; }
+KeyRange FromToBelow(double min, double max) { return {min, true, max, false}; }
+KeyRange Between(double min, double max) { return {min, false, max, false}; }
+KeyRange AboveUpTo(double min, double max) { return {min, false, max, true}; }
+
+// `preset` is the default, or `required`, or a text in parentheses that says how it follows from other keys.
+JobKey Make(KeyType type, std::string path, absl::string_view preset, std::string meaning, Set set) {
+  JobKey key;
+  key.path = std::move(path);
+  key.type = type;
+  key.meaning = std::move(meaning);
+  key.set = set;
+  const bool follows = !preset.empty() && preset.front() == '(';
+  if (follows) key.default_text = std::string(preset.substr(1, preset.size() - 2));
+  if (preset == kRequired) key.default_text = kRequired;
+  if (!key.default_text.empty()) return key;
+  key.preset = std::string(preset);
+  key.default_text = preset.empty() ? "empty" : std::string(preset);
+  return key;
+}
+
+JobKey Text(KeyType type, std::string path, absl::string_view preset, std::string meaning, Set set) {
+  return Make(type, std::move(path), preset, std::move(meaning), set);
+}
+
+JobKey Choice(std::string path, std::vector<std::string> choices, absl::string_view preset, std::string meaning,
+              Set set) {
+  JobKey key = Make(KeyType::kChoice, std::move(path), preset, std::move(meaning), set);
+  key.choices = std::move(choices);
+  return key;
+}
+
+JobKey Integer(std::string path, KeyRange range, absl::string_view preset, std::string meaning, Set set) {
+  JobKey key = Make(KeyType::kInteger, std::move(path), preset, std::move(meaning), set);
+  key.range = range;
+  return key;
+}
+
+JobKey Number(std::string path, KeyRange range, absl::string_view preset, std::string meaning, Set set) {
+  JobKey key = Make(KeyType::kNumber, std::move(path), preset, std::move(meaning), set);
+  key.range = range;
+  return key;
+}
+
+JobKey Boolean(std::string path, absl::string_view preset, std::string meaning, Set set) {
+  return Make(KeyType::kBoolean, std::move(path), preset, std::move(meaning), set);
+}
+
+JobKey OnlyWith(std::string condition, JobKey key) {
+  key.only_with = std::move(condition);
+  return key;
+}
+
+// The enum value of a choice: its name in upper case, with the enum's prefix.
+template <typename Enum>
+Enum ParseChoice(bool (*parse)(const std::string&, Enum*), absl::string_view prefix, const KeyValue& value) {
+  Enum result = {};
+  parse(absl::StrCat(prefix, absl::AsciiStrToUpper(value.text)), &result);
+  return result;
+}
+
+template <typename Enum>
+bool Parse(const std::string& name, Enum* value);
+template <>
+bool Parse(const std::string& name, v1::DataSpec::Format* value) {
+  return v1::DataSpec::Format_Parse(name, value);
+}
+template <>
+bool Parse(const std::string& name, v1::OptimizerSpec::Name* value) {
+  return v1::OptimizerSpec::Name_Parse(name, value);
+}
+template <>
+bool Parse(const std::string& name, v1::ScheduleSpec::Name* value) {
+  return v1::ScheduleSpec::Name_Parse(name, value);
+}
+template <>
+bool Parse(const std::string& name, v1::AveragingSpec::Rule* value) {
+  return v1::AveragingSpec::Rule_Parse(name, value);
+}
+
+v1::OptimizerSpec& Optimizer(v1::JobSpec& job) { return *job.mutable_train()->mutable_optimizer(); }
+v1::ScheduleSpec& Schedule(v1::JobSpec& job) { return *job.mutable_train()->mutable_schedule(); }
+
+std::vector<JobKey> JobAndDataKeys() {
+  return {
+      Text(KeyType::kName, "name", kRequired, "Name of the job; its id is the name and a number.",
+           [](const KeyValue& v, v1::JobSpec& job) { job.set_name(v.text); }),
+      Choice("model", {"mlp", "lenet", "resnet20"}, kRequired, "The network to train, built in.",
+             [](const KeyValue& v, v1::JobSpec& job) { job.mutable_model()->set_name(v.text); }),
+      Choice("data.format", {"idx"}, "idx", "Format of the data files: MNIST's IDX, plain or gzip.",
+             [](const KeyValue& v, v1::JobSpec& job) {
+               job.mutable_data()->set_format(
+                   ParseChoice<v1::DataSpec::Format>(Parse<v1::DataSpec::Format>, "FORMAT_", v));
+             }),
+      Text(KeyType::kPath, "data.train", kRequired,
+           "Prefix of the training files: `<prefix>-images-idx3-ubyte` and `<prefix>-labels-idx1-ubyte`, or the same "
+           "with `.gz`.",
+           [](const KeyValue& v, v1::JobSpec& job) { job.mutable_data()->set_train(v.text); }),
+      Text(KeyType::kPath, "data.test", kRequired, "Prefix of the test files, named alike.",
+           [](const KeyValue& v, v1::JobSpec& job) { job.mutable_data()->set_test(v.text); }),
+  };
+}
+
+std::vector<JobKey> TrainKeys() {
+  return {
+      Integer("train.epochs", FromTo(1, 100000), "10", "Passes over the training data, by all groups together.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_train()->set_epochs(v.integer); }),
+      Integer("train.batch_size", FromTo(1, 65536), "64", "Samples of each rank in each step.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_train()->set_batch_size(v.integer); }),
+      Integer("train.seed", FromTo(0, kLargestInteger), "1", "Seed of the initial parameters and of the shuffling.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_train()->set_seed(v.integer); }),
+      Integer("train.evaluate_every", FromTo(0, 100000), "1",
+              "Epochs between two evaluations of the center while training; 0: only at the end.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_train()->set_evaluate_every(v.integer); }),
+  };
+}
+
+std::vector<JobKey> OptimizerKeys() {
+  const std::string sgd = "train.optimizer.name=sgd";
+  const std::string adam = "train.optimizer.name=adam,adamw";
+  return {
+      Choice("train.optimizer.name", {"sgd", "adam", "adamw"}, "sgd", "How a group's parameters follow its gradients.",
+             [](const KeyValue& v, v1::JobSpec& job) {
+               Optimizer(job).set_name(ParseChoice<v1::OptimizerSpec::Name>(Parse<v1::OptimizerSpec::Name>, "", v));
+             }),
+      Number("train.optimizer.learning_rate", Above(0), "(0.05 for sgd, 0.001 for adam and adamw)",
+             "Learning rate, before the schedule.",
+             [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_learning_rate(v.number); }),
+      OnlyWith(sgd, Number("train.optimizer.momentum", FromToBelow(0, 1), "0", "Momentum.",
+                           [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_momentum(v.number); })),
+      OnlyWith(sgd, Boolean("train.optimizer.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_nesterov(v.boolean); })),
+      Number("train.optimizer.weight_decay", AtLeast(0), "(0 for sgd and adam, 0.01 for adamw)",
+             "Weight decay: L2 for sgd and adam, decoupled for adamw.",
+             [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_weight_decay(v.number); }),
+      OnlyWith(adam, Number("train.optimizer.beta1", FromToBelow(0, 1), "0.9", "Decay of the first moment.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_beta1(v.number); })),
+      OnlyWith(adam, Number("train.optimizer.beta2", FromToBelow(0, 1), "0.999", "Decay of the second moment.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_beta2(v.number); })),
+      OnlyWith(adam, Number("train.optimizer.epsilon", Above(0), "1e-8", "Added to the denominator.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Optimizer(job).set_epsilon(v.number); })),
+  };
+}
+
+std::vector<JobKey> ScheduleKeys() {
+  const std::string step = "train.schedule.name=step";
+  return {
+      Choice("train.schedule.name", {"constant", "step", "cosine"}, "constant", "How the learning rate changes.",
+             [](const KeyValue& v, v1::JobSpec& job) {
+               Schedule(job).set_name(ParseChoice<v1::ScheduleSpec::Name>(Parse<v1::ScheduleSpec::Name>, "", v));
+             }),
+      Number("train.schedule.warmup_epochs", AtLeast(0), "0",
+             "The learning rate first grows from 0 over so many epochs; below `train.epochs`.",
+             [](const KeyValue& v, v1::JobSpec& job) { Schedule(job).set_warmup_epochs(v.number); }),
+      OnlyWith(step, Number("train.schedule.step_epochs", Above(0), "(a third of train.epochs)",
+                            "Epochs between two drops; below `train.epochs`.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Schedule(job).set_step_epochs(v.number); })),
+      OnlyWith(step, Number("train.schedule.step_factor", AboveUpTo(0, 1), "0.1", "Factor of each drop.",
+                            [](const KeyValue& v, v1::JobSpec& job) { Schedule(job).set_step_factor(v.number); })),
+      OnlyWith(
+          "train.schedule.name=cosine",
+          Number("train.schedule.final_fraction", FromTo(0, 1), "0", "Learning rate at the end, relative to the start.",
+                 [](const KeyValue& v, v1::JobSpec& job) { Schedule(job).set_final_fraction(v.number); })),
+  };
+}
+
+std::vector<JobKey> GroupsAndAveragingKeys() {
+  return {
+      Integer("groups.count", FromTo(1, 1024), "1", "Groups. They never wait for one another.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_count(v.integer); }),
+      Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group; all of a group run at one site.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_ranks(v.integer); }),
+      Text(KeyType::kText, "groups.site", "", "Run only at this site; empty: at any.",
+           [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_site(v.text); }),
+      Choice("averaging.rule", {"elastic", "none"}, "elastic",
+             "`elastic`: groups and center pull each other. `none`: groups train alone, the center is group 0's "
+             "parameters.",
+             [](const KeyValue& v, v1::JobSpec& job) {
+               job.mutable_averaging()->set_rule(
+                   ParseChoice<v1::AveragingSpec::Rule>(Parse<v1::AveragingSpec::Rule>, "", v));
+             }),
+      Integer("averaging.interval", FromTo(1, 1000000), "16",
+              "Steps between two exchanges of a group; `none` has no use for it.",
+              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval(v.integer); }),
+      OnlyWith("averaging.rule=elastic",
+               Number("averaging.alpha", Between(0, 1), "(min(0.9/p, 1/(p+1)) for p groups)",
+                      "Strength of the pull: the part of the difference that each exchange moves both.",
+                      [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_alpha(v.number); })),
+  };
+}
+
+}  // namespace
+
+const std::vector<JobKey>& JobKeys() {
+  static const std::vector<JobKey>& keys = *[] {
+    auto* all = new std::vector<JobKey>;
+    for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsAndAveragingKeys}) {
+      for (JobKey& key : part()) all->push_back(std::move(key));
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const JobKey* FindJobKey(absl::string_view path) {
+  const auto found = absl::c_find_if(JobKeys(), [path](const JobKey& key) { return key.path == path; });
+  return found == JobKeys().end() ? nullptr : &*found;
+}
+
+}  // namespace hooke

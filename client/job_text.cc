@@ -1,0 +1,144 @@
+#include "client/job_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace hooke {
+namespace {
+
+// "GROUP_STATE_RUNNING" without its prefix, in lower case; a value of a newer coordinator is "unknown".
+std::string Lower(const std::string& name, absl::string_view prefix) {
+  absl::string_view rest = name;
+  return absl::ConsumePrefix(&rest, prefix) ? absl::AsciiStrToLower(rest) : "unknown";
+}
+
+std::string Counted(uint32_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string JobStateText(v1::JobState state) { return Lower(v1::JobState_Name(state), "JOB_STATE_"); }
+
+std::string GroupStateText(v1::GroupState state) { return Lower(v1::GroupState_Name(state), "GROUP_STATE_"); }
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+}
+
+std::string Printable(absl::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
+  }
+  return printable;
+}
+
+std::string ClockText(absl::Time time, absl::TimeZone zone) { return absl::FormatTime("%H:%M:%S", time, zone); }
+
+std::string DurationText(absl::Duration duration) {
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(duration));
+  if (seconds < 3600) return absl::StrFormat("%d:%02d", seconds / 60, seconds % 60);
+  return absl::StrFormat("%d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+std::string PercentText(double fraction) { return absl::StrFormat("%.2f %%", 100 * fraction); }
+
+std::string GroupText(const v1::GroupStatus& group) {
+  return group.task() == v1::GroupStart::EVALUATE ? "the evaluation" : absl::StrCat("group ", group.group());
+}
+
+namespace {
+
+std::string WhoText(const v1::GroupStatus& group, const v1::Silence& silence) {
+  const bool rank = absl::StartsWith(silence.what(), "rank");
+  return absl::StrCat(Printable(silence.what()), rank ? absl::StrCat(" of ", GroupText(group)) : "");
+}
+
+}  // namespace
+
+std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone) {
+  const absl::Time since = absl::FromUnixMillis(silence.since_unix_ms());
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(now - since));
+  return absl::StrCat(WhoText(group, silence), " has not answered since ", ClockText(since, zone), " (", seconds,
+                      " s), at step ", silence.step());
+}
+
+std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone) {
+  std::vector<JobSilence> silences;
+  for (const v1::GroupStatus& group : job.groups()) {
+    for (const v1::Silence& silence : group.silences()) {
+      JobSilence one;
+      one.who = WhoText(group, silence);
+      one.key = absl::StrCat(one.who, "@", silence.since_unix_ms());
+      one.text = SilenceText(group, silence, now, zone);
+      if (absl::c_none_of(silences, [&](const JobSilence& other) { return other.key == one.key; }))
+        silences.push_back(std::move(one));
+    }
+  }
+  return silences;
+}
+
+std::string SharesText(const v1::RankProgress& progress) {
+  const double sum = progress.compute_seconds() + progress.collective_seconds() + progress.exchange_seconds();
+  if (!(sum > 0) || !std::isfinite(sum)) return "";
+  return absl::StrFormat("compute %.0f %%, collective %.0f %%, exchange %.0f %%",
+                         100 * progress.compute_seconds() / sum, 100 * progress.collective_seconds() / sum,
+                         100 * progress.exchange_seconds() / sum);
+}
+
+std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {
+  if (job.state() != v1::JOB_STATE_RUNNING || job.groups().empty()) return std::nullopt;
+  const double samples_per_step = static_cast<double>(job.spec().groups().ranks()) * job.spec().train().batch_size();
+  double longest = 0;
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.state() == v1::GROUP_STATE_FINISHED) continue;
+    const v1::RankProgress& progress = group.progress();
+    const double left = static_cast<double>(progress.steps_total()) - static_cast<double>(progress.step());
+    const double seconds = left * samples_per_step / progress.samples_per_s();
+    const bool moves =
+        group.state() == v1::GROUP_STATE_RUNNING && group.silences().empty() && progress.steps_total() > 0;
+    if (!moves || !(seconds >= 0) || seconds > 1e8) return std::nullopt;
+    longest = std::max(longest, seconds);
+  }
+  return absl::Seconds(longest);
+}
+
+std::string CenterText(const v1::CenterEvaluated& center) {
+  return absl::StrFormat("test accuracy %s at epoch %.2f, loss %.4f", PercentText(center.accuracy()), center.epoch(),
+                         center.loss());
+}
+
+std::string ReasonText(absl::string_view state, absl::string_view reason) {
+  return reason.empty() || reason == state ? "" : absl::StrCat(": ", Printable(reason));
+}
+
+std::string SpecText(const v1::JobSpec& spec) {
+  std::string text = absl::StrCat(Printable(spec.model().name()), ", ", Counted(spec.groups().count(), "group"), " x ",
+                                  Counted(spec.groups().ranks(), "rank"));
+  if (spec.averaging().rule() == v1::AveragingSpec::ELASTIC) {
+    absl::StrAppend(&text, ", elastic every ", Counted(spec.averaging().interval(), "step"));
+  } else if (spec.averaging().rule() == v1::AveragingSpec::NONE) {
+    absl::StrAppend(&text, ", no averaging");
+  }
+  return text;
+}
+
+std::string JobProgressText(const v1::JobStatus& job, absl::Time now) {
+  const bool ended = HasEnded(job.state());
+  const int64_t begin = job.started_unix_ms() != 0 ? job.started_unix_ms() : job.submitted_unix_ms();
+  const absl::Time end = ended ? absl::FromUnixMillis(job.ended_unix_ms()) : now;
+  const bool show_reason = job.state() != v1::JOB_STATE_RUNNING && job.state() != v1::JOB_STATE_SUCCEEDED;
+  return absl::StrCat(JobStateText(job.state()), ended ? " after " : " for ",
+                      DurationText(end - absl::FromUnixMillis(begin)),
+                      show_reason ? ReasonText(JobStateText(job.state()), job.reason()) : "");
+}
+
+}  // namespace hooke

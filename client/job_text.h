@@ -1,0 +1,63 @@
+#ifndef HOOKE_CLIENT_JOB_TEXT_H_
+#define HOOKE_CLIENT_JOB_TEXT_H_
+
+// Words for the parts of a job's status, the same in every view. Pure.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+std::string JobStateText(v1::JobState state);      // "running"
+std::string GroupStateText(v1::GroupState state);  // "running"
+
+// Whether the state is the job's last.
+bool HasEnded(v1::JobState state);
+
+// Without control characters: what a peer says must not steer the terminal.
+std::string Printable(absl::string_view text);
+
+std::string ClockText(absl::Time time, absl::TimeZone zone);  // "12:03:04"
+std::string DurationText(absl::Duration duration);            // "0:42", "1:02:03"; negative: "0:00"
+std::string PercentText(double fraction);                     // "90.12 %"
+
+// "group 1", or "the evaluation".
+std::string GroupText(const v1::GroupStatus& group);
+
+// "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
+std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
+
+// Every silence of a job once: a server that several groups miss is one.
+struct JobSilence {
+  std::string key;  // Tells it from others, and stays.
+  std::string who;  // "rank 1 (pid 4711) of group 0"
+  std::string text;
+};
+std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
+
+// "compute 82 %, collective 15 %, exchange 3 %"; empty before there is anything to share.
+std::string SharesText(const v1::RankProgress& progress);
+
+// Until the last of the running groups is done; nothing while a group waits, starts or does not move.
+std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
+
+// "test accuracy 88.12 % at epoch 1.00, loss 0.3333"
+std::string CenterText(const v1::CenterEvaluated& center);
+
+// ": REASON"; nothing where the reason says no more than the state does.
+std::string ReasonText(absl::string_view state, absl::string_view reason);
+
+// "lenet, 2 groups x 2 ranks, elastic every 16 steps"
+std::string SpecText(const v1::JobSpec& spec);
+
+// "running for 0:42", "succeeded after 1:32", "failed after 0:12: REASON", "queued for 0:03: REASON".
+std::string JobProgressText(const v1::JobStatus& job, absl::Time now);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_JOB_TEXT_H_

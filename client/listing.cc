@@ -1,0 +1,181 @@
+#include "client/listing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/job_text.h"
+
+namespace hooke {
+namespace {
+
+using nlohmann::ordered_json;
+
+// JSON has no NaN.
+ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }
+
+ordered_json ProgressToJson(const v1::RankProgress& progress) {
+  return {{"step", progress.step()},
+          {"steps_total", progress.steps_total()},
+          {"epoch", Number(progress.epoch())},
+          {"loss", Number(progress.loss())},
+          {"samples_per_s", Number(progress.samples_per_s())},
+          {"phase", LowerName(v1::RankProgress::Phase_Name(progress.phase()))},
+          {"phase_seconds", Number(progress.phase_seconds())},
+          {"compute_seconds", Number(progress.compute_seconds())},
+          {"collective_seconds", Number(progress.collective_seconds())},
+          {"exchange_seconds", Number(progress.exchange_seconds())},
+          {"exchanges", progress.exchanges()},
+          {"exchange_failures", progress.exchange_failures()}};
+}
+
+ordered_json GroupToJson(const v1::GroupStatus& group) {
+  ordered_json silences = ordered_json::array();
+  for (const v1::Silence& silence : group.silences()) {
+    silences.push_back(
+        {{"what", silence.what()}, {"since_unix_ms", silence.since_unix_ms()}, {"step", silence.step()}});
+  }
+  return {{"group", group.group()},
+          {"task", LowerName(v1::GroupStart::Task_Name(group.task()))},
+          {"state", GroupStateText(group.state())},
+          {"reason", group.reason()},
+          {"worker", group.worker()},
+          {"site", group.site()},
+          {"incarnation", group.incarnation()},
+          {"progress", ProgressToJson(group.progress())},
+          {"silences", silences}};
+}
+
+ordered_json SpecToJson(const v1::JobSpec& spec) {
+  return {{"model", spec.model().name()},
+          {"epochs", spec.train().epochs()},
+          {"batch_size", spec.train().batch_size()},
+          {"groups", spec.groups().count()},
+          {"ranks", spec.groups().ranks()},
+          {"averaging", LowerName(v1::AveragingSpec::Rule_Name(spec.averaging().rule()))},
+          {"interval", spec.averaging().interval()},
+          {"alpha", Number(spec.averaging().alpha())}};
+}
+
+// Part of the steps that all training groups together have done.
+std::string DoneText(const v1::JobStatus& job) {
+  if (job.state() == v1::JOB_STATE_SUCCEEDED) return "100 %";
+  double sum = 0;
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.task() == v1::GroupStart::EVALUATE || group.progress().steps_total() == 0) continue;
+    sum += std::min(1.0,
+                    static_cast<double>(group.progress().step()) / static_cast<double>(group.progress().steps_total()));
+  }
+  const uint32_t groups = std::max<uint32_t>(1, job.spec().groups().count());
+  return absl::StrFormat("%.0f %%", std::floor(100 * sum / groups));
+}
+
+std::string SizeText(uint64_t bytes) {
+  if (bytes < 1024 * 1024) return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / 1024);
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+}  // namespace
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    if (widths.size() < row.size()) widths.resize(row.size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      absl::StrAppend(&line, row[i], i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
+    }
+    absl::StrAppend(&table, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return table;
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "DONE", "TIME", "ACCURACY", "WHAT", "REASON"}};
+  for (const v1::JobStatus& job : jobs.jobs()) {
+    const int64_t begin = job.started_unix_ms() != 0 ? job.started_unix_ms() : job.submitted_unix_ms();
+    const absl::Time end = HasEnded(job.state()) ? absl::FromUnixMillis(job.ended_unix_ms()) : now;
+    const bool show_reason = job.state() != v1::JOB_STATE_SUCCEEDED && job.state() != v1::JOB_STATE_RUNNING;
+    rows.push_back({Printable(job.job_id()), JobStateText(job.state()), DoneText(job),
+                    DurationText(end - absl::FromUnixMillis(begin)),
+                    job.has_center() ? PercentText(job.center().accuracy()) : "-", SpecText(job.spec()),
+                    show_reason ? Printable(job.reason()) : ""});
+  }
+  return FormatTable(rows);
+}
+
+std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "CENTERS", "VERSION"}};
+  for (const v1::NodeStatus& node : nodes.nodes()) {
+    const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
+    const bool worker = node.kind() == v1::NodeStatus::WORKER;
+    rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())),
+                    node.alive() ? "alive" : absl::StrCat("silent for ", DurationText(silent)),
+                    worker ? Printable(node.site()) : "-",
+                    worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
+                    worker ? "-" : absl::StrCat(node.centers(), " (", SizeText(node.center_bytes()), ")"),
+                    Printable(node.version())});
+  }
+  return FormatTable(rows);
+}
+
+ordered_json JobToJson(const v1::JobStatus& job) {
+  ordered_json groups = ordered_json::array();
+  for (const v1::GroupStatus& group : job.groups()) groups.push_back(GroupToJson(group));
+  ordered_json notices = ordered_json::array();
+  for (const v1::Notice& notice : job.notices())
+    notices.push_back({{"unix_ms", notice.unix_ms()}, {"text", notice.text()}});
+  ordered_json servers = ordered_json::array();
+  for (const std::string& server : job.servers()) servers.push_back(server);
+  ordered_json center = nullptr;
+  if (job.has_center()) {
+    center = {{"step", job.center().step()},
+              {"epoch", Number(job.center().epoch())},
+              {"accuracy", Number(job.center().accuracy())},
+              {"loss", Number(job.center().loss())},
+              {"samples", job.center().samples()}};
+  }
+  const std::optional<absl::Duration> left = TimeLeft(job);
+  return {{"job_id", job.job_id()},
+          {"name", job.name()},
+          {"state", JobStateText(job.state())},
+          {"reason", job.reason()},
+          {"submitted_unix_ms", job.submitted_unix_ms()},
+          {"started_unix_ms", job.started_unix_ms()},
+          {"first_step_unix_ms", job.first_step_unix_ms()},
+          {"ended_unix_ms", job.ended_unix_ms()},
+          {"now_unix_ms", job.now_unix_ms()},
+          {"eta_seconds", left.has_value() ? Number(absl::ToDoubleSeconds(*left)) : ordered_json(nullptr)},
+          {"center", center},
+          {"groups", groups},
+          {"servers", servers},
+          {"notices", notices},
+          {"spec", SpecToJson(job.spec())}};
+}
+
+ordered_json NodeToJson(const v1::NodeStatus& node) {
+  return {{"name", node.name()},
+          {"kind", LowerName(v1::NodeStatus::Kind_Name(node.kind()))},
+          {"site", node.site()},
+          {"slots", node.slots()},
+          {"slots_used", node.slots_used()},
+          {"alive", node.alive()},
+          {"last_heard_unix_ms", node.last_heard_unix_ms()},
+          {"version", node.version()},
+          {"center_bytes", node.center_bytes()},
+          {"centers", node.centers()}};
+}
+
+std::string DumpJson(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace hooke

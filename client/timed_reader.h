@@ -1,0 +1,98 @@
+#ifndef HOOKE_CLIENT_TIMED_READER_H_
+#define HOOKE_CLIENT_TIMED_READER_H_
+
+// A server's stream of messages, read by one thread with a deadline on every wait. Used by the commands that watch,
+// read logs and export.
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace hooke {
+
+template <typename Message>
+class TimedReader {
+ public:
+  // `start` is called once: [&](auto* context, auto* queue) { return stub.PrepareAsyncFoo(context, request, queue); }
+  template <typename Start>
+  explicit TimedReader(Start start) : reader_(start(&context_, &queue_)) {
+    reader_->StartCall(this);
+  }
+
+  TimedReader(const TimedReader&) = delete;
+  TimedReader& operator=(const TimedReader&) = delete;
+
+  // Ends the call if it has not ended.
+  ~TimedReader() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+
+  // The next message. DEADLINE_EXCEEDED: none within `wait`; ask again. OUT_OF_RANGE: the stream has ended well. Else:
+  // the stream has failed with this code; the messages before have all been returned.
+  absl::StatusOr<Message> Next(absl::Duration wait) {
+    const absl::Time deadline = absl::Now() + wait;
+    while (true) {
+      if (state_ == State::kEnded) return end_;
+      void* tag;
+      bool ok = false;
+      const auto event = queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline));
+      if (event != grpc::CompletionQueue::GOT_EVENT) return absl::DeadlineExceededError("no message yet");
+      if (state_ == State::kReading && ok) {
+        Message message = std::move(message_);
+        message_ = Message();
+        reader_->Read(&message_, this);
+        return message;
+      }
+      Advance(ok);
+    }
+  }
+
+ private:
+  enum class State { kStarting, kReading, kFinishing, kEnded };
+
+  void Advance(bool ok) {
+    if (state_ == State::kFinishing) {
+      state_ = State::kEnded;
+      end_ = End(status_);
+    } else if (state_ == State::kStarting && ok) {
+      state_ = State::kReading;
+      reader_->Read(&message_, this);
+    } else {
+      state_ = State::kFinishing;
+      reader_->Finish(&status_, this);
+    }
+  }
+
+  // The two codes that Next gives a meaning of its own are not taken from the peer.
+  static absl::Status End(const grpc::Status& status) {
+    const absl::StatusCode code = static_cast<absl::StatusCode>(status.error_code());
+    if (status.ok()) return absl::OutOfRangeError("the stream has ended");
+    if (code == absl::StatusCode::kDeadlineExceeded) return absl::UnavailableError(status.error_message());
+    if (code == absl::StatusCode::kOutOfRange) return absl::UnknownError(status.error_message());
+    return absl::Status(code, status.error_message());
+  }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  State state_ = State::kStarting;
+  Message message_;
+  grpc::Status status_;
+  absl::Status end_;
+  std::unique_ptr<grpc::ClientAsyncReader<Message>> reader_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_TIMED_READER_H_

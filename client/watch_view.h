@@ -1,0 +1,63 @@
+#ifndef HOOKE_CLIENT_WATCH_VIEW_H_
+#define HOOKE_CLIENT_WATCH_VIEW_H_
+
+// What `hooke watch` shows. Pure: a job's status in, lines of text out. `now` is the coordinator's clock.
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+struct WatchViewOptions {
+  int width = 80;   // Columns of the terminal; no line is wider.
+  int height = 24;  // Lines of the terminal; there are never more.
+  absl::TimeZone zone = absl::LocalTimeZone();
+};
+
+// The whole picture, for a terminal where it is drawn again in place.
+std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, const WatchViewOptions& options);
+
+struct WatchLogOptions {
+  absl::Duration interval = absl::Seconds(5);  // Least time between two lines about the progress of one group.
+  absl::TimeZone zone = absl::LocalTimeZone();
+};
+
+// The same as plain lines, for a file or a pipe: each tells something new, and begins with the time. Remembers what it
+// has told.
+class WatchLog {
+ public:
+  explicit WatchLog(WatchLogOptions options) : options_(options) {}
+
+  std::vector<std::string> Lines(const v1::JobStatus& job, absl::Time now);
+
+ private:
+  struct Told {
+    std::string state;
+    uint64_t step = 0;
+    absl::Time at = absl::InfinitePast();
+  };
+  using LineList = std::vector<std::string>;
+
+  void TellGroup(const v1::GroupStatus& group, absl::Time now, LineList& lines);
+  void TellNotices(const v1::JobStatus& job, LineList& lines);
+  void TellSilences(const v1::JobStatus& job, absl::Time now, LineList& lines);
+  void TellCenter(const v1::JobStatus& job, absl::Time now, LineList& lines);
+  std::string Stamped(absl::Time time, const std::string& text) const;
+
+  const WatchLogOptions options_;
+  std::string job_state_;
+  std::map<std::pair<uint32_t, int>, Told> groups_;  // By index and task.
+  std::set<std::pair<int64_t, std::string>> notices_;
+  std::map<std::string, std::string> silences_;   // Who, by key.
+  std::pair<uint64_t, double> center_ = {0, -1};  // Step and accuracy.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_WATCH_VIEW_H_

@@ -1,0 +1,166 @@
+#include "client/watch_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "client/fake_servers.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+WatchViewOptions View(int width, int height) { return {width, height, absl::UTCTimeZone()}; }
+
+absl::Time NowOf(const v1::JobStatus& job) { return absl::FromUnixMillis(job.now_unix_ms()); }
+
+v1::JobStatus JobWithEverything() {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_center()->set_accuracy(0.8812);
+  job.mutable_center()->set_epoch(1);
+  job.mutable_center()->set_loss(0.3333);
+  v1::Silence* silence = job.mutable_groups(0)->add_silences();
+  silence->set_what("rank 1 (pid 4711)");
+  silence->set_since_unix_ms(job.now_unix_ms() - 6000);
+  silence->set_step(528);
+  job.mutable_groups(1)->set_incarnation(2);
+  v1::Notice* notice = job.add_notices();
+  notice->set_unix_ms(job.now_unix_ms() - 10000);
+  notice->set_text("group 1 starts again: rank 0 was killed by signal 9\x1b[2J");
+  return job;
+}
+
+// The whole picture of a job with two groups, a silent rank, a restart and an evaluation.
+TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
+  const v1::JobStatus job = JobWithEverything();
+  EXPECT_THAT(
+      RenderWatch(job, NowOf(job), View(100, 24)),
+      ElementsAre("fashion-1  running for 0:42  lenet, 2 groups x 2 ranks, elastic every 16 steps",
+                  "group 0   [###############>                    ]  47 %   528/1123  loss 0.3512  1843 samples/s",
+                  "          running on worker-1 (local): compute 82 %, collective 15 %, exchange 3 %",
+                  "group 1   [###############>                    ]  45 %   512/1123  loss 0.3512  1843 samples/s",
+                  "          running on worker-2 (local), start 2: compute 82 %, collective 15 %, exchange 3 %",
+                  "center    test accuracy 88.12 % at epoch 1.00, loss 0.3333",
+                  "! rank 1 (pid 4711) of group 0 has not answered since 01:47:17 (6 s), at step 528",
+                  "01:47:13  group 1 starts again: rank 0 was killed by signal 9 [2J"));
+}
+
+// The time left is shown while all groups move.
+TEST(RenderWatchTest, ShowsTheTimeLeft) {
+  const v1::JobStatus job = RunningJob("fashion-1");
+  EXPECT_EQ(RenderWatch(job, NowOf(job), View(100, 24))[0],
+            "fashion-1  running for 0:42, ETA 0:42  lenet, 2 groups x 2 ranks, elastic every 16 steps");
+}
+
+// A job that waits says for what, and its group has no step yet.
+TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.set_state(v1::JOB_STATE_QUEUED);
+  job.set_reason("no site has 2 free slots");
+  job.set_started_unix_ms(0);
+  job.mutable_groups()->DeleteSubrange(1, 1);
+  v1::GroupStatus& group = *job.mutable_groups(0);
+  group.Clear();
+  group.set_state(v1::GROUP_STATE_WAITING);
+  group.set_reason("no site has 2 free slots");
+  group.mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THAT(
+      RenderWatch(job, NowOf(job), View(100, 24)),
+      ElementsAre(
+          "fashion-1  queued for 0:43: no site has 2 free slots  lenet, 2 groups x 2 ranks, elastic every 16 st",
+          "group 0   [                                    ]   0 %  0/?  loss      -  0 samples/s",
+          "          waiting: no site has 2 free slots"));
+}
+
+// The evaluation of the center at the end has no steps to show, and a reason that repeats the state is left out.
+TEST(RenderWatchTest, ShowsTheEvaluation) {
+  v1::JobStatus job = SucceededJob("fashion-1");
+  job.set_state(v1::JOB_STATE_EVALUATING);
+  job.set_ended_unix_ms(0);
+  v1::GroupStatus* evaluation = job.add_groups();
+  evaluation->set_group(2);
+  evaluation->set_task(v1::GroupStart::EVALUATE);
+  evaluation->set_state(v1::GROUP_STATE_RUNNING);
+  evaluation->set_reason("running");
+  evaluation->set_worker("worker-1");
+  evaluation->set_site("local");
+  EXPECT_THAT(RenderWatch(job, NowOf(job), View(100, 24)), testing::Contains("evaluate  running on worker-1 (local)"));
+}
+
+// A phase that lasts is shown before anything counts as silent.
+TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(0)->mutable_progress()->set_phase(v1::RankProgress::EXCHANGE);
+  job.mutable_groups(0)->mutable_progress()->set_phase_seconds(4.2);
+  EXPECT_EQ(RenderWatch(job, NowOf(job), View(120, 24))[2],
+            "          running on worker-1 (local): compute 82 %, collective 15 %, exchange 3 %; exchange for 4 s");
+}
+
+// No terminal is too small, and no number of groups too large.
+TEST(RenderWatchTest, FitsEveryTerminal) {
+  v1::JobStatus job = JobWithEverything();
+  for (int i = 2; i < 100; ++i) *job.add_groups() = job.groups(0);
+  job.mutable_groups(0)->set_worker("w\xc3\xb6rker");
+  for (const int width : {1, 20, 40, 61, 80, 300}) {
+    for (const int height : {1, 2, 5, 24, 60, 500}) {
+      const std::vector<std::string> lines = RenderWatch(job, NowOf(job), View(width, height));
+      EXPECT_LE(lines.size(), static_cast<size_t>(std::max(3, height - 1))) << width << "x" << height;
+      for (const std::string& line : lines) EXPECT_LE(line.size(), static_cast<size_t>(width));
+    }
+  }
+  EXPECT_THAT(RenderWatch(job, NowOf(job), View(80, 24)), testing::Contains("          and 82 more"));
+}
+
+// Plain lines: what changed, each once; progress of a group at most every five seconds.
+TEST(WatchLogTest, TellsEachThingOnce) {
+  WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups()->DeleteSubrange(1, 1);
+  absl::Time now = NowOf(job);
+  EXPECT_THAT(
+      log.Lines(job, now),
+      ElementsAre("01:47:23  fashion-1: running (lenet, 2 groups x 2 ranks, elastic every 16 steps)",
+                  "01:47:23  group 0: running on worker-1 (local)",
+                  "01:47:23  group 0: step 528/1123 (47 %), epoch 1.88, loss 0.3512, 1843 samples/s, compute 82 %, "
+                  "collective 15 %, exchange 3 %"));
+  EXPECT_THAT(log.Lines(job, now + absl::Seconds(60)), IsEmpty());
+  job.mutable_groups(0)->mutable_progress()->set_step(530);
+  EXPECT_THAT(log.Lines(job, now + absl::Seconds(4)), IsEmpty());
+  EXPECT_THAT(log.Lines(job, now + absl::Seconds(5)), ElementsAre(HasSubstr("group 0: step 530/1123")));
+  job.mutable_groups(0)->mutable_progress()->set_step(1123);
+  EXPECT_THAT(log.Lines(job, now + absl::Seconds(6)), ElementsAre(HasSubstr("group 0: step 1123/1123 (100 %)")));
+}
+
+// Notices, silences and their end, evaluations, and the end of the job.
+TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
+  WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
+  v1::JobStatus job = RunningJob("fashion-1");
+  const absl::Time now = NowOf(job);
+  log.Lines(job, now);
+  v1::Notice* notice = job.add_notices();
+  notice->set_unix_ms(job.now_unix_ms() - 1000);
+  notice->set_text("server 127.0.0.1:4001 is back");
+  v1::Silence* silence = job.mutable_groups(1)->add_silences();
+  silence->set_what("rank 1 (pid 4711)");
+  silence->set_since_unix_ms(job.now_unix_ms() - 6000);
+  silence->set_step(120);
+  EXPECT_THAT(log.Lines(job, now),
+              ElementsAre("01:47:22  server 127.0.0.1:4001 is back",
+                          "01:47:23  rank 1 (pid 4711) of group 1 has not answered since 01:47:17 (6 s), at step 120"));
+  EXPECT_THAT(log.Lines(job, now + absl::Seconds(1)), IsEmpty());
+  job.mutable_groups(1)->clear_silences();
+  EXPECT_THAT(log.Lines(job, now), ElementsAre("01:47:23  rank 1 (pid 4711) of group 1 is no longer silent"));
+  v1::JobStatus ended = SucceededJob("fashion-1");
+  ended.clear_notices();
+  EXPECT_THAT(log.Lines(ended, NowOf(ended)),
+              testing::IsSupersetOf({"01:48:13  center: test accuracy 90.12 % at epoch 4.00, loss 0.2861",
+                                     "01:48:13  fashion-1: succeeded after 1:32"}));
+}
+
+}  // namespace
+}  // namespace hooke

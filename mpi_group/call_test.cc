@@ -1,0 +1,46 @@
+#include "mpi_group/call.h"
+
+#include <gtest/gtest.h>
+
+namespace hooke {
+namespace {
+
+// Even parts follow each other, cover everything, and differ by at most one value.
+TEST(CallTest, EvenPartsCoverAllValues) {
+  for (uint64_t values : {0, 1, 2, 7, 8, 9, 100003}) {
+    for (int n = 1; n <= 8; ++n) {
+      uint64_t end = 0;
+      for (const ValueRange& part : EvenParts(values, n)) {
+        EXPECT_EQ(part.begin, end);
+        EXPECT_TRUE(part.size() == values / n || part.size() == values / n + 1);
+        end = part.end;
+      }
+      EXPECT_EQ(end, values);
+    }
+  }
+}
+
+// Chunks cover a range in order; those past its end are empty, so that ranks with shorter ranges can go along.
+TEST(CallTest, ChunksCoverARange) {
+  const ValueRange range = {10, 31};
+  EXPECT_EQ(ChunkCount(range, 10), 3);
+  EXPECT_EQ(Chunk(range, 0, 10).begin, 10);
+  EXPECT_EQ(Chunk(range, 2, 10).begin, 30);
+  EXPECT_EQ(Chunk(range, 2, 10).end, 31);
+  EXPECT_EQ(Chunk(range, 3, 10).size(), 0);
+  EXPECT_EQ(ChunkCount({5, 5}, 10), 0);
+}
+
+// A list of one piece is used where it lies; one of several is copied.
+TEST(CallTest, ContiguousListsAreNotCopied) {
+  std::vector<float> values = {1, 2, 3, 4};
+  std::vector<float> buffer;
+  EXPECT_EQ(ContiguousValues(TensorList(absl::MakeSpan(values)), buffer).data(), values.data());
+  EXPECT_TRUE(ContiguousValues(TensorList(), buffer).empty());
+  EXPECT_TRUE(buffer.empty());
+  const TensorList pieces({absl::MakeSpan(values).first(1), absl::MakeSpan(values).last(2)});
+  EXPECT_EQ(ContiguousValues(pieces, buffer), absl::MakeConstSpan({1.0f, 3.0f, 4.0f}));
+}
+
+}  // namespace
+}  // namespace hooke

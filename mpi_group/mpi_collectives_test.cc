@@ -1,0 +1,88 @@
+// The cases of collectives_test.cc and transport_group_test.cc between processes; run under mpirun by several numbers
+// of ranks.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "mpi_group/barrier.h"
+#include "mpi_group/collective_cases.h"
+#include "mpi_group/mpi_group.h"
+#include "mpi_group/mpi_test_session.h"
+#include "mpi_group/mpi_transport.h"
+#include "mpi_group/reference.h"
+#include "mpi_group/ring.h"
+
+namespace hooke {
+namespace {
+
+std::unique_ptr<Transport> NewTransport(uint64_t message_bytes_max) {
+  MpiTransportOptions options;
+  options.deadline = absl::Now() + absl::Seconds(20);
+  options.message_bytes_max = message_bytes_max;
+  absl::StatusOr<std::unique_ptr<Transport>> transport = MakeMpiTransport(TestSession(), options);
+  EXPECT_EQ(transport.status(), absl::OkStatus());
+  return transport.ok() ? *std::move(transport) : nullptr;
+}
+
+class MpiCollectivesTest : public testing::TestWithParam<CollectiveCase> {
+ protected:
+  static void SetUpTestSuite() { transport_ = NewTransport(uint64_t{1} << 30).release(); }
+  static void TearDownTestSuite() { delete transport_; }
+
+  static Transport* transport_;
+};
+
+Transport* MpiCollectivesTest::transport_ = nullptr;
+
+// The ring gives the reduction of all ranks' values, the same bits everywhere.
+TEST_P(MpiCollectivesTest, RingAllReduce) {
+  CheckAllReduce(*transport_, RingAllReduce, /*in_rank_order=*/false, GetParam());
+}
+
+// The naive version gives exactly the reduction in rank order.
+TEST_P(MpiCollectivesTest, ReferenceAllReduce) {
+  CheckAllReduce(*transport_, ReferenceAllReduce, /*in_rank_order=*/true, GetParam());
+}
+
+// Every rank ends with the root's values, whichever rank that is.
+TEST_P(MpiCollectivesTest, Broadcast) { CheckBroadcast(*transport_, GetParam()); }
+
+// Every rank ends with all parts; values in no part stay.
+TEST_P(MpiCollectivesTest, AllGather) { CheckAllGather(*transport_, GetParam()); }
+
+// All operations of a group are right, in ordinary memory and in the shared arena.
+TEST_P(MpiCollectivesTest, Group) {
+  const absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(TestSession(), GroupOptions());
+  ASSERT_EQ(group.status(), absl::OkStatus());
+  CheckGroup(**group, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MpiCollectivesTest, testing::ValuesIn(AllCollectiveCases()),
+                         [](const auto& info) { return NameOf(info.param); });
+
+// Messages longer than MPI takes at once travel in several; the limit is lowered to see it, to one that divides
+// nothing.
+TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
+  const std::unique_ptr<Transport> transport = NewTransport(1001);
+  ASSERT_NE(transport, nullptr);
+  for (SizeClass size : {SizeClass::kOne, SizeClass::kOdd, SizeClass::kLarge}) {
+    CheckAllReduce(*transport, RingAllReduce, /*in_rank_order=*/false, {size, ReduceOp::kSum, true});
+    CheckBroadcast(*transport, {size, ReduceOp::kSum, true});
+  }
+}
+
+// A barrier of processes returns on all of them, many times in a row.
+TEST(MpiTransportTest, Barrier) {
+  const std::unique_ptr<Transport> transport = NewTransport(uint64_t{1} << 30);
+  ASSERT_NE(transport, nullptr);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(DisseminationBarrier(*transport, absl::Now() + absl::Seconds(20)), absl::OkStatus());
+  }
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,74 @@
+#include "mpi_group/shared_memory.h"
+
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/barrier.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+
+namespace hooke {
+namespace {
+
+// Shared memory objects that this process made and did not remove.
+int NamesLeft() {
+  int count = 0;
+  DIR* folder = opendir("/dev/shm");
+  if (folder == nullptr) return -1;
+  while (const dirent* entry = readdir(folder)) {
+    if (absl::StartsWith(entry->d_name, absl::StrCat("hooke-", getpid(), "-"))) ++count;
+  }
+  closedir(folder);
+  return count;
+}
+
+// What one rank writes all others read; the memory begins with zeros, and no name is left while it is in use.
+TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
+  constexpr int kRanks = 3;
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
+  RunRanks(kRanks, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    Transport& transport = *transports[rank];
+    const absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(transport, 5000, deadline);
+    ASSERT_EQ(memory.status(), absl::OkStatus());
+    EXPECT_EQ(NamesLeft(), 0);
+    EXPECT_EQ((*memory)->bytes_per_rank(), 8192);
+    char* const base = (*memory)->base();
+    for (int i = 0; i < kRanks * 8192; ++i) ASSERT_EQ(base[i], 0);
+    ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
+    base[rank * 8192 + 4999] = static_cast<char>('a' + rank);
+    ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
+    for (int peer = 0; peer < kRanks; ++peer) EXPECT_EQ(base[peer * 8192 + 4999], static_cast<char>('a' + peer));
+  });
+}
+
+// More than the node has is refused on all ranks, and the transport is still good.
+TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Status status = SharedMemory::Create(*transports[rank], uint64_t{1} << 50, deadline).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("enlarge /dev/shm"));
+    EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
+  });
+  EXPECT_EQ(NamesLeft(), 0);
+}
+
+// A rank that does not take part costs the others their deadline, and no name is left.
+TEST(SharedMemoryTest, MissingRank) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  const absl::Status status = SharedMemory::Create(*transports[0], 1, absl::Now() + absl::Milliseconds(20)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(NamesLeft(), 0);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,18 @@
+#ifndef HOOKE_MPI_GROUP_TRANSPORT_GROUP_H_
+#define HOOKE_MPI_GROUP_TRANSPORT_GROUP_H_
+
+// A Group over any Transport: takes each call's algorithm from ChooseAlgorithm, gives it a deadline and its working
+// memory, and says in an error what was being done. Used by MakeMpiGroup and MakeInProcessGroups.
+
+#include <memory>
+
+#include "mpi_group/group.h"
+#include "mpi_group/transport.h"
+
+namespace hooke {
+
+std::unique_ptr<Group> MakeTransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options);
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_TRANSPORT_GROUP_H_

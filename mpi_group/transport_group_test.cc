@@ -1,0 +1,125 @@
+#include "mpi_group/transport_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/collective_cases.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+
+namespace hooke {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+GroupOptions WithDeadline(absl::Duration deadline) {
+  GroupOptions options;
+  options.deadline = deadline;
+  return options;
+}
+
+class GroupTest : public testing::TestWithParam<std::tuple<int, CollectiveCase>> {};
+
+// All operations of a group are right, in ordinary memory and in the shared arena.
+TEST_P(GroupTest, AllOperations) {
+  const int n = std::get<0>(GetParam());
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
+  RunRanks(n, [&](int rank) { CheckGroup(*groups[rank], std::get<1>(GetParam())); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupTest,
+                         testing::Combine(testing::Range(1, 9), testing::ValuesIn(AllCollectiveCases())),
+                         [](const auto& info) {
+                           return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
+                         });
+
+// A rank that never comes is named, with the operation, within the deadline; from then on the group refuses every call.
+TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Milliseconds(100)));
+  std::vector<float> values(1000);
+  const absl::Time start = absl::Now();
+  const absl::Status status = groups[0]->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("all-reduce of 1000 values on rank 0 of 2 (deadline 100ms): waited for rank 1"));
+  EXPECT_EQ(groups[0]->Barrier(), status);
+  EXPECT_EQ(groups[0]->AllocateShared(1).status(), status);
+}
+
+// The same in the shared arena, where all the missing ranks are named.
+TEST(GroupFaultTest, MissingRanksOfAnArenaAreNamed) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(4, WithDeadline(absl::Milliseconds(500)));
+  RunRanks(4, [&](int rank) {
+    const absl::StatusOr<absl::Span<float>> values = groups[rank]->AllocateShared(100);
+    ASSERT_EQ(values.status(), absl::OkStatus());
+    if (rank == 1 || rank == 3) return;
+    const absl::Status status = groups[rank]->AllReduce(TensorList(*values), ReduceOp::kSum);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("for rank 1, rank 3"));
+  });
+}
+
+// A rank that is gone is UNAVAILABLE at once, long before the deadline, in messages and in the arena.
+TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
+  for (bool shared : {false, true}) {
+    std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = groups[rank]->AllocateShared(100);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      if (rank == 1) {
+        groups[1].reset();
+        return;
+      }
+      std::vector<float> own(100);
+      const absl::Status status =
+          groups[0]->AllReduce(TensorList(shared ? *arena : absl::MakeSpan(own)), ReduceOp::kSum);
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1, which has left the group"));
+    });
+  }
+}
+
+// Ranks that call different operations get an error each, none waits for its deadline; in the arena all of them say
+// what is wrong.
+TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
+  for (bool shared : {false, true}) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    std::atomic<int> explained{0};
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = groups[rank]->AllocateShared(100);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      std::vector<float> own(100);
+      const absl::Span<float> values = shared ? *arena : absl::MakeSpan(own);
+      const absl::Status status = groups[rank]->AllReduce(TensorList(values.first(98 + rank * 2)), ReduceOp::kSum);
+      EXPECT_THAT(status.code(), AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kInternal,
+                                       absl::StatusCode::kUnavailable));
+      if (absl::StrContains(status.message(), "all ranks must call the same operations")) ++explained;
+    });
+    EXPECT_GE(explained, shared ? 2 : 1);
+  }
+}
+
+// Arguments that no rank can use are refused without touching the group.
+TEST(GroupFaultTest, BadArgumentsAreRefused) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(1);
+  std::vector<float> values(10);
+  const TensorList list(absl::MakeSpan(values));
+  EXPECT_EQ(groups[0]->Broadcast(list, 1).message(), "broadcast from rank 1: the group has 1 ranks");
+  EXPECT_EQ(groups[0]->Broadcast(list, -1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(groups[0]->AllGather(list, {}).message(), "all-gather takes one part per rank: 1, not 0");
+  EXPECT_EQ(groups[0]->AllGather(list, {{0, 11}}).message(),
+            "all-gather part 0 is [0, 11); it must begin at or after 0 and end at or before 10");
+  EXPECT_EQ(groups[0]->AllGather(list, {{5, 4}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(groups[0]->Barrier(), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,238 @@
+#include "server/coordinator/cluster_state.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/job_spec_check.h"
+
+namespace hooke {
+
+void Effects::Append(Effects later) {
+  jobs.merge(later.jobs);
+  std::move(later.log.begin(), later.log.end(), std::back_inserter(log));
+  std::move(later.commands.begin(), later.commands.end(), std::back_inserter(commands));
+  for (const auto& [where, number] : later.seen) {
+    uint64_t& highest = seen[where];
+    highest = std::max(highest, number);
+  }
+  closed.merge(later.closed);
+}
+
+ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now)
+    : options_(std::move(options)), last_tick_(now) {
+  for (JobRecord& record : jobs) {
+    next_number_ = std::max(next_number_, record.number + 1);
+    number_of_job_[record.job_id] = record.number;
+    job_of_submission_[record.submission_id] = record.job_id;
+    Job& job = jobs_[record.number];
+    job.live.resize(record.groups.size());
+    for (const GroupRecord& group : record.groups) {
+      job.live[group.group].furthest_step = group.best_step;
+      if (HasEnded(record.state) || !IsPlaced(group.state)) continue;
+      Worker& worker = workers_[group.worker];
+      worker.name = group.worker;
+      worker.site = group.site;
+      worker.last_heard = now;
+      worker.occupants[{record.job_id, group.group, group.incarnation}] = record.spec.groups().ranks();
+    }
+    if (!HasEnded(record.state)) {
+      for (const std::string& address : record.servers) servers_[address].last_heard = now;
+    }
+    job.record = std::move(record);
+  }
+  for (auto& [number, job] : jobs_) {
+    if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
+  }
+}
+
+absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::SubmitRequest& request, absl::Time now) {
+  const std::string& id = request.submission_id();
+  if (id.empty() || id.size() > 128) {
+    return absl::InvalidArgumentError(absl::StrCat("submission_id has ", id.size(), " bytes, allowed is 1 to 128"));
+  }
+  auto known = job_of_submission_.find(id);
+  if (known != job_of_submission_.end()) return Submission{known->second, false, {}};
+  if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
+  absl::Status status = CheckJobSpec(request.job());
+  if (!status.ok()) return status;
+  std::vector<WorkerRoom> rooms;
+  for (const auto& [name, worker] : workers_) {
+    if (!worker.lost && worker.slots > 0) rooms.push_back({name, worker.site, worker.slots});
+  }
+  status = CheckRanksFit(request.job(), rooms);
+  if (!status.ok()) return status;
+
+  Submission submission;
+  submission.is_new = true;
+  JobRecord& job = submission.job;
+  job.number = next_number_++;
+  job.job_id = absl::StrCat(request.job().name(), "-", job.number);
+  job.submission_id = id;
+  job.spec = request.job();
+  job.reason = "waiting: just submitted";
+  job.submitted_unix_ms = absl::ToUnixMillis(now);
+  for (uint32_t i = 0; i < job.spec.groups().count(); ++i) {
+    GroupRecord group;
+    group.group = i;
+    group.reason = job.reason;
+    job.groups.push_back(std::move(group));
+  }
+  submission.job_id = job.job_id;
+  being_stored_.insert(id);
+  return submission;
+}
+
+void ClusterState::EndSubmit(const JobRecord& record, bool stored, absl::Time now) {
+  being_stored_.erase(record.submission_id);
+  if (!stored) return;
+  Job& job = jobs_[record.number];
+  job.record = record;
+  job.live.resize(record.groups.size());
+  number_of_job_[record.job_id] = record.number;
+  job_of_submission_[record.submission_id] = record.job_id;
+  Log(job,
+      absl::StrCat("job submitted: ", record.spec.model().name(), ", ", record.spec.groups().count(), " groups x ",
+                   record.spec.groups().ranks(), " ranks"),
+      now);
+  Place(now);
+}
+
+absl::Status ClusterState::Cancel(const std::string& job_id, absl::Time now) {
+  Job* job = FindJob(job_id);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", job_id, ": `hooke jobs` lists them"));
+  if (HasEnded(job->record.state)) return absl::OkStatus();
+  EndJob(*job, v1::JOB_STATE_CANCELLED, "cancelled by the user", now);
+  Place(now);
+  return absl::OkStatus();
+}
+
+ClusterState::Job* ClusterState::FindJob(const std::string& job_id) {
+  auto number = number_of_job_.find(job_id);
+  return number == number_of_job_.end() ? nullptr : &jobs_.at(number->second);
+}
+
+const JobRecord* ClusterState::Find(const std::string& job_id) const {
+  auto number = number_of_job_.find(job_id);
+  return number == number_of_job_.end() ? nullptr : &jobs_.at(number->second).record;
+}
+
+void ClusterState::Store(Job& job) {
+  effects_.jobs.insert(job.record.job_id);
+  Changed(job);
+}
+
+void ClusterState::Log(const Job& job, absl::string_view text, absl::Time now) {
+  effects_.log.push_back({job.record.job_id, absl::StrCat("coordinator ", text), now, true});
+}
+
+void ClusterState::LogDaemon(absl::string_view text, absl::Time now) {
+  effects_.log.push_back({"", std::string(text), now, true});
+}
+
+void ClusterState::Notice(Job& job, absl::string_view text, absl::Time now) {
+  v1::Notice notice;
+  notice.set_unix_ms(absl::ToUnixMillis(now));
+  notice.set_text(Shortened(text));
+  job.notices.push_back(std::move(notice));
+  while (job.notices.size() > kNoticesMax) job.notices.pop_front();
+  Changed(job);
+  Log(job, text, now);
+}
+
+void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now) {
+  const GroupDecision decision = AfterGroupEnd(group, outcome, options_.restart, now);
+  LiveGroup& live = job.live[group.group];
+  group.state = decision.state;
+  group.reason = decision.reason;
+  group.failures = decision.failures;
+  group.best_step = decision.best_step;
+  live.retry_at = decision.retry_at;
+  live.silences.clear();
+  const std::string text =
+      absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
+  if (decision.state == v1::GROUP_STATE_FINISHED) {
+    Log(job, text, now);
+  } else {
+    Notice(job, text, now);
+  }
+  Store(job);
+  ApplyJobDecision(job, now);
+}
+
+void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now) {
+  LiveGroup& live = job.live[group.group];
+  group.state = v1::GROUP_STATE_WAITING;
+  group.reason = absl::StrCat("waiting: ", why);
+  live.retry_at = now;
+  live.silences.clear();
+  Notice(job,
+         absl::StrCat("group ", group.group, " at step ", live.progress.step(), " is lost (", why, "); starts again"),
+         now);
+  Store(job);
+}
+
+void ClusterState::ApplyJobDecision(Job& job, absl::Time now) {
+  const JobDecision decision = AfterGroupChange(job.record);
+  if (decision.state == v1::JOB_STATE_UNSPECIFIED) return;
+  if (HasEnded(decision.state)) return EndJob(job, decision.state, decision.reason, now);
+  job.record.state = decision.state;
+  job.record.reason = decision.reason;
+  if (decision.state == v1::JOB_STATE_RUNNING) job.record.started_unix_ms = absl::ToUnixMillis(now);
+  if (decision.start_evaluation) {
+    GroupRecord evaluation;
+    evaluation.group = static_cast<uint32_t>(job.record.groups.size());
+    evaluation.task = v1::GroupStart::EVALUATE;
+    evaluation.reason = "waiting: all groups have just finished";
+    job.record.groups.push_back(std::move(evaluation));
+    job.live.emplace_back();
+  }
+  Log(job, absl::StrCat("job: ", decision.reason), now);
+  Store(job);
+}
+
+void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now) {
+  job.record.state = state;
+  job.record.reason = Shortened(reason);
+  job.record.ended_unix_ms = absl::ToUnixMillis(now);
+  for (GroupRecord& group : job.record.groups) {
+    job.live[group.group].silences.clear();
+    if (!IsPlaced(group.state) && group.state != v1::GROUP_STATE_WAITING) continue;
+    group.state = v1::GROUP_STATE_CANCELLED;
+    group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";
+  }
+  const char* verb = state == v1::JOB_STATE_SUCCEEDED ? "succeeded"
+                     : state == v1::JOB_STATE_FAILED  ? "failed"
+                                                      : "cancelled";
+  Notice(job, absl::StrCat("job ", verb, ": ", reason), now);
+  StopOccupants(job.record.job_id, absl::StrCat("the job has ended: ", verb));
+  Store(job);
+}
+
+void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
+  for (auto& [name, worker] : workers_) {
+    if (worker.session == 0) continue;  // Its next hello brings them up again.
+    for (const auto& [key, ranks] : worker.occupants) {
+      if (key.job_id != job_id) continue;
+      v1::WorkerCommand command;
+      v1::StopGroup* stop = command.mutable_stop();
+      stop->mutable_group()->set_job_id(key.job_id);
+      stop->mutable_group()->set_group(key.group);
+      stop->mutable_group()->set_incarnation(key.incarnation);
+      stop->set_reason(std::string(reason));
+      Send(worker.session, std::move(command));
+    }
+  }
+}
+
+std::string Shortened(absl::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return std::string(text);
+  size_t end = bytes_max;
+  // 10xxxxxx: inside a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
+std::string ReadableTime(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
+
+}  // namespace hooke

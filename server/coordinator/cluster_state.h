@@ -1,0 +1,228 @@
+#ifndef HOOKE_SERVER_COORDINATOR_CLUSTER_STATE_H_
+#define HOOKE_SERVER_COORDINATOR_CLUSTER_STATE_H_
+
+// What the coordinator knows, and what follows from each event: a function from (state, event, now) to (new state,
+// Effects). No I/O, no threads, no clock, no lock: the Coordinator calls it under its mutex and carries the effects
+// out. What is decided comes from job_spec_check.h, placement.h, lifecycle.h and liveness.h.
+//
+// Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (what they report),
+// cluster_state_time.cc (ticks, servers, placement), cluster_state_view.cc (what people see).
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "server/coordinator/lifecycle.h"
+#include "server/coordinator/liveness.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+
+// One connection of a worker. 0: none.
+using SessionId = uint64_t;
+
+struct ClusterOptions {
+  LivenessOptions liveness;
+  RestartOptions restart;
+  absl::Duration collective_timeout = absl::Seconds(30);  // Handed to ranks.
+  absl::Duration exchange_timeout = absl::Seconds(5);     // Handed to ranks.
+};
+
+// What is to be done outside, in this order: store, log, send.
+struct Effects {
+  struct LogEntry {
+    std::string job_id;  // Empty: of no job, for the daemon's log only.
+    std::string line;    // "<source> <text>"; the time is put before it when it is written.
+    absl::Time time;
+    bool ours = true;  // Of the coordinator, so for the daemon's log, too.
+  };
+
+  std::set<std::string> jobs;  // Changed: to be stored before anything is sent.
+  std::vector<LogEntry> log;
+  std::vector<std::pair<SessionId, v1::WorkerCommand>> commands;
+  std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;  // Events that are applied, to be sent as EventsSeen.
+  std::map<SessionId, std::string> closed;                  // Sessions to end, and why.
+
+  bool empty() const { return jobs.empty() && log.empty() && commands.empty() && seen.empty() && closed.empty(); }
+  // Puts `later` behind these.
+  void Append(Effects later);
+};
+
+class ClusterState {
+ public:
+  static constexpr size_t kNoticesMax = 20;
+  static constexpr size_t kNodesMax = 4096;      // Workers, and servers.
+  static constexpr size_t kTextBytesMax = 2048;  // Of a message that a daemon sends.
+
+  // `jobs` as they were stored. Groups that ran wait one lease for their workers to come back.
+  ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now);
+
+  // ---- Jobs ----
+
+  struct Submission {
+    std::string job_id;
+    bool is_new = false;
+    JobRecord job;  // Where new: to be stored, and then handed to EndSubmit.
+  };
+  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec; UNAVAILABLE: the same submission is being stored.
+  absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, absl::Time now);
+  // The job is stored, or could not be, and then it never was.
+  void EndSubmit(const JobRecord& job, bool stored, absl::Time now);
+  // NOT_FOUND. A job that has ended stays as it is.
+  absl::Status Cancel(const std::string& job_id, absl::Time now);
+
+  // ---- Workers ----
+
+  // INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live daemon has that name.
+  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, absl::Time now);
+  // ABORTED: the session was replaced; INVALID_ARGUMENT: no message a worker may send now. The session is to be ended
+  // then.
+  absl::Status Message(SessionId session, const v1::WorkerMessage& message, absl::Time now);
+  // The session's stream has ended. Its groups are left alone until the lease runs out.
+  void Gone(SessionId session, absl::Time now);
+
+  // ---- Servers and time ----
+
+  void SetOwnServer(const std::string& address) { own_server_ = address; }
+  // The jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
+  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, absl::Time now);
+  // Silences, leases, retries. To be called every moment (about 100 ms).
+  void Tick(absl::Time now);
+
+  // ---- What people see ----
+
+  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now) const;
+  std::vector<v1::JobStatus> List(absl::Time now) const;  // Newest first, without notices.
+  std::vector<v1::NodeStatus> Nodes(absl::Time now) const;
+  // Grows whenever Status would change. 0: there is no such job.
+  uint64_t Version(const std::string& job_id) const;
+
+  bool HasEffects() const { return !effects_.empty(); }
+  Effects TakeEffects() { return std::exchange(effects_, {}); }
+  const JobRecord* Find(const std::string& job_id) const;
+
+ private:
+  // What is known of a group while daemons talk.
+  struct LiveGroup {
+    v1::RankProgress progress;  // Of rank 0, of this incarnation.
+    bool has_progress = false;
+    uint64_t furthest_step = 0;  // Of all incarnations.
+    absl::Time retry_at = absl::InfinitePast();
+    std::vector<v1::Silence> silences;
+  };
+  struct Job {
+    JobRecord record;
+    std::vector<LiveGroup> live;  // As long as record.groups.
+    std::deque<v1::Notice> notices;
+    uint64_t version = 1;
+  };
+  struct Worker {
+    std::string name;
+    std::string instance;
+    std::string site;
+    std::string version;
+    uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
+    SessionId session = 0;
+    absl::Time last_heard;
+    bool silent = false;  // And people were told.
+    bool lost = false;
+    std::map<GroupKey, uint32_t>
+        occupants;  // What it may be running, with the slots that takes; also what it was told to stop.
+    std::set<GroupKey>
+        unconfirmed;  // Placed here, but not in its hello: lost unless their end comes before a heartbeat.
+  };
+  struct Server {
+    bool heard = false;  // False: only known from stored jobs.
+    std::string version;
+    uint64_t center_bytes = 0;
+    uint32_t centers = 0;
+    absl::Time last_heard;
+    bool silent = false;
+  };
+
+  // cluster_state.cc
+  Job* FindJob(const std::string& job_id);
+  void Changed(Job& job) { ++job.version; }
+  void Store(Job& job);
+  void Log(const Job& job, absl::string_view text, absl::Time now);
+  void LogDaemon(absl::string_view text, absl::Time now);
+  void Notice(Job& job, absl::string_view text, absl::Time now);  // And logs it.
+  void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now);
+  void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now);
+  void ApplyJobDecision(Job& job, absl::Time now);
+  void EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now);
+  void StopOccupants(const std::string& job_id, absl::string_view reason);
+  void Send(SessionId session, v1::WorkerCommand command) {
+    effects_.commands.emplace_back(session, std::move(command));
+  }
+
+  // cluster_state_workers.cc
+  Worker* WorkerOf(SessionId session);
+  void TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::Time now);
+  void ConfirmMissing(Worker& worker, absl::Time now);
+  void WorkerAnswers(Worker& worker, absl::Time now);
+
+  // cluster_state_events.cc
+  void Event(Worker& worker, const v1::GroupEvent& event, absl::Time now);
+  void ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now);
+  void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
+  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now);
+  void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now);
+  void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now);
+  void TakeLog(const v1::LogLines& lines, absl::Time now);
+
+  // cluster_state_time.cc
+  void Place(absl::Time now);
+  void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
+  bool HasServers(const Job& job, absl::Time now) const;
+  void FixServers(Job& job, absl::Time now);
+  void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);
+  void CheckWorkers(absl::Time now);
+  void CheckServers(absl::Time now);
+  void WorkerSilent(Worker& worker, absl::Time now);
+  void LoseWorker(Worker& worker, absl::Time now);
+  void ServerSilent(const std::string& address, Server& server, absl::Time now);
+  void ServerAnswers(const std::string& address, Server& server, absl::Time now);
+  void AddSilence(Job& job, const GroupRecord& group, const std::string& what, absl::Time since);
+  void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
+
+  // cluster_state_view.cc
+  v1::JobStatus StatusOf(const Job& job, absl::Time now) const;
+  bool IsAlive(const Server& server, absl::Time now) const { return server.heard && IsAlive(server.last_heard, now); }
+  bool IsAlive(absl::Time last_heard, absl::Time now) const {
+    return LivenessOf(last_heard, now, options_.liveness) == Liveness::kAlive;
+  }
+
+  const ClusterOptions options_;
+  std::map<uint64_t, Job> jobs_;  // By number.
+  std::map<std::string, uint64_t> number_of_job_;
+  std::map<std::string, std::string> job_of_submission_;
+  std::set<std::string> being_stored_;  // Submission ids.
+  uint64_t next_number_ = 1;
+  std::map<std::string, Worker> workers_;
+  std::map<SessionId, std::string> worker_of_session_;
+  SessionId next_session_ = 1;
+  std::map<std::string, Server> servers_;
+  std::string own_server_;
+  absl::Time last_tick_;
+  Effects effects_;
+};
+
+// Cut to `bytes_max` at a character's border, so that it stays valid UTF-8.
+std::string Shortened(absl::string_view text, size_t bytes_max = ClusterState::kTextBytesMax);
+
+// As people read it in notices and logs: RFC 3339, UTC, seconds.
+std::string ReadableTime(absl::Time time);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_CLUSTER_STATE_H_

@@ -1,0 +1,154 @@
+// What workers report of their groups.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/coordinator/cluster_state.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kSilencesMax = 64;  // Shown of one group.
+
+}  // namespace
+
+void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, absl::Time now) {
+  const GroupKey key = KeyOf(event.group());
+  // Also of events that no longer matter: the worker may forget them.
+  uint64_t& seen = effects_.seen[{worker.session, key}];
+  seen = std::max(seen, event.number());
+  if (event.event_case() == v1::GroupEvent::kEnded) {
+    worker.occupants.erase(key);
+    worker.unconfirmed.erase(key);
+  }
+  Job* job = FindJob(key.job_id);
+  const AdoptionDecision current = AdoptGroup(key, worker.name, job == nullptr ? nullptr : &job->record);
+  if (current.what == Adoption::kAdopt) {
+    GroupRecord& group = job->record.groups[key.group];
+    if (event.number() > group.last_event) {
+      group.last_event = event.number();
+      ApplyEvent(*job, group, event, now);
+    }
+  }
+  if (event.event_case() == v1::GroupEvent::kEnded) Place(now);
+}
+
+void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now) {
+  switch (event.event_case()) {
+    case v1::GroupEvent::kStarted:
+      Log(job, absl::StrCat("group ", group.group, " started (launcher pid ", event.started().launcher_pid(), ")"),
+          now);
+      return;
+    case v1::GroupEvent::kReport:
+      return ApplyReport(job, group, event.report(), now);
+    case v1::GroupEvent::kSilence:
+      return ApplySilence(job, group, event.silence(), now);
+    case v1::GroupEvent::kEnded: {
+      GroupOutcome outcome;
+      outcome.ok = event.ended().ok();
+      const int code = event.ended().code();
+      const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+      outcome.code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
+      outcome.message = Shortened(event.ended().message());
+      outcome.step = job.live[group.group].furthest_step;
+      return EndGroup(job, group, outcome, now);
+    }
+    default:
+      LogDaemon(absl::StrCat("an event of group ", group.group, " of ", job.record.job_id, " says nothing: ignored"),
+                now);
+  }
+}
+
+void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now) {
+  if (report.rank() >= job.record.spec.groups().ranks()) {
+    LogDaemon(
+        absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(), ": ignored"),
+        now);
+    return;
+  }
+  const v1::RankEvent& event = report.event();
+  const std::string who = absl::StrCat("group ", group.group, " rank ", report.rank());
+  switch (event.event_case()) {
+    case v1::RankEvent::kProgress:
+      if (report.rank() == 0) ApplyProgress(job, group, event.progress(), now);
+      return;
+    case v1::RankEvent::kEvaluated:
+      if (report.rank() == 0) ApplyEvaluated(job, group, event.evaluated(), now);
+      return;
+    case v1::RankEvent::kNotice:
+      return Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
+    case v1::RankEvent::kFailed:
+      return Log(job, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
+    case v1::RankEvent::kHello:
+      return Log(job, absl::StrCat(who, " is there (pid ", event.hello().pid(), ")"), now);
+    case v1::RankEvent::kDone:
+      return Log(job, absl::StrCat(who, " is done at step ", event.done().step()), now);
+    default:
+      return;
+  }
+}
+
+void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now) {
+  LiveGroup& live = job.live[group.group];
+  live.progress = progress;
+  live.has_progress = true;
+  Changed(job);
+  const bool trains = group.task == v1::GroupStart::TRAIN;
+  if (trains) live.furthest_step = std::max(live.furthest_step, progress.step());
+  const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
+                            : progress.phase() >= v1::RankProgress::EVALUATING;
+  if (!works) return;
+  if (group.state == v1::GROUP_STATE_STARTING) {
+    group.state = v1::GROUP_STATE_RUNNING;
+    group.reason = "running";
+    Store(job);
+    if (group.incarnation > 1) {
+      Notice(job,
+             absl::StrCat("group ", group.group, " goes on from the center at step ", progress.step(), " (incarnation ",
+                          group.incarnation, ")"),
+             now);
+    }
+  }
+  if (trains && job.record.first_step_unix_ms == 0) {
+    job.record.first_step_unix_ms = absl::ToUnixMillis(now);
+    Log(job,
+        absl::StrCat("first step, ", (job.record.first_step_unix_ms - job.record.submitted_unix_ms) / 1000.0,
+                     " s after submit"),
+        now);
+    Store(job);
+  }
+}
+
+void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now) {
+  job.record.center = result;
+  group.evaluated = true;
+  Notice(job,
+         absl::StrFormat("center test accuracy %.2f %%, loss %.4f, %d samples, at step %d, epoch %.2f",
+                         100 * result.accuracy(), result.loss(), result.samples(), result.step(), result.epoch()),
+         now);
+  Store(job);
+}
+
+void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now) {
+  const std::string what = Shortened(change.silence().what(), 256);
+  RemoveSilence(job, group, what);
+  if (!change.silent()) return Notice(job, absl::StrCat("group ", group.group, ": ", what, " answers again"), now);
+  LiveGroup& live = job.live[group.group];
+  if (live.silences.size() < kSilencesMax) {
+    live.silences.push_back(change.silence());
+    live.silences.back().set_what(what);
+  }
+  Notice(job,
+         absl::StrCat("group ", group.group, ": ", what, " has not answered since ",
+                      ReadableTime(absl::FromUnixMillis(change.silence().since_unix_ms())), ", at step ",
+                      change.silence().step()),
+         now);
+}
+
+void ClusterState::TakeLog(const v1::LogLines& lines, absl::Time now) {
+  if (FindJob(lines.group().job_id()) == nullptr) return;
+  for (const std::string& line : lines.lines()) effects_.log.push_back({lines.group().job_id(), line, now, false});
+}
+
+}  // namespace hooke

@@ -1,0 +1,272 @@
+// Time passing, servers, and the placement of what waits.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/cluster_state.h"
+#include "server/coordinator/placement.h"
+
+namespace hooke {
+namespace {
+
+// A worker or server that was last heard so long ago is no longer listed.
+constexpr absl::Duration kForgetAfter = absl::Hours(1);
+constexpr int kJobsPerServerMax = 100000;
+
+bool LooksLikeAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || address.size() > 300) return false;
+  const std::string port = address.substr(colon + 1);
+  return !port.empty() && port.size() <= 5 &&
+         std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
+                                                                       absl::Time now) {
+  if (!LooksLikeAddress(request.address())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a server's address is \"", Shortened(request.address(), 80), "\", allowed is HOST:PORT"));
+  }
+  if (request.jobs_size() > kJobsPerServerMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a server holds ", request.jobs_size(), " jobs"));
+  }
+  if (servers_.count(request.address()) == 0 && servers_.size() >= kNodesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the coordinator knows ", kNodesMax, " servers, and takes no more"));
+  }
+  Server& server = servers_[request.address()];
+  const bool is_new = !std::exchange(server.heard, true);
+  server.version = Shortened(request.version(), 64);
+  server.center_bytes = request.center_bytes();
+  server.centers = static_cast<uint32_t>(request.jobs_size());
+  server.last_heard = now;
+  if (is_new) {
+    LogDaemon(absl::StrCat("server ", request.address(), " joined"), now);
+    Place(now);
+  }
+  if (server.silent) ServerAnswers(request.address(), server, now);
+  std::vector<std::string> ended;
+  for (const std::string& job_id : request.jobs()) {
+    const JobRecord* job = Find(job_id);
+    if (job != nullptr && HasEnded(job->state)) ended.push_back(job_id);
+  }
+  return ended;
+}
+
+void ClusterState::Tick(absl::Time now) {
+  // While this process was stopped, or its clock was set, nobody could be heard: that is no silence of theirs.
+  const absl::Duration gap = UnlistenedGap(last_tick_, now);
+  last_tick_ = now;
+  if (gap != absl::ZeroDuration()) {
+    LogDaemon(absl::StrCat("the coordinator was stopped or its clock was set: ", absl::FormatDuration(gap),
+                           " between two ticks; leases move by as much"),
+              now);
+    for (auto& [name, worker] : workers_) worker.last_heard = std::min(now, worker.last_heard + gap);
+    for (auto& [address, server] : servers_) server.last_heard = std::min(now, server.last_heard + gap);
+  }
+  CheckWorkers(now);
+  CheckServers(now);
+  Place(now);
+}
+
+void ClusterState::CheckWorkers(absl::Time now) {
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    Worker& worker = it->second;
+    const Liveness liveness = LivenessOf(worker.last_heard, now, options_.liveness);
+    if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
+    if (liveness == Liveness::kLost && !worker.lost) LoseWorker(worker, now);
+    it = worker.lost && now - worker.last_heard > kForgetAfter ? workers_.erase(it) : std::next(it);
+  }
+}
+
+void ClusterState::WorkerSilent(Worker& worker, absl::Time now) {
+  worker.silent = true;
+  const std::string what = absl::StrCat("worker ", worker.name);
+  const std::string text = absl::StrCat(what, " has not answered since ", ReadableTime(worker.last_heard));
+  LogDaemon(text, now);
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    bool told = false;
+    for (const GroupRecord& group : job.record.groups) {
+      if (group.worker != worker.name || !IsPlaced(group.state)) continue;
+      AddSilence(job, group, what, worker.last_heard);
+      if (!std::exchange(told, true)) {
+        Notice(job, absl::StrCat(text, "; group ", group.group, " was at step ", job.live[group.group].progress.step()),
+               now);
+      }
+    }
+  }
+}
+
+void ClusterState::LoseWorker(Worker& worker, absl::Time now) {
+  worker.lost = true;
+  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
+                                       ReadableTime(worker.last_heard), ", longer than its lease");
+  LogDaemon(absl::StrCat(why, ": lost"), now);
+  if (worker.session != 0) {
+    effects_.closed[worker.session] = absl::StrCat("the lease of worker ", worker.name, " has run out");
+    worker_of_session_.erase(worker.session);
+    worker.session = 0;
+  }
+  worker.occupants.clear();
+  worker.unconfirmed.clear();
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    for (GroupRecord& group : job.record.groups) {
+      if (group.worker == worker.name && IsPlaced(group.state)) LoseGroup(job, group, why, now);
+    }
+  }
+}
+
+void ClusterState::CheckServers(absl::Time now) {
+  for (auto it = servers_.begin(); it != servers_.end();) {
+    if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
+    it = now - it->second.last_heard > kForgetAfter ? servers_.erase(it) : std::next(it);
+  }
+}
+
+void ClusterState::ServerSilent(const std::string& address, Server& server, absl::Time now) {
+  server.silent = true;
+  const std::string what = absl::StrCat("server ", address);
+  const std::string text = absl::StrCat(what, " has not answered since ", ReadableTime(server.last_heard));
+  LogDaemon(text, now);
+  for (auto& [number, job] : jobs_) {
+    const std::vector<std::string>& servers = job.record.servers;
+    if (HasEnded(job.record.state) || std::find(servers.begin(), servers.end(), address) == servers.end()) continue;
+    uint64_t step = 0;
+    for (const GroupRecord& group : job.record.groups) {
+      step = std::max(step, job.live[group.group].progress.step());
+      if (IsPlaced(group.state)) AddSilence(job, group, what, server.last_heard);
+    }
+    Notice(job, absl::StrCat(text, "; the furthest group is at step ", step), now);
+  }
+}
+
+void ClusterState::ServerAnswers(const std::string& address, Server& server, absl::Time now) {
+  server.silent = false;
+  const std::string what = absl::StrCat("server ", address);
+  LogDaemon(absl::StrCat(what, " answers again"), now);
+  for (auto& [number, job] : jobs_) {
+    const std::vector<std::string>& servers = job.record.servers;
+    if (HasEnded(job.record.state) || std::find(servers.begin(), servers.end(), address) == servers.end()) continue;
+    for (const GroupRecord& group : job.record.groups) RemoveSilence(job, group, what);
+    Notice(job, absl::StrCat(what, " answers again"), now);
+  }
+}
+
+void ClusterState::AddSilence(Job& job, const GroupRecord& group, const std::string& what, absl::Time since) {
+  RemoveSilence(job, group, what);
+  v1::Silence silence;
+  silence.set_what(what);
+  silence.set_since_unix_ms(absl::ToUnixMillis(since));
+  silence.set_step(job.live[group.group].progress.step());
+  job.live[group.group].silences.push_back(std::move(silence));
+}
+
+void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::string& what) {
+  std::vector<v1::Silence>& silences = job.live[group.group].silences;
+  silences.erase(
+      std::remove_if(silences.begin(), silences.end(), [&](const v1::Silence& s) { return s.what() == what; }),
+      silences.end());
+  Changed(job);
+}
+
+void ClusterState::Place(absl::Time now) {
+  std::vector<WaitingGroup> queue;
+  std::vector<std::pair<Job*, uint32_t>> places;
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    const bool has_servers = HasServers(job, now);
+    for (GroupRecord& group : job.record.groups) {
+      if (group.state != v1::GROUP_STATE_WAITING) continue;
+      if (!has_servers) {
+        ApplyWait(job, group, "waiting: no server has joined");
+        continue;
+      }
+      queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
+                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now, group.reason});
+      places.emplace_back(&job, group.group);
+    }
+  }
+  if (queue.empty()) return;
+  std::vector<FreeWorker> workers;
+  for (const auto& [name, worker] : workers_) {
+    if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
+    uint64_t used = 0;
+    for (const auto& [key, ranks] : worker.occupants) used += ranks;
+    workers.push_back(
+        {name, worker.site, worker.slots, used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used)});
+  }
+  const std::vector<Placement> placements = PlaceGroups(queue, workers);
+  for (size_t i = 0; i < placements.size(); ++i) {
+    Job& job = *places[i].first;
+    GroupRecord& group = job.record.groups[places[i].second];
+    if (placements[i].worker.empty()) {
+      ApplyWait(job, group, placements[i].reason);
+    } else {
+      Start(job, group, workers_.at(placements[i].worker), now);
+    }
+  }
+}
+
+void ClusterState::ApplyWait(Job& job, GroupRecord& group, const std::string& reason) {
+  if (group.reason == reason && job.record.state != v1::JOB_STATE_QUEUED) return;
+  if (group.reason == reason && job.record.reason == reason) return;
+  group.reason = reason;
+  if (job.record.state == v1::JOB_STATE_QUEUED) job.record.reason = reason;
+  Changed(job);
+}
+
+bool ClusterState::HasServers(const Job& job, absl::Time now) const {
+  if (!job.record.servers.empty()) return true;
+  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& server) { return IsAlive(server.second, now); });
+}
+
+// A job's servers are those that live when its first group is placed, the coordinator's own first.
+void ClusterState::FixServers(Job& job, absl::Time now) {
+  if (!job.record.servers.empty()) return;
+  for (const auto& [address, server] : servers_) {
+    if (!IsAlive(server, now)) continue;
+    auto where = address == own_server_ ? job.record.servers.begin() : job.record.servers.end();
+    job.record.servers.insert(where, address);
+  }
+}
+
+void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now) {
+  FixServers(job, now);
+  ++group.incarnation;
+  group.last_event = 0;
+  group.evaluated = false;
+  group.state = v1::GROUP_STATE_STARTING;
+  group.reason = "starting";
+  group.worker = worker.name;
+  group.site = worker.site;
+  LiveGroup& live = job.live[group.group];
+  live.progress.Clear();
+  live.has_progress = false;
+  live.silences.clear();
+  worker.occupants[{job.record.job_id, group.group, group.incarnation}] = job.record.spec.groups().ranks();
+
+  v1::WorkerCommand command;
+  command.mutable_start()->set_ranks(job.record.spec.groups().ranks());
+  v1::GroupStart* start = command.mutable_start()->mutable_group();
+  start->set_job_id(job.record.job_id);
+  *start->mutable_job() = job.record.spec;
+  start->set_group(group.group);
+  start->set_incarnation(group.incarnation);
+  start->set_task(group.task);
+  for (const std::string& address : job.record.servers) start->add_servers(address);
+  start->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
+  start->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
+  Send(worker.session, std::move(command));
+  Log(job,
+      absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",
+                   " starts on worker ", worker.name, " at site ", worker.site, ", incarnation ", group.incarnation),
+      now);
+  Store(job);
+  ApplyJobDecision(job, now);
+}
+
+}  // namespace hooke

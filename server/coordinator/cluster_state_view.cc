@@ -1,0 +1,93 @@
+// What people see.
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/cluster_state.h"
+
+namespace hooke {
+
+absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, absl::Time now) const {
+  auto number = number_of_job_.find(job_id);
+  if (number == number_of_job_.end()) {
+    return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
+  }
+  return StatusOf(jobs_.at(number->second), now);
+}
+
+std::vector<v1::JobStatus> ClusterState::List(absl::Time now) const {
+  std::vector<v1::JobStatus> list;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
+    list.push_back(StatusOf(it->second, now));
+    list.back().clear_notices();
+  }
+  return list;
+}
+
+uint64_t ClusterState::Version(const std::string& job_id) const {
+  auto number = number_of_job_.find(job_id);
+  return number == number_of_job_.end() ? 0 : jobs_.at(number->second).version;
+}
+
+v1::JobStatus ClusterState::StatusOf(const Job& job, absl::Time now) const {
+  const JobRecord& record = job.record;
+  v1::JobStatus status;
+  status.set_job_id(record.job_id);
+  status.set_name(record.spec.name());
+  status.set_state(record.state);
+  status.set_reason(record.reason);
+  status.set_submitted_unix_ms(record.submitted_unix_ms);
+  status.set_started_unix_ms(record.started_unix_ms);
+  status.set_first_step_unix_ms(record.first_step_unix_ms);
+  status.set_ended_unix_ms(record.ended_unix_ms);
+  for (const GroupRecord& group : record.groups) {
+    if (group.task == v1::GroupStart::EVALUATE && record.state != v1::JOB_STATE_EVALUATING) continue;
+    const LiveGroup& live = job.live[group.group];
+    v1::GroupStatus* shown = status.add_groups();
+    shown->set_group(group.group);
+    shown->set_state(group.state);
+    shown->set_reason(group.reason);
+    shown->set_incarnation(group.incarnation);
+    shown->set_task(group.task);
+    if (group.state != v1::GROUP_STATE_WAITING) {
+      shown->set_worker(group.worker);
+      shown->set_site(group.site);
+    }
+    if (live.has_progress) *shown->mutable_progress() = live.progress;
+    for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
+  }
+  if (record.center.has_value()) *status.mutable_center() = *record.center;
+  for (const std::string& address : record.servers) status.add_servers(address);
+  for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
+  status.set_now_unix_ms(absl::ToUnixMillis(now));
+  *status.mutable_spec() = record.spec;
+  return status;
+}
+
+std::vector<v1::NodeStatus> ClusterState::Nodes(absl::Time now) const {
+  std::vector<v1::NodeStatus> nodes;
+  for (const auto& [address, server] : servers_) {
+    v1::NodeStatus& node = nodes.emplace_back();
+    node.set_name(address);
+    node.set_kind(v1::NodeStatus::SERVER);
+    node.set_alive(IsAlive(server, now));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard));
+    node.set_version(server.version);
+    node.set_center_bytes(server.center_bytes);
+    node.set_centers(server.centers);
+  }
+  for (const auto& [name, worker] : workers_) {
+    v1::NodeStatus& node = nodes.emplace_back();
+    uint32_t used = 0;
+    for (const auto& [key, ranks] : worker.occupants) used += ranks;
+    node.set_name(name);
+    node.set_kind(v1::NodeStatus::WORKER);
+    node.set_site(worker.site);
+    node.set_slots(worker.slots);
+    node.set_slots_used(used);
+    node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard));
+    node.set_version(worker.version);
+  }
+  return nodes;
+}
+
+}  // namespace hooke

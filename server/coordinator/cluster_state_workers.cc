@@ -1,0 +1,181 @@
+// Workers: their sessions and what they run.
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/cluster_state.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint32_t kSlotsMax = 4096;
+
+bool IsNodeName(absl::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+absl::Status CheckHello(const v1::WorkerHello& hello) {
+  for (const auto& [what, value] : {std::pair("name", hello.name()), std::pair("site", hello.site())}) {
+    if (IsNodeName(value)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("a worker's ", what, " is \"", absl::CHexEscape(value.substr(0, 80)),
+                                                   "\", allowed are 1 to 63 characters of [A-Za-z0-9._-]"));
+  }
+  if (hello.instance().empty() || hello.instance().size() > 128) {
+    return absl::InvalidArgumentError("a worker's instance must have 1 to 128 bytes");
+  }
+  if (hello.slots() < 1 || hello.slots() > kSlotsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", hello.name(), " has ", hello.slots(), " slots, allowed is 1 to ", kSlotsMax));
+  }
+  if (static_cast<uint32_t>(hello.running_size()) > 2 * kSlotsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("worker ", hello.name(), " runs ", hello.running_size(), " groups"));
+  }
+  return absl::OkStatus();
+}
+
+v1::WorkerCommand StopCommand(const v1::GroupId& id, const std::string& reason) {
+  v1::WorkerCommand command;
+  *command.mutable_stop()->mutable_group() = id;
+  command.mutable_stop()->set_reason(reason);
+  return command;
+}
+
+}  // namespace
+
+absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, absl::Time now) {
+  absl::Status status = CheckHello(hello);
+  if (!status.ok()) return status;
+  auto known = workers_.find(hello.name());
+  if (known == workers_.end() && workers_.size() >= kNodesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the coordinator knows ", kNodesMax, " workers, and takes no more"));
+  }
+  if (known != workers_.end() && known->second.session != 0) {
+    Worker& old = known->second;
+    const bool lives = LivenessOf(old.last_heard, now, options_.liveness) != Liveness::kLost;
+    if (old.instance != hello.instance() && lives) {
+      return absl::AlreadyExistsError(absl::StrCat("a worker named ", hello.name(), " is connected already (site ",
+                                                   old.site, "): give this one another name with --name"));
+    }
+    effects_.closed[old.session] = absl::StrCat("worker ", hello.name(), " has connected again");
+    worker_of_session_.erase(old.session);
+  }
+  Worker& worker = workers_[hello.name()];
+  worker.name = hello.name();
+  worker.instance = hello.instance();
+  worker.site = hello.site();
+  worker.slots = hello.slots();
+  worker.version = Shortened(hello.version(), 64);
+  worker.session = next_session_++;
+  worker.lost = false;
+  worker_of_session_[worker.session] = worker.name;
+  LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
+                         " slots, running ", hello.running_size(), " groups"),
+            now);
+  v1::WorkerCommand welcome;
+  welcome.mutable_welcome()->set_lease_seconds(absl::ToDoubleSeconds(options_.liveness.lease));
+  Send(worker.session, std::move(welcome));
+  WorkerAnswers(worker, now);
+  TakeOver(worker, hello, now);
+  Place(now);
+  return worker.session;
+}
+
+void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::Time now) {
+  worker.occupants.clear();
+  worker.unconfirmed.clear();
+  for (const v1::GroupId& id : hello.running()) {
+    const GroupKey key = KeyOf(id);
+    Job* job = FindJob(key.job_id);
+    const JobRecord* record = job == nullptr ? nullptr : &job->record;
+    // How large a group of an unknown job is, nobody here knows: it takes all slots until it has ended.
+    worker.occupants[key] = record == nullptr ? worker.slots : record->spec.groups().ranks();
+    const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
+    if (decision.what == Adoption::kAdopt) {
+      Log(*job, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);
+      continue;
+    }
+    LogDaemon(absl::StrCat("group ", key.group, " of ", Shortened(key.job_id, 80), " on worker ", worker.name,
+                           " is stopped: ", Shortened(decision.reason)),
+              now);
+    Send(worker.session, StopCommand(id, Shortened(decision.reason)));
+  }
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    for (const GroupRecord& group : job.record.groups) {
+      const GroupKey key{job.record.job_id, group.group, group.incarnation};
+      if (!IsPlaced(group.state) || group.worker != worker.name || worker.occupants.count(key) > 0) continue;
+      worker.occupants[key] = job.record.spec.groups().ranks();
+      worker.unconfirmed.insert(key);
+    }
+  }
+}
+
+// Events that a worker still owed came between hello and this heartbeat; what is placed here and neither runs nor has
+// ended never arrived.
+void ClusterState::ConfirmMissing(Worker& worker, absl::Time now) {
+  if (worker.unconfirmed.empty()) return;
+  for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
+    worker.occupants.erase(key);
+    Job* job = FindJob(key.job_id);
+    if (job == nullptr) continue;
+    GroupRecord& group = job->record.groups[key.group];
+    if (group.incarnation != key.incarnation || !IsPlaced(group.state)) continue;
+    LoseGroup(*job, group, absl::StrCat("worker ", worker.name, " does not run it any more"), now);
+  }
+  Place(now);
+}
+
+ClusterState::Worker* ClusterState::WorkerOf(SessionId session) {
+  auto name = worker_of_session_.find(session);
+  return name == worker_of_session_.end() ? nullptr : &workers_.at(name->second);
+}
+
+absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& message, absl::Time now) {
+  Worker* worker = WorkerOf(session);
+  if (worker == nullptr) return absl::AbortedError("this session was ended: connect again");
+  WorkerAnswers(*worker, now);
+  switch (message.message_case()) {
+    case v1::WorkerMessage::kHeartbeat:
+      ConfirmMissing(*worker, now);
+      return absl::OkStatus();
+    case v1::WorkerMessage::kEvent:
+      Event(*worker, message.event(), now);
+      return absl::OkStatus();
+    case v1::WorkerMessage::kLog:
+      TakeLog(message.log(), now);
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError("after its hello a worker sends heartbeats, events and log lines");
+  }
+}
+
+void ClusterState::Gone(SessionId session, absl::Time now) {
+  Worker* worker = WorkerOf(session);
+  if (worker == nullptr) return;
+  worker->session = 0;
+  worker_of_session_.erase(session);
+  LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
+}
+
+void ClusterState::WorkerAnswers(Worker& worker, absl::Time now) {
+  worker.last_heard = now;
+  if (!std::exchange(worker.silent, false)) return;
+  const std::string what = absl::StrCat("worker ", worker.name);
+  LogDaemon(absl::StrCat(what, " answers again"), now);
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    bool told = false;
+    for (const GroupRecord& group : job.record.groups) {
+      if (group.worker != worker.name || !IsPlaced(group.state)) continue;
+      RemoveSilence(job, group, what);
+      if (!std::exchange(told, true)) Notice(job, absl::StrCat(what, " answers again"), now);
+    }
+  }
+}
+
+}  // namespace hooke

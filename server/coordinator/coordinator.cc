@@ -1,0 +1,294 @@
+#include "server/coordinator/coordinator.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+// Longer than this a disk does not take, unless it is broken.
+constexpr absl::Duration kStoreTimeout = absl::Seconds(10);
+constexpr absl::Duration kStoreRetry = absl::Seconds(1);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, absl::Time now) {
+  absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
+  if (!jobs.ok()) return jobs.status();
+  options.logger->info("coordinator: {} jobs are stored", jobs->size());
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(options), *std::move(jobs), now));
+  coordinator->Flush(now);
+  return coordinator;
+}
+
+Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, absl::Time now)
+    : options_(std::move(options)), state_(options_.cluster, std::move(jobs), now) {}
+
+absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request, absl::Time now) {
+  absl::StatusOr<ClusterState::Submission> submission;
+  {
+    absl::MutexLock lock(&mutex_);
+    submission = state_.BeginSubmit(request, now);
+    if (!submission.ok()) return submission.status();
+    if (!submission->is_new) return submission->job_id;
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kStoreTimeout)) {
+      state_.EndSubmit(submission->job, false, now);
+      return absl::UnavailableError(
+          "the job store has not answered for 10 s: check the coordinator's disk, then try again");
+    }
+    writing_ = true;
+  }
+  const absl::Status stored = options_.store->Put({submission->job});
+  {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    state_.EndSubmit(submission->job, stored.ok(), now);
+  }
+  Flush(now);
+  if (!stored.ok()) {
+    options_.logger->error("job {} is refused: {}", submission->job_id, stored.ToString());
+    return absl::Status(stored.code(), absl::StrCat("the job could not be stored: ", stored.message()));
+  }
+  return submission->job_id;
+}
+
+absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, absl::Time now) {
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = state_.Cancel(job_id, now);
+    if (!status.ok()) return status;
+  }
+  Flush(now);
+  absl::Status stored = WaitUntilStored(job_id);
+  if (!stored.ok()) return stored;
+  return Status(job_id, now);
+}
+
+absl::Status Coordinator::WaitUntilStored(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  const auto settled = [this, &job_id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return (!writing_ && pending_.jobs.count(job_id) == 0) || !store_status_.ok();
+  };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&settled), kStoreTimeout)) {
+    return absl::UnavailableError("done, but the job store has not answered for 10 s: ask again");
+  }
+  if (store_status_.ok()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("done, but not stored yet: ", store_status_.message()));
+}
+
+absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  return state_.Status(job_id, now);
+}
+
+std::vector<v1::JobStatus> Coordinator::List(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  return state_.List(now);
+}
+
+std::vector<v1::NodeStatus> Coordinator::Nodes(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  return state_.Nodes(now);
+}
+
+absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max) {
+  {
+    absl::MutexLock lock(&mutex_);
+    // Before the name becomes a file's.
+    absl::Status known = state_.Status(job_id, absl::UnixEpoch()).status();
+    if (!known.ok()) return known;
+  }
+  return options_.log->Read(job_id, offset, bytes_max);
+}
+
+bool Coordinator::LogIsComplete(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  const JobRecord* job = state_.Find(job_id);
+  return job != nullptr && HasEnded(job->state) && !writing_ && pending_.log.empty() && !state_.HasEffects();
+}
+
+uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const auto changed = [&]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_ || state_.Version(job_id) != seen; };
+  mutex_.AwaitWithTimeout(absl::Condition(&changed), timeout);
+  return state_.Version(job_id);
+}
+
+void Coordinator::SetOwnServer(const std::string& address) {
+  absl::MutexLock lock(&mutex_);
+  state_.SetOwnServer(address);
+}
+
+absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, absl::Time now) {
+  absl::StatusOr<SessionId> session;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_) return absl::UnavailableError("the coordinator is stopping: try again");
+    session = state_.Hello(hello, now);
+    if (session.ok()) outboxes_[*session];
+  }
+  Flush(now);
+  return session;
+}
+
+absl::Status Coordinator::Message(SessionId session, const v1::WorkerMessage& message, absl::Time now) {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = state_.Message(session, message, now);
+  }
+  Flush(now);
+  return status;
+}
+
+void Coordinator::Gone(SessionId session, absl::Time now) {
+  {
+    absl::MutexLock lock(&mutex_);
+    state_.Gone(session, now);
+    outboxes_.erase(session);
+  }
+  Flush(now);
+}
+
+absl::StatusOr<std::vector<std::string>> Coordinator::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
+                                                                      absl::Time now) {
+  absl::StatusOr<std::vector<std::string>> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended = state_.ServerHeartbeat(request, now);
+  }
+  Flush(now);
+  return ended;
+}
+
+Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const auto ready = [this, session]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    auto found = outboxes_.find(session);
+    return stopped_ || found == outboxes_.end() || found->second.HasSomething();
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&ready), timeout);
+  Outgoing outgoing;
+  auto found = outboxes_.find(session);
+  if (found == outboxes_.end()) return {{}, false};
+  Outbox& outbox = found->second;
+  for (v1::WorkerCommand& command : std::exchange(outbox.commands, {})) outgoing.commands.push_back(std::move(command));
+  for (const auto& [key, number] : std::exchange(outbox.seen, {})) {
+    v1::EventsSeen* seen = outgoing.commands.emplace_back().mutable_seen();
+    seen->mutable_group()->set_job_id(key.job_id);
+    seen->mutable_group()->set_group(key.group);
+    seen->mutable_group()->set_incarnation(key.incarnation);
+    seen->set_number(number);
+  }
+  outgoing.open = outbox.open && !stopped_;
+  return outgoing;
+}
+
+void Coordinator::Tick(absl::Time now) {
+  {
+    absl::MutexLock lock(&mutex_);
+    state_.Tick(now);
+  }
+  Flush(now);
+}
+
+void Coordinator::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+}
+
+bool Coordinator::stopped() {
+  absl::MutexLock lock(&mutex_);
+  return stopped_;
+}
+
+void Coordinator::Flush(absl::Time now) {
+  while (std::optional<Batch> batch = TakeBatch(now)) {
+    const absl::Status stored = Write(*batch);
+    Finish(*std::move(batch), stored, now);
+  }
+}
+
+void Coordinator::CollectEffects() {
+  pending_.Append(state_.TakeEffects());
+  if (pending_.log.size() > kPendingLogMax) pending_.log.resize(kPendingLogMax);
+}
+
+std::optional<Coordinator::Batch> Coordinator::TakeBatch(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  CollectEffects();
+  // Whoever writes calls this again, so nothing is left behind.
+  if (writing_ || pending_.empty()) return std::nullopt;
+  const bool must_store = !pending_.jobs.empty();
+  if (must_store && now < store_retry_at_) return std::nullopt;
+  if (!must_store && pending_.log.empty()) {
+    Deliver(std::exchange(pending_, {}), now);
+    return std::nullopt;
+  }
+  Batch batch;
+  batch.effects = std::exchange(pending_, {});
+  for (const std::string& job_id : batch.effects.jobs) batch.jobs.push_back(*state_.Find(job_id));
+  writing_ = true;
+  return batch;
+}
+
+absl::Status Coordinator::Write(const Batch& batch) {
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const Effects::LogEntry& entry : batch.effects.log) {
+    if (!entry.job_id.empty()) lines[entry.job_id].push_back(LogLine(entry.time, entry.line));
+    if (entry.ours) options_.logger->info("{}{}{}", entry.job_id, entry.job_id.empty() ? "" : ": ", entry.line);
+  }
+  for (const auto& [job_id, text] : lines) {
+    absl::Status logged = options_.log->Append(job_id, text);
+    if (!logged.ok()) options_.logger->error("{} log lines are lost: {}", text.size(), logged.ToString());
+  }
+  if (batch.jobs.empty()) return absl::OkStatus();
+  return options_.store->Put(batch.jobs);
+}
+
+void Coordinator::Finish(Batch batch, const absl::Status& stored, absl::Time now) {
+  if (!stored.ok()) options_.logger->error("what has changed could not be stored, trying again: {}", stored.ToString());
+  batch.effects.log.clear();
+  absl::MutexLock lock(&mutex_);
+  writing_ = false;
+  if (!batch.jobs.empty()) {
+    store_status_ = stored;
+    store_retry_at_ = stored.ok() ? absl::InfinitePast() : now + kStoreRetry;
+  }
+  if (stored.ok()) {
+    Deliver(std::move(batch.effects), now);
+    return;
+  }
+  batch.effects.Append(std::exchange(pending_, {}));
+  pending_ = std::move(batch.effects);
+}
+
+void Coordinator::Deliver(Effects effects, absl::Time now) {
+  const auto close = [this, now](SessionId session, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    auto outbox = outboxes_.find(session);
+    if (outbox == outboxes_.end() || !outbox->second.open) return;
+    outbox->second = Outbox{{}, {}, false};
+    pending_.log.push_back({"", absl::StrCat("session ", session, " is ended: ", why), now, true});
+    state_.Gone(session, now);
+  };
+  for (auto& [session, command] : effects.commands) {
+    auto outbox = outboxes_.find(session);
+    if (outbox == outboxes_.end() || !outbox->second.open) continue;
+    outbox->second.commands.push_back(std::move(command));
+    if (outbox->second.commands.size() > kOutboxMax) close(session, "the worker reads too slowly");
+  }
+  for (const auto& [where, number] : effects.seen) {
+    auto outbox = outboxes_.find(where.first);
+    if (outbox == outboxes_.end() || !outbox->second.open) continue;
+    outbox->second.seen[where.second] = number;
+    if (outbox->second.seen.size() > kOutboxMax) close(where.first, "the worker reads too slowly");
+  }
+  for (const auto& [session, why] : effects.closed) close(session, why);
+}
+
+}  // namespace hooke

@@ -1,0 +1,104 @@
+// The Coordinator under many threads at once, in real time, without gRPC: made to be run under the thread sanitizer.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+#include "server/coordinator/job_log.h"
+#include "server/coordinator/job_store.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+namespace {
+
+constexpr int kUsers = 4;
+constexpr int kJobsPerUser = 5;
+
+// One user: submits jobs, watches each to its end, reads its log.
+void Use(Coordinator& coordinator, int user, absl::Time deadline) {
+  for (int i = 0; i < kJobsPerUser; ++i) {
+    const absl::StatusOr<std::string> id =
+        coordinator.Submit(ExampleSubmission(absl::StrCat(user, "-", i), {2, 1}), absl::Now());
+    ASSERT_TRUE(id.ok()) << id.status();
+    if (i == 3) {
+      EXPECT_TRUE(coordinator.Cancel(*id, absl::Now()).ok());
+    }
+    uint64_t seen = 0;
+    while (!HasEnded(coordinator.Status(*id, absl::Now())->state())) {
+      ASSERT_LT(absl::Now(), deadline) << *id << " does not end";
+      seen = coordinator.WaitForChange(*id, seen, absl::Milliseconds(100));
+    }
+    while (!coordinator.LogIsComplete(*id)) {
+      ASSERT_LT(absl::Now(), deadline) << "the log of " << *id << " does not end";
+      coordinator.WaitForChange(*id, seen, absl::Milliseconds(1));
+    }
+    const absl::StatusOr<LogText> log = coordinator.ReadLog(*id, 0, 1 << 20);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_THAT(log->text, testing::HasSubstr("coordinator job "));
+  }
+}
+
+// One worker: finishes all that it is told to start.
+void Work(Coordinator& coordinator, int number, const std::atomic<bool>& stop) {
+  FakeWorker worker(absl::StrCat("w", number), 3);
+  ASSERT_TRUE(worker.Connect(coordinator, absl::Now()).ok());
+  while (!stop) {
+    worker.Receive(absl::Now());
+    worker.Heartbeat(absl::Now());
+    std::vector<std::pair<GroupKey, bool>> running;
+    for (const auto& [key, run] : worker.running()) {
+      running.emplace_back(key, run.start.group().task() == v1::GroupStart::EVALUATE);
+    }
+    for (const auto& [key, evaluation] : running) {
+      worker.Progress(key, 1, absl::Now());
+      if (evaluation) worker.Evaluated(key, 0.9, absl::Now());
+      worker.End(key, absl::OkStatus(), absl::Now());
+    }
+  }
+  worker.Disconnect(absl::Now());
+}
+
+// Users, workers, a server and the ticker at once: every job ends, and every log has its last line.
+TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/everybody_at_once");
+  std::filesystem::remove_all(folder);
+  CoordinatorOptions options;
+  options.store = std::make_shared<InMemoryJobStore>();
+  options.log = std::make_shared<JobLog>(*JobLog::Open({folder}));
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  const std::unique_ptr<Coordinator> coordinator = *Coordinator::Create(std::move(options), absl::Now());
+  const absl::Time deadline = absl::Now() + absl::Seconds(40);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> daemons;
+  for (int i = 0; i < 2; ++i) daemons.emplace_back([&, i] { Work(*coordinator, i, stop); });
+  daemons.emplace_back([&] {
+    v1::ServerHeartbeatRequest heartbeat;
+    heartbeat.set_address("s:1");
+    while (!stop) {
+      EXPECT_TRUE(coordinator->ServerHeartbeat(heartbeat, absl::Now()).ok());
+      coordinator->Tick(absl::Now());
+      EXPECT_LE(coordinator->List(absl::Now()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+      coordinator->WaitForChange("none", 0, absl::Milliseconds(5));
+    }
+  });
+  std::vector<std::thread> users;
+  for (int i = 0; i < kUsers; ++i) users.emplace_back([&, i] { Use(*coordinator, i, deadline); });
+  for (std::thread& user : users) user.join();
+  stop = true;
+  for (std::thread& daemon : daemons) daemon.join();
+  EXPECT_EQ(coordinator->List(absl::Now()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hooke

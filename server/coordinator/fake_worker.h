@@ -1,0 +1,80 @@
+#ifndef HOOKE_SERVER_COORDINATOR_FAKE_WORKER_H_
+#define HOOKE_SERVER_COORDINATOR_FAKE_WORKER_H_
+
+// For tests: a worker without processes or streams. It obeys commands, keeps the events that are not seen yet and
+// repeats them after it has connected again, as the real daemon does. One thread.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+
+class FakeWorker {
+ public:
+  struct Run {
+    v1::StartGroup start;
+    uint64_t events = 0;  // Sent so far.
+    uint64_t step = 0;
+    bool stopping = false;  // It was told to stop, and has not ended yet.
+  };
+
+  FakeWorker(std::string name, uint32_t slots, std::string site = "hpc");
+
+  // Says hello, then repeats the events that were not seen.
+  absl::Status Connect(Coordinator& coordinator, absl::Time now);
+  // The stream breaks; groups go on.
+  void Disconnect(absl::Time now);
+  // The daemon dies with its groups; another one takes its place.
+  void Crash(absl::Time now);
+  bool connected() const { return session_ != 0; }
+  // And the coordinator's first command of this session has come.
+  bool welcomed() const { return session_ != 0 && welcomed_; }
+
+  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`.
+  void Receive(absl::Time now, bool linger = false);
+  void Heartbeat(absl::Time now);
+
+  void Progress(const GroupKey& key, uint64_t step, absl::Time now);
+  void Evaluated(const GroupKey& key, double accuracy, absl::Time now);
+  void Silence(const GroupKey& key, bool silent, absl::Time now);
+  void End(const GroupKey& key, const absl::Status& status, absl::Time now);
+  // Sends the last event once more.
+  void Repeat(absl::Time now);
+
+  const std::map<GroupKey, Run>& running() const { return running_; }
+  // All StartGroups that ever came.
+  const std::vector<GroupKey>& started() const { return started_; }
+  const std::vector<std::string>& stop_reasons() const { return stop_reasons_; }
+  uint32_t slots() const { return slots_; }
+  uint32_t slots_used() const;
+  size_t unseen() const { return unseen_.size(); }
+
+ private:
+  v1::RankEvent* Report(v1::GroupEvent& event) { return event.mutable_report()->mutable_event(); }
+  v1::GroupEvent NewEvent(const GroupKey& key);
+  void SendEvent(v1::GroupEvent event, absl::Time now);
+
+  const std::string name_;
+  const std::string site_;
+  const uint32_t slots_;
+  uint64_t instance_ = 1;
+  Coordinator* coordinator_ = nullptr;
+  SessionId session_ = 0;
+  bool welcomed_ = false;
+  std::map<GroupKey, Run> running_;
+  std::deque<v1::GroupEvent> unseen_;
+  std::vector<GroupKey> started_;
+  std::vector<std::string> stop_reasons_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_FAKE_WORKER_H_

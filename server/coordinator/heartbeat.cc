@@ -1,0 +1,124 @@
+#include "server/coordinator/heartbeat.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/parameters/parameter_server.h"
+
+namespace hooke {
+namespace {
+
+class Beating : public Heartbeat {
+ public:
+  explicit Beating(HeartbeatOptions options)
+      : options_(std::move(options)),
+        stub_(v1::Coordinator::NewStub(options_.channel)),
+        beater_([this] { Beat(); }),
+        sealer_([this] { SealEnded(); }) {}
+
+  ~Beating() override {
+    stop_.Notify();
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    beater_.join();
+    sealer_.join();
+  }
+
+ private:
+  void Beat() {
+    do {
+      BeatOnce();
+    } while (!stop_.WaitForNotificationWithTimeout(options_.interval));
+  }
+
+  void BeatOnce();
+  void Complain(const grpc::Status& status);
+  void SealEnded();
+
+  const HeartbeatOptions options_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  absl::Notification stop_;
+
+  // Of beater_ alone.
+  bool answered_ = false;
+  absl::Time complained_ = absl::InfinitePast();
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // To be sealed; bounded by the jobs held here.
+
+  std::thread beater_;
+  // Of its own, because a seal writes to disk, and the coordinator is not to take that for silence.
+  std::thread sealer_;
+};
+
+void Beating::BeatOnce() {
+  const ParameterServerStats stats = options_.parameters->Stats();
+  v1::ServerHeartbeatRequest request;
+  request.set_address(options_.address);
+  request.set_version(options_.version);
+  request.set_center_bytes(stats.center_bytes);
+  for (const std::string& job : stats.jobs) request.add_jobs(job);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout));
+  v1::ServerHeartbeatResponse response;
+  const grpc::Status status = stub_->ServerHeartbeat(&context, request, &response);
+  if (!status.ok()) return Complain(status);
+  if (!answered_)
+    options_.logger->info("joined the coordinator at {} as server {}", options_.coordinator, options_.address);
+  answered_ = true;
+  complained_ = absl::InfinitePast();
+  absl::MutexLock lock(&mutex_);
+  ended_.insert(response.ended_jobs().begin(), response.ended_jobs().end());
+}
+
+void Beating::Complain(const grpc::Status& status) {
+  answered_ = false;
+  const absl::Time now = absl::Now();
+  if (stop_.HasBeenNotified() || now - complained_ < options_.complain_every) return;
+  complained_ = now;
+  options_.logger->warn(
+      "coordinator {} does not answer ({}): trying again each second; centers held here go on being served",
+      options_.coordinator, status.error_message());
+}
+
+void Beating::SealEnded() {
+  while (true) {
+    std::string job;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !ended_.empty(); };
+      mutex_.Await(absl::Condition(&ready));
+      if (stopping_) return;
+      job = *ended_.begin();
+    }
+    const absl::Status sealed = options_.parameters->Seal(job);
+    if (sealed.ok()) {
+      options_.logger->info("job {} has ended: its center is on disk", job);
+    } else {
+      options_.logger->error("the center of job {} could not be written, trying again: {}", job, sealed.ToString());
+    }
+    // The next heartbeat names it again where it could not be sealed.
+    absl::MutexLock lock(&mutex_);
+    ended_.erase(job);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Heartbeat> Heartbeat::Start(HeartbeatOptions options) {
+  return std::make_unique<Beating>(std::move(options));
+}
+
+}  // namespace hooke

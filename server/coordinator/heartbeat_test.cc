@@ -1,0 +1,143 @@
+#include "server/coordinator/heartbeat.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/parameters/parameter_server.h"
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kDeadline = absl::Seconds(20);
+
+// Holds two jobs; sealing "ended-1" works at the second try.
+class FakeParameters : public ParameterServer {
+ public:
+  grpc::Service* service() override { return nullptr; }
+  absl::Status Seal(absl::string_view job_id) override {
+    absl::MutexLock lock(&mutex_);
+    if (++seals_ == 1) return absl::UnavailableError("broken disk");
+    jobs_.erase(std::string(job_id));
+    return absl::OkStatus();
+  }
+  ParameterServerStats Stats() const override {
+    absl::MutexLock lock(&mutex_);
+    return {123, {jobs_.begin(), jobs_.end()}};
+  }
+  absl::Status Stop() override { return absl::OkStatus(); }
+
+ private:
+  mutable absl::Mutex mutex_;
+  int seals_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> jobs_ ABSL_GUARDED_BY(mutex_) = {"ended-1", "running-2"};
+};
+
+// Says that ended-1 has ended, and notices when it is not held any more.
+class FakeCoordinator : public v1::Coordinator::Service {
+ public:
+  grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
+                               v1::ServerHeartbeatResponse* response) override {
+    absl::MutexLock lock(&mutex_);
+    last_ = *request;
+    response->add_ended_jobs("ended-1");
+    if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
+    return grpc::Status::OK;
+  }
+
+  v1::ServerHeartbeatRequest last() {
+    absl::MutexLock lock(&mutex_);
+    return last_;
+  }
+
+  absl::Notification sealed;
+
+ private:
+  absl::Mutex mutex_;
+  v1::ServerHeartbeatRequest last_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A server tells who it is and what it holds, and seals what has ended, again where that fails.
+TEST(HeartbeatTest, TellsAndSeals) {
+  FakeCoordinator coordinator;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&coordinator);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  FakeParameters parameters;
+  std::ostringstream log;
+  HeartbeatOptions options;
+  options.address = "me:1";
+  options.version = "1.2.3";
+  options.coordinator = absl::StrCat("127.0.0.1:", port);
+  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
+  options.parameters = &parameters;
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  options.interval = absl::Milliseconds(10);
+  {
+    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    EXPECT_TRUE(coordinator.sealed.WaitForNotificationWithTimeout(kDeadline));
+  }
+  EXPECT_EQ(coordinator.last().address(), "me:1");
+  EXPECT_EQ(coordinator.last().version(), "1.2.3");
+  EXPECT_EQ(coordinator.last().center_bytes(), 123u);
+  EXPECT_THAT(log.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
+  EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
+  EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
+  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+}
+
+// A sink that tells when a line with a text has come.
+class WaitingSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  absl::Notification complained;
+  int complaints = 0;
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    text_.append(message.payload.data(), message.payload.size());
+    if (text_.find("does not answer") != std::string::npos && ++complaints == 1) complained.Notify();
+    text_.clear();
+  }
+  void flush_() override {}
+
+ private:
+  std::string text_;
+};
+
+// A coordinator that is not there is complained about, once in a while, not at each try; and the server ends without
+// waiting for it.
+TEST(HeartbeatTest, ComplainsOnceInAWhile) {
+  FakeParameters parameters;
+  auto sink = std::make_shared<WaitingSink>();
+  HeartbeatOptions options;
+  options.address = "me:1";
+  options.coordinator = "127.0.0.1:1";  // Nobody listens on this reserved port.
+  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
+  options.parameters = &parameters;
+  options.logger = std::make_shared<spdlog::logger>("test", sink);
+  options.interval = absl::Milliseconds(1);
+  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  EXPECT_TRUE(sink->complained.WaitForNotificationWithTimeout(kDeadline));
+  EXPECT_FALSE(absl::Notification().WaitForNotificationWithTimeout(absl::Milliseconds(100)));  // Many tries more.
+  const absl::Time before = absl::Now();
+  heartbeat.reset();
+  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+  EXPECT_EQ(sink->complaints, 1);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,85 @@
+#include "server/coordinator/job_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+class JobLogTest : public testing::Test {
+ protected:
+  JobLogTest()
+      : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+  }
+  ~JobLogTest() override { std::filesystem::remove_all(folder_); }
+
+  JobLog Open(uint64_t bytes_max = 1 << 20) { return *JobLog::Open({folder_, bytes_max}); }
+
+  const std::string folder_;
+};
+
+// What was appended is read back from any offset a reader has come to, also after the log is opened again.
+TEST_F(JobLogTest, ReadsOnFromWhereItWas) {
+  JobLog log = Open();
+  EXPECT_EQ(log.Read("a-1", 0, 100)->text, "");
+  ASSERT_TRUE(log.Append("a-1", {"one", "two"}).ok());
+  const LogText first = *log.Read("a-1", 0, 100);
+  EXPECT_EQ(first.text, "one\ntwo\n");
+  EXPECT_EQ(log.Read("a-1", first.next_offset, 100)->text, "");
+  ASSERT_TRUE(Open().Append("a-1", {"three"}).ok());
+  EXPECT_EQ(log.Read("a-1", first.next_offset, 100)->text, "three\n");
+  EXPECT_EQ(log.Read("b-2", 0, 100)->text, "");
+}
+
+// A log that is at its bound gets a last line that says so, once, and no more.
+TEST_F(JobLogTest, SaysThatItWasCut) {
+  JobLog log = Open(10);
+  ASSERT_TRUE(log.Append("a-1", {"12345", "67890", "more"}).ok());
+  ASSERT_TRUE(log.Append("a-1", {"still more"}).ok());
+  ASSERT_TRUE(Open(10).Append("a-1", {"and more"}).ok());
+  EXPECT_EQ(log.Read("a-1", 0, 1000)->text,
+            "12345\n67890\n(this log has reached 10 bytes: what follows is not kept)\n");
+}
+
+// Readers get whole lines whatever their buffer; line ends inside a line and overlong lines do not break that.
+TEST_F(JobLogTest, KeepsLinesWhole) {
+  JobLog log = Open();
+  ASSERT_TRUE(log.Append("a-1", {"a\nb", std::string(3 * JobLog::kLineBytesMax, 'x')}).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(log.Append("a-1", {std::string(5000, 'y')}).ok());
+  uint64_t offset = 0;
+  std::string all;
+  while (true) {
+    const LogText text = *log.Read("a-1", offset, 1);
+    if (text.text.empty()) break;
+    EXPECT_TRUE(absl::EndsWith(text.text, "\n"));
+    all += text.text;
+    offset = text.next_offset;
+  }
+  EXPECT_EQ(all.substr(0, 4), "a b\n");
+  EXPECT_EQ(all.size(), 4 + JobLog::kLineBytesMax + 1 + 10 * 5001);
+}
+
+// An offset beyond the end, and a folder that cannot be, are errors that name what is wrong.
+TEST_F(JobLogTest, NamesWhatIsWrong) {
+  JobLog log = Open();
+  ASSERT_TRUE(log.Append("a-1", {"one"}).ok());
+  EXPECT_EQ(log.Read("a-1", 5, 100).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(log.Read("b-2", 5, 100).status().code(), absl::StatusCode::kOutOfRange);
+  const absl::Status status = JobLog::Open({folder_ + "/a-1.log/logs"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(folder_ + "/a-1.log/logs"));
+}
+
+// A line begins with its time, in UTC, to the millisecond.
+TEST_F(JobLogTest, LinesBeginWithTheirTime) {
+  EXPECT_EQ(LogLine(absl::FromUnixMillis(1500), "coordinator hello"), "1970-01-01T00:00:01.500Z coordinator hello");
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,89 @@
+#include "server/coordinator/lifecycle.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace hooke {
+namespace {
+
+bool MendsItself(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDataLoss:
+      return false;
+    default:
+      return true;
+  }
+}
+
+absl::Duration Backoff(const RestartOptions& options, uint32_t failures) {
+  absl::Duration wait = options.first_backoff;
+  for (uint32_t i = 1; i < failures && wait < options.longest_backoff; ++i) wait *= 2;
+  return std::min(wait, options.longest_backoff);
+}
+
+std::string GroupName(const GroupRecord& group) {
+  return group.task == v1::GroupStart::EVALUATE ? "the evaluation" : absl::StrCat("group ", group.group);
+}
+
+}  // namespace
+
+GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
+                            absl::Time now) {
+  GroupDecision decision;
+  decision.best_step = std::max(group.best_step, outcome.step);
+  std::string why = outcome.message.empty() ? "no message" : outcome.message;
+  bool ok = outcome.ok;
+  if (ok && group.task == v1::GroupStart::EVALUATE && !group.evaluated) {
+    ok = false;
+    why = "it ended without a result";
+  }
+  if (ok) {
+    decision.state = v1::GROUP_STATE_FINISHED;
+    decision.reason = "finished";
+    return decision;
+  }
+  if (!outcome.ok && !MendsItself(outcome.code)) {
+    decision.state = v1::GROUP_STATE_FAILED;
+    decision.failures = group.failures + 1;
+    decision.reason = absl::StrCat(GroupName(group), " failed: ", why);
+    return decision;
+  }
+  decision.failures = outcome.step > group.best_step ? 1 : group.failures + 1;
+  if (decision.failures >= options.failures_max) {
+    decision.state = v1::GROUP_STATE_FAILED;
+    decision.reason = absl::StrFormat("%s failed %d times in a row without a new step; the last time: %s",
+                                      GroupName(group), decision.failures, why);
+    return decision;
+  }
+  const absl::Duration wait = Backoff(options, decision.failures);
+  decision.retry_at = now + wait;
+  decision.reason = absl::StrCat("failed (", why, "); starts again in ", absl::FormatDuration(wait));
+  return decision;
+}
+
+JobDecision AfterGroupChange(const JobRecord& job) {
+  if (HasEnded(job.state)) return {};
+  for (const GroupRecord& group : job.groups) {
+    if (group.state == v1::GROUP_STATE_FAILED) return {v1::JOB_STATE_FAILED, group.reason, false};
+  }
+  const bool all_finished = std::all_of(job.groups.begin(), job.groups.end(), [](const GroupRecord& group) {
+    return group.state == v1::GROUP_STATE_FINISHED;
+  });
+  if (all_finished) {
+    if (job.groups.empty() || job.groups.back().task != v1::GroupStart::EVALUATE) {
+      return {v1::JOB_STATE_EVALUATING, "all groups have finished; the center is being evaluated", true};
+    }
+    return {v1::JOB_STATE_SUCCEEDED, "all groups have finished and the center is evaluated", false};
+  }
+  const bool any_placed =
+      std::any_of(job.groups.begin(), job.groups.end(), [](const GroupRecord& group) { return IsPlaced(group.state); });
+  if (job.state == v1::JOB_STATE_QUEUED && any_placed) return {v1::JOB_STATE_RUNNING, "running", false};
+  return {};
+}
+
+}  // namespace hooke

@@ -1,0 +1,171 @@
+#include "server/coordinator/lifecycle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hooke {
+namespace {
+
+using absl::StatusCode;
+
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
+GroupRecord Running(uint32_t failures, uint64_t best_step = 0, bool evaluation = false) {
+  GroupRecord group;
+  group.group = 1;
+  group.state = v1::GROUP_STATE_RUNNING;
+  group.failures = failures;
+  group.best_step = best_step;
+  if (evaluation) group.task = v1::GroupStart::EVALUATE;
+  return group;
+}
+
+struct EndCase {
+  const char* name;
+  GroupRecord group;
+  GroupOutcome outcome;
+  v1::GroupState state;
+  absl::Duration wait;
+  uint32_t failures;
+  const char* reason;
+};
+
+const EndCase kEnds[] = {
+    {"ok",
+     Running(3),
+     {true, StatusCode::kUnknown, "", 10},
+     v1::GROUP_STATE_FINISHED,
+     absl::InfiniteDuration(),
+     0,
+     "finished"},
+    {"first failure",
+     Running(0),
+     {false, StatusCode::kAborted, "rank 1 was killed by signal 9", 10},
+     v1::GROUP_STATE_WAITING,
+     absl::Milliseconds(500),
+     1,
+     "failed (rank 1 was killed by signal 9); starts again in 500ms"},
+    {"third in a row",
+     Running(2, 10),
+     {false, StatusCode::kUnavailable, "x", 10},
+     v1::GROUP_STATE_WAITING,
+     absl::Seconds(2),
+     3,
+     "failed (x); starts again in 2s"},
+    {"a new step begins a new row",
+     Running(8, 10),
+     {false, StatusCode::kUnavailable, "x", 11},
+     v1::GROUP_STATE_WAITING,
+     absl::Milliseconds(500),
+     1,
+     "failed (x); starts again in 500ms"},
+    {"the wait is bounded",
+     Running(8, 10),
+     {false, StatusCode::kInternal, "x", 10},
+     v1::GROUP_STATE_WAITING,
+     absl::Seconds(30),
+     9,
+     "failed (x); starts again in 30s"},
+    {"tenth in a row",
+     Running(9, 10),
+     {false, StatusCode::kInternal, "x", 10},
+     v1::GROUP_STATE_FAILED,
+     absl::InfiniteDuration(),
+     10,
+     "group 1 failed 10 times in a row without a new step; the last time: x"},
+    {"bad argument",
+     Running(0),
+     {false, StatusCode::kInvalidArgument, "bad", 0},
+     v1::GROUP_STATE_FAILED,
+     absl::InfiniteDuration(),
+     1,
+     "group 1 failed: bad"},
+    {"no data",
+     Running(0),
+     {false, StatusCode::kNotFound, "no file /d", 0},
+     v1::GROUP_STATE_FAILED,
+     absl::InfiniteDuration(),
+     1,
+     "group 1 failed: no file /d"},
+    {"layout",
+     Running(0),
+     {false, StatusCode::kFailedPrecondition, "differs", 0},
+     v1::GROUP_STATE_FAILED,
+     absl::InfiniteDuration(),
+     1,
+     "group 1 failed: differs"},
+    {"corrupt data",
+     Running(0),
+     {false, StatusCode::kDataLoss, "crc", 0},
+     v1::GROUP_STATE_FAILED,
+     absl::InfiniteDuration(),
+     1,
+     "group 1 failed: crc"},
+    {"evaluation without result",
+     Running(0, 0, true),
+     {true, StatusCode::kUnknown, "", 0},
+     v1::GROUP_STATE_WAITING,
+     absl::Milliseconds(500),
+     1,
+     "failed (it ended without a result); starts again in 500ms"},
+};
+
+// What follows from each end of a group: finished, again after a growing wait, or the job fails.
+TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
+  for (const EndCase& c : kEnds) {
+    const GroupDecision decision = AfterGroupEnd(c.group, c.outcome, RestartOptions(), kNow);
+    EXPECT_EQ(decision.state, c.state) << c.name;
+    EXPECT_EQ(decision.failures, c.failures) << c.name;
+    EXPECT_EQ(decision.reason, c.reason) << c.name;
+    if (decision.state == v1::GROUP_STATE_WAITING) {
+      EXPECT_EQ(decision.retry_at, kNow + c.wait) << c.name;
+    }
+  }
+}
+
+JobRecord Job(v1::JobState state, std::vector<v1::GroupState> groups, bool evaluation = false) {
+  JobRecord job;
+  job.state = state;
+  for (v1::GroupState group_state : groups) {
+    GroupRecord group;
+    group.group = job.groups.size();
+    group.state = group_state;
+    group.reason = "group's reason";
+    job.groups.push_back(group);
+  }
+  if (evaluation) job.groups.back().task = v1::GroupStart::EVALUATE;
+  return job;
+}
+
+// A job runs from its first group on, is evaluated after its last, and succeeds after that; one hopeless group fails
+// it.
+TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
+  constexpr auto kWaiting = v1::GROUP_STATE_WAITING;
+  constexpr auto kStarting = v1::GROUP_STATE_STARTING;
+  constexpr auto kFinished = v1::GROUP_STATE_FINISHED;
+  constexpr auto kFailed = v1::GROUP_STATE_FAILED;
+  struct {
+    const char* name;
+    JobRecord job;
+    v1::JobState state;
+    bool evaluate;
+  } cases[] = {
+      {"none placed", Job(v1::JOB_STATE_QUEUED, {kWaiting, kWaiting}), v1::JOB_STATE_UNSPECIFIED, false},
+      {"first placed", Job(v1::JOB_STATE_QUEUED, {kStarting, kWaiting}), v1::JOB_STATE_RUNNING, false},
+      {"running already", Job(v1::JOB_STATE_RUNNING, {kStarting, kFinished}), v1::JOB_STATE_UNSPECIFIED, false},
+      {"all finished", Job(v1::JOB_STATE_RUNNING, {kFinished, kFinished}), v1::JOB_STATE_EVALUATING, true},
+      {"evaluating", Job(v1::JOB_STATE_EVALUATING, {kFinished, kWaiting}, true), v1::JOB_STATE_UNSPECIFIED, false},
+      {"evaluated", Job(v1::JOB_STATE_EVALUATING, {kFinished, kFinished}, true), v1::JOB_STATE_SUCCEEDED, false},
+      {"one failed", Job(v1::JOB_STATE_RUNNING, {kStarting, kFailed}), v1::JOB_STATE_FAILED, false},
+      {"ended", Job(v1::JOB_STATE_CANCELLED, {kFinished, kFailed}), v1::JOB_STATE_UNSPECIFIED, false},
+  };
+  for (const auto& c : cases) {
+    const JobDecision decision = AfterGroupChange(c.job);
+    EXPECT_EQ(decision.state, c.state) << c.name;
+    EXPECT_EQ(decision.start_evaluation, c.evaluate) << c.name;
+    EXPECT_EQ(decision.reason.empty(), c.state == v1::JOB_STATE_UNSPECIFIED) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,75 @@
+#ifndef HOOKE_SERVER_COORDINATOR_RECORDS_H_
+#define HOOKE_SERVER_COORDINATOR_RECORDS_H_
+
+// What the coordinator keeps of a job beyond its own life: plain values, written to a JobStore and read back after a
+// restart. What is only known while daemons talk (progress, silences, notices) is not here.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "proto/coordinator.pb.h"
+#include "proto/job.pb.h"
+#include "proto/worker.pb.h"
+
+namespace hooke {
+
+// One start of one group.
+struct GroupKey {
+  std::string job_id;
+  uint32_t group = 0;
+  uint32_t incarnation = 0;
+
+  friend bool operator==(const GroupKey& a, const GroupKey& b) {
+    return std::tie(a.job_id, a.group, a.incarnation) == std::tie(b.job_id, b.group, b.incarnation);
+  }
+  friend bool operator<(const GroupKey& a, const GroupKey& b) {
+    return std::tie(a.job_id, a.group, a.incarnation) < std::tie(b.job_id, b.group, b.incarnation);
+  }
+};
+
+inline GroupKey KeyOf(const v1::GroupId& id) { return {id.job_id(), id.group(), id.incarnation()}; }
+
+struct GroupRecord {
+  uint32_t group = 0;
+  v1::GroupStart::Task task = v1::GroupStart::TRAIN;
+  v1::GroupState state = v1::GROUP_STATE_WAITING;
+  std::string reason;
+  std::string worker;  // Name; set while STARTING or RUNNING, then the last one's.
+  std::string site;
+  uint32_t incarnation = 0;  // Of the last start; 0: never started.
+  uint64_t last_event = 0;   // Number of the last event of this incarnation that was applied.
+  uint32_t failures = 0;     // In a row without a new step.
+  uint64_t best_step = 0;    // The furthest step that was known when it last failed.
+  bool evaluated = false;    // EVALUATE: the result has come.
+};
+
+struct JobRecord {
+  std::string job_id;
+  uint64_t number = 0;  // Order of submission.
+  std::string submission_id;
+  v1::JobSpec spec;
+  v1::JobState state = v1::JOB_STATE_QUEUED;
+  std::string reason;
+  int64_t submitted_unix_ms = 0;
+  int64_t started_unix_ms = 0;
+  int64_t first_step_unix_ms = 0;
+  int64_t ended_unix_ms = 0;
+  std::vector<std::string> servers;  // Fixed at the first group's placement; empty before.
+  std::optional<v1::CenterEvaluated> center;
+  std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
+};
+
+inline bool HasEnded(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+}
+
+inline bool IsPlaced(v1::GroupState state) {
+  return state == v1::GROUP_STATE_STARTING || state == v1::GROUP_STATE_RUNNING;
+}
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_RECORDS_H_

@@ -1,0 +1,185 @@
+#include "server/coordinator/service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "proto/coordinator.grpc.pb.h"
+
+namespace hooke {
+namespace {
+
+using WorkerStream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
+
+constexpr absl::Duration kWatchAtLeastEvery = absl::Seconds(1);
+constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(50);
+constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
+constexpr absl::Duration kWriterPatience = absl::Seconds(5);
+constexpr uint64_t kLogChunkBytes = 256 << 10;
+constexpr uint64_t kListBytesMax = 3 << 20;  // gRPC clients take 4 MiB where they are not told otherwise.
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  // Both count the canonical codes alike. The message travels as a header, and those are bounded.
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Shortened(status.message()));
+}
+
+grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping: try again"}; }
+
+class Service : public CoordinatorService, public v1::Coordinator::Service {
+ public:
+  explicit Service(CoordinatorServiceOptions options)
+      : options_(std::move(options)), coordinator_(*options_.coordinator), ticker_([this] { TickUntilStop(); }) {}
+  ~Service() override { StopOnce(); }
+
+  grpc::Service* service() override { return this; }
+  Coordinator& coordinator() override { return coordinator_; }
+  void Stop() override { StopOnce(); }
+
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override {
+    absl::StatusOr<std::string> job_id = coordinator_.Submit(*request, options_.clock());
+    if (job_id.ok()) response->set_job_id(*job_id);
+    return ToGrpc(job_id.status());
+  }
+
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
+    uint64_t bytes = 0;
+    for (v1::JobStatus& job : coordinator_.List(options_.clock())) {
+      bytes += job.ByteSizeLong();
+      if (bytes > kListBytesMax) break;
+      *response->add_jobs() = std::move(job);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::JobStatus>* writer) override;
+  grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
+                       grpc::ServerWriter<v1::LogChunk>* writer) override;
+
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::CancelJobResponse* response) override {
+    absl::StatusOr<v1::JobStatus> job = coordinator_.Cancel(request->job_id(), options_.clock());
+    if (job.ok()) *response->mutable_job() = *std::move(job);
+    return ToGrpc(job.status());
+  }
+
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {
+    for (v1::NodeStatus& node : coordinator_.Nodes(options_.clock())) *response->add_nodes() = std::move(node);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WorkerSession(grpc::ServerContext* context, WorkerStream* stream) override;
+
+  grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
+                               v1::ServerHeartbeatResponse* response) override {
+    absl::StatusOr<std::vector<std::string>> ended = coordinator_.ServerHeartbeat(*request, options_.clock());
+    if (!ended.ok()) return ToGrpc(ended.status());
+    for (const std::string& job_id : *ended) response->add_ended_jobs(job_id);
+    return grpc::Status::OK;
+  }
+
+ private:
+  void SendCommands(SessionId session, grpc::ServerContext* context, WorkerStream* stream);
+  void TickUntilStop();
+  void StopOnce();
+
+  const CoordinatorServiceOptions options_;
+  Coordinator& coordinator_;
+  absl::Notification stop_;
+  std::once_flag stop_once_;
+  std::thread ticker_;
+};
+
+grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                               grpc::ServerWriter<v1::JobStatus>* writer) {
+  uint64_t seen = 0;
+  while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
+    absl::StatusOr<v1::JobStatus> status = coordinator_.Status(request->job_id(), options_.clock());
+    if (!status.ok()) return ToGrpc(status.status());
+    if (!writer->Write(*status)) return grpc::Status::CANCELLED;
+    if (HasEnded(status->state())) return grpc::Status::OK;
+    stop_.WaitForNotificationWithTimeout(kWatchAtMostEvery);
+    seen = coordinator_.WaitForChange(request->job_id(), seen, kWatchAtLeastEvery);
+  }
+  return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
+}
+
+grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
+                              grpc::ServerWriter<v1::LogChunk>* writer) {
+  uint64_t offset = request->offset();
+  while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
+    // Asked before reading: a line that comes in between is read next time.
+    const bool last = !request->follow() || coordinator_.LogIsComplete(request->job_id());
+    absl::StatusOr<LogText> text = coordinator_.ReadLog(request->job_id(), offset, kLogChunkBytes);
+    if (!text.ok()) return ToGrpc(text.status());
+    offset = text->next_offset;
+    if (text->text.empty()) {
+      if (last) return grpc::Status::OK;
+      stop_.WaitForNotificationWithTimeout(kFollowEvery);
+      continue;
+    }
+    v1::LogChunk chunk;
+    chunk.set_text(std::move(text->text));
+    chunk.set_next_offset(offset);
+    if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
+  }
+  return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
+}
+
+grpc::Status Service::WorkerSession(grpc::ServerContext* context, WorkerStream* stream) {
+  v1::WorkerMessage message;
+  if (!stream->Read(&message) || !message.has_hello()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "a worker's first message is its hello"};
+  }
+  absl::StatusOr<SessionId> session = coordinator_.Hello(message.hello(), options_.clock());
+  if (!session.ok()) return ToGrpc(session.status());
+  absl::Notification sent;
+  std::thread sender([&] {
+    SendCommands(*session, context, stream);
+    sent.Notify();
+  });
+  absl::Status status;
+  while (status.ok() && stream->Read(&message)) status = coordinator_.Message(*session, message, options_.clock());
+  coordinator_.Gone(*session, options_.clock());
+  // A worker that does not read could hold the sender in a write.
+  if (!sent.WaitForNotificationWithTimeout(kWriterPatience)) context->TryCancel();
+  sender.join();
+  return ToGrpc(status);
+}
+
+void Service::SendCommands(SessionId session, grpc::ServerContext* context, WorkerStream* stream) {
+  while (true) {
+    const Coordinator::Outgoing outgoing = coordinator_.TakeCommands(session, absl::Seconds(1));
+    for (const v1::WorkerCommand& command : outgoing.commands) {
+      if (!stream->Write(command)) return;
+    }
+    if (outgoing.open) continue;
+    // Ends the handler's Read; a session that the worker ended itself is over already.
+    context->TryCancel();
+    return;
+  }
+}
+
+void Service::TickUntilStop() {
+  while (!stop_.WaitForNotificationWithTimeout(options_.tick)) coordinator_.Tick(options_.clock());
+}
+
+void Service::StopOnce() {
+  std::call_once(stop_once_, [this] {
+    stop_.Notify();
+    coordinator_.Stop();
+    ticker_.join();
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<CoordinatorService> CoordinatorService::Create(CoordinatorServiceOptions options) {
+  return std::make_unique<Service>(std::move(options));
+}
+
+}  // namespace hooke

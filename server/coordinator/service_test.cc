@@ -1,0 +1,323 @@
+#include "server/coordinator/service.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/job_log.h"
+#include "server/coordinator/job_store.h"
+#include "server/coordinator/sqlite_job_store.h"
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+
+// No call of these tests waits longer.
+constexpr absl::Duration kDeadline = absl::Seconds(20);
+
+// A coordinator behind a loopback port, with SQLite, that can be stopped and started again.
+class Cluster {
+ public:
+  explicit Cluster(const std::string& folder) : folder_(folder) { Start(); }
+  ~Cluster() { Stop(); }
+
+  void Start() {
+    std::filesystem::create_directories(folder_);
+    CoordinatorOptions options;
+    options.store = *OpenSqliteJobStore(folder_ + "/coordinator.db");
+    options.log = std::make_shared<JobLog>(*JobLog::Open({folder_ + "/logs"}));
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    CoordinatorServiceOptions service;
+    service.coordinator = *Coordinator::Create(std::move(options), absl::Now());
+    service.tick = absl::Milliseconds(20);
+    service_ = CoordinatorService::Create(std::move(service));
+    grpc::ServerBuilder builder;
+    builder.RegisterService(service_->service());
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    server_ = builder.BuildAndStart();
+    stub = v1::Coordinator::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
+    v1::ServerHeartbeatRequest heartbeat;
+    heartbeat.set_address("s:1");
+    v1::ServerHeartbeatResponse response;
+    EXPECT_TRUE(stub->ServerHeartbeat(Context().get(), heartbeat, &response).ok());
+  }
+
+  void Stop() {
+    if (service_ == nullptr) return;
+    service_->Stop();
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    server_.reset();
+    service_.reset();
+  }
+
+  static std::unique_ptr<grpc::ClientContext> Context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(absl::ToChronoTime(absl::Now() + kDeadline));
+    return context;
+  }
+
+  std::string Submit(const std::string& submission_id) {
+    v1::SubmitResponse response;
+    const grpc::Status status = stub->Submit(Context().get(), ExampleSubmission(submission_id, {1, 2}), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.job_id();
+  }
+
+  std::unique_ptr<v1::Coordinator::Stub> stub;
+
+ private:
+  const std::string folder_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// A worker's end of a session.
+class WorkerStream {
+ public:
+  WorkerStream(Cluster& cluster, const std::string& instance, std::vector<v1::GroupId> running = {})
+      : context_(Cluster::Context()), stream_(cluster.stub->WorkerSession(context_.get())) {
+    v1::WorkerMessage message;
+    v1::WorkerHello* hello = message.mutable_hello();
+    hello->set_name("w1");
+    hello->set_instance(instance);
+    hello->set_site("hpc");
+    hello->set_slots(2);
+    for (const v1::GroupId& id : running) *hello->add_running() = id;
+    stream_->Write(message);
+  }
+  ~WorkerStream() {
+    context_->TryCancel();
+    if (!finished_) (void)stream_->Finish();
+  }
+
+  // The next command that is no EventsSeen; an empty one when the stream has ended.
+  v1::WorkerCommand Next() {
+    v1::WorkerCommand command;
+    while (stream_->Read(&command)) {
+      if (!command.has_seen()) return command;
+    }
+    return {};
+  }
+
+  void Send(const v1::GroupId& id, uint64_t number, const std::function<void(v1::GroupEvent&)>& fill) {
+    v1::WorkerMessage message;
+    *message.mutable_event()->mutable_group() = id;
+    message.mutable_event()->set_number(number);
+    fill(*message.mutable_event());
+    EXPECT_TRUE(stream_->Write(message));
+  }
+
+  void SendLog(const v1::GroupId& id, const std::string& line) {
+    v1::WorkerMessage message;
+    *message.mutable_log()->mutable_group() = id;
+    message.mutable_log()->add_lines(line);
+    EXPECT_TRUE(stream_->Write(message));
+  }
+
+  grpc::Status Finish() {
+    finished_ = true;
+    return stream_->Finish();
+  }
+
+ private:
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::WorkerCommand>> stream_;
+  bool finished_ = false;
+};
+
+v1::GroupId IdOf(const v1::WorkerCommand& start) {
+  v1::GroupId id;
+  id.set_job_id(start.start().group().job_id());
+  id.set_group(start.start().group().group());
+  id.set_incarnation(start.start().group().incarnation());
+  return id;
+}
+
+void Ok(v1::GroupEvent& event) { event.mutable_ended()->set_ok(true); }
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest()
+      : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+  }
+  ~ServiceTest() override { std::filesystem::remove_all(folder_); }
+
+  const std::string folder_;
+};
+
+// A job over the wire: submitted, its group commanded on the worker's stream, its events seen by a watcher until it
+// ends; its log followed.
+TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
+  Cluster cluster(folder_);
+  const std::string id = cluster.Submit("s");
+  std::vector<v1::JobState> states;
+  double accuracy = 0;
+  std::thread watcher([&] {
+    auto context = Cluster::Context();
+    v1::WatchJobRequest request;
+    request.set_job_id(id);
+    auto reader = cluster.stub->WatchJob(context.get(), request);
+    v1::JobStatus status;
+    while (reader->Read(&status)) {
+      if (states.empty() || states.back() != status.state()) states.push_back(status.state());
+      accuracy = status.center().accuracy();
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+  });
+  std::string log;
+  std::thread follower([&] {
+    auto context = Cluster::Context();
+    v1::ReadLogRequest request;
+    request.set_job_id(id);
+    request.set_follow(true);
+    auto reader = cluster.stub->ReadLog(context.get(), request);
+    v1::LogChunk chunk;
+    while (reader->Read(&chunk)) log += chunk.text();
+    EXPECT_TRUE(reader->Finish().ok());
+  });
+
+  WorkerStream worker(cluster, "i1");
+  EXPECT_EQ(worker.Next().welcome().lease_seconds(), 10);
+  const v1::GroupId group = IdOf(worker.Next());
+  EXPECT_EQ(group.job_id(), id);
+  worker.Send(group, 1, [](v1::GroupEvent& event) {
+    v1::RankProgress* progress = event.mutable_report()->mutable_event()->mutable_progress();
+    progress->set_step(3);
+    progress->set_phase(v1::RankProgress::COMPUTE);
+  });
+  worker.SendLog(group, "group-0/rank-0 hello from a rank");
+  worker.Send(group, 2, Ok);
+  const v1::GroupId evaluation = IdOf(worker.Next());
+  EXPECT_EQ(evaluation.group(), 1u);
+  worker.Send(evaluation, 1, [](v1::GroupEvent& event) {
+    event.mutable_report()->mutable_event()->mutable_evaluated()->set_accuracy(0.91);
+  });
+  worker.Send(evaluation, 2, Ok);
+  watcher.join();
+  follower.join();
+  EXPECT_EQ(states.back(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(accuracy, 0.91);
+  EXPECT_THAT(log, HasSubstr(" group-0/rank-0 hello from a rank\n"));
+  EXPECT_THAT(log, HasSubstr("coordinator job succeeded"));
+}
+
+// Whatever Submit has acknowledged is there after the coordinator was started again, and the worker's group goes on.
+TEST_F(ServiceTest, ARestartKeepsJobsAndGroups) {
+  Cluster cluster(folder_);
+  const std::string id = cluster.Submit("s");
+  const std::string queued = cluster.Submit("t");
+  v1::GroupId group;
+  {
+    WorkerStream worker(cluster, "i1");
+    worker.Next();
+    group = IdOf(worker.Next());
+    EXPECT_EQ(group.job_id(), id);
+    cluster.Stop();
+    EXPECT_FALSE(worker.Next().has_start());
+  }
+  cluster.Start();
+  EXPECT_EQ(cluster.Submit("s"), id);
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(cluster.stub->ListJobs(Cluster::Context().get(), {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 2);
+  EXPECT_EQ(jobs.jobs(0).job_id(), queued);
+  EXPECT_EQ(jobs.jobs(1).state(), v1::JOB_STATE_RUNNING);
+
+  WorkerStream worker(cluster, "i1", {group});
+  EXPECT_TRUE(worker.Next().has_welcome());
+  worker.Send(group, 1, Ok);
+  const v1::WorkerCommand next = worker.Next();
+  EXPECT_EQ(next.start().group().job_id(), id);
+  EXPECT_EQ(next.start().group().task(), v1::GroupStart::EVALUATE);
+}
+
+// Cancelling reaches the worker's stream and ends the watch.
+TEST_F(ServiceTest, CancelStopsTheGroup) {
+  Cluster cluster(folder_);
+  const std::string id = cluster.Submit("s");
+  WorkerStream worker(cluster, "i1");
+  worker.Next();
+  const v1::GroupId group = IdOf(worker.Next());
+  v1::CancelJobRequest request;
+  request.set_job_id(id);
+  v1::CancelJobResponse response;
+  ASSERT_TRUE(cluster.stub->CancelJob(Cluster::Context().get(), request, &response).ok());
+  EXPECT_EQ(response.job().state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(worker.Next().stop().group().incarnation(), group.incarnation());
+  v1::ListNodesResponse nodes;
+  ASSERT_TRUE(cluster.stub->ListNodes(Cluster::Context().get(), {}, &nodes).ok());
+  ASSERT_EQ(nodes.nodes_size(), 2);
+  EXPECT_EQ(nodes.nodes(0).name(), "s:1");
+  EXPECT_EQ(nodes.nodes(1).name(), "w1");
+  EXPECT_EQ(nodes.nodes(1).slots_used(), 2u);
+}
+
+// A second daemon of a name, a session without hello and unknown jobs are refused with their codes and messages.
+TEST_F(ServiceTest, RefusesWhatIsWrong) {
+  Cluster cluster(folder_);
+  WorkerStream first(cluster, "i1");
+  EXPECT_TRUE(first.Next().has_welcome());
+  WorkerStream second(cluster, "i2");
+  EXPECT_FALSE(second.Next().has_welcome());
+  const grpc::Status refused = second.Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_THAT(refused.error_message(), HasSubstr("a worker named w1 is connected already"));
+
+  auto context = Cluster::Context();
+  auto stream = cluster.stub->WorkerSession(context.get());
+  v1::WorkerMessage heartbeat;
+  heartbeat.mutable_heartbeat();
+  stream->Write(heartbeat);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  context = Cluster::Context();
+  v1::WatchJobRequest watch;
+  watch.set_job_id("none-1");
+  v1::JobStatus status;
+  auto reader = cluster.stub->WatchJob(context.get(), watch);
+  EXPECT_FALSE(reader->Read(&status));
+  const grpc::Status unknown = reader->Finish();
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(unknown.error_message(), "no job none-1: `hooke jobs` lists them");
+
+  v1::SubmitRequest submission = ExampleSubmission("s");
+  submission.mutable_job()->mutable_train()->set_epochs(0);
+  v1::SubmitResponse response;
+  const grpc::Status invalid = cluster.stub->Submit(Cluster::Context().get(), submission, &response);
+  EXPECT_EQ(invalid.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(invalid.error_message(), "train.epochs is 0, allowed is 1 to 100000");
+}
+
+// Stopping ends open watches with UNAVAILABLE at once, so that a client knows to come again.
+TEST_F(ServiceTest, StoppingEndsWatches) {
+  Cluster cluster(folder_);
+  auto context = Cluster::Context();
+  v1::WatchJobRequest request;
+  request.set_job_id(cluster.Submit("s"));
+  auto reader = cluster.stub->WatchJob(context.get(), request);
+  v1::JobStatus status;
+  ASSERT_TRUE(reader->Read(&status));
+  const absl::Time before = absl::Now();
+  cluster.Stop();
+  while (reader->Read(&status)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+}
+
+}  // namespace
+}  // namespace hooke

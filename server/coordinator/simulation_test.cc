@@ -1,0 +1,200 @@
+// Many small clusters in virtual time, each from a seed: workers die, hang, lose their streams and come back; the
+// coordinator dies and is started again; its disk fails; events come twice. After every moment the invariants hold, and
+// after the storm every job ends.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+#include "server/coordinator/job_log.h"
+#include "server/coordinator/job_store.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kMoment = absl::Milliseconds(250);
+constexpr int kStormMoments = 400;
+constexpr int kCalmMoments = 4000;
+
+class Cluster {
+ public:
+  Cluster(uint64_t seed, const std::string& folder) : random_(seed), folder_(folder) {
+    workers_.emplace_back("w1", 2);
+    workers_.emplace_back("w2", 3);
+    workers_.emplace_back("w3", 4, "cloud");
+    hung_.resize(workers_.size());
+    StartCoordinator();
+  }
+
+  void Storm() {
+    for (int i = 0; i < kStormMoments; ++i) Moment(true);
+  }
+
+  // False: something did not end.
+  bool Calm() {
+    store_->FailWith(absl::OkStatus());
+    hung_.assign(workers_.size(), false);
+    for (int i = 0; i < kCalmMoments; ++i) {
+      Moment(false);
+      if (AllEnded()) return true;
+    }
+    return false;
+  }
+
+  const std::set<std::string>& acknowledged() const { return acknowledged_; }
+
+ private:
+  bool Chance(double probability) { return std::uniform_real_distribution<double>(0, 1)(random_) < probability; }
+  uint32_t Pick(uint32_t most) { return std::uniform_int_distribution<uint32_t>(1, most)(random_); }
+
+  void StartCoordinator() {
+    CoordinatorOptions options;
+    options.store = store_;
+    options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
+    options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
+    coordinator_ = *Coordinator::Create(std::move(options), now_);
+    coordinator_->SetOwnServer("s:1");
+  }
+
+  void Moment(bool storm) {
+    now_ += kMoment;
+    if (storm) Trouble();
+    if (coordinator_ == nullptr && (!storm || Chance(0.05))) StartCoordinator();
+    if (coordinator_ != nullptr) {
+      v1::ServerHeartbeatRequest heartbeat;
+      heartbeat.set_address("s:1");
+      if (!storm || Chance(0.8)) {
+        ASSERT_TRUE(coordinator_->ServerHeartbeat(heartbeat, now_).ok());
+      }
+      if (storm) Users();
+      coordinator_->Tick(now_);
+    }
+    for (size_t i = 0; i < workers_.size(); ++i) Work(workers_[i], hung_[i], storm);
+    Check();
+  }
+
+  void Trouble() {
+    if (coordinator_ != nullptr && Chance(0.01)) {
+      for (FakeWorker& worker : workers_) worker.Disconnect(now_);
+      coordinator_.reset();
+    }
+    if (Chance(0.02)) store_->FailWith(absl::UnavailableError("broken disk"));
+    if (Chance(0.2)) store_->FailWith(absl::OkStatus());
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      if (Chance(0.01)) workers_[i].Crash(now_);
+      if (Chance(0.02)) workers_[i].Disconnect(now_);
+      if (Chance(0.01)) hung_[i] = true;
+      if (Chance(0.03)) hung_[i] = false;
+      if (!hung_[i] && Chance(0.1)) workers_[i].Repeat(now_);
+    }
+  }
+
+  void Users() {
+    if (Chance(0.03)) {
+      const v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", Pick(12)), {Pick(3), Pick(4)});
+      const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+      if (id.ok()) acknowledged_.insert(*id);
+    }
+    if (!acknowledged_.empty() && Chance(0.005)) (void)coordinator_->Cancel(*acknowledged_.begin(), now_);
+  }
+
+  void Work(FakeWorker& worker, bool hung, bool storm) {
+    if (hung) return;
+    if (!worker.connected() && coordinator_ != nullptr && (!storm || Chance(0.1)))
+      (void)worker.Connect(*coordinator_, now_);
+    worker.Heartbeat(now_);
+    worker.Receive(now_, /*linger=*/storm && Chance(0.5));
+    std::vector<GroupKey> running;
+    for (const auto& [key, run] : worker.running()) running.push_back(key);
+    for (const GroupKey& key : running) {
+      const FakeWorker::Run& run = worker.running().at(key);
+      if (run.stopping) continue;
+      const bool evaluation = run.start.group().task() == v1::GroupStart::EVALUATE;
+      if (Chance(0.3)) worker.Progress(key, run.step + 1, now_);
+      if (storm && Chance(0.02)) {
+        worker.End(key, absl::AbortedError("a rank died"), now_);
+      } else if (Chance(storm ? 0.01 : 0.1)) {
+        if (evaluation) worker.Evaluated(key, 0.9, now_);
+        worker.End(key, absl::OkStatus(), now_);
+      }
+    }
+  }
+
+  void Check() {
+    // A worker that was welcomed has also heard what it must stop: it comes in the same breath.
+    std::map<std::pair<std::string, uint32_t>, int> live;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      FakeWorker& worker = workers_[i];
+      ASSERT_LE(worker.slots_used(), worker.slots()) << "slots are oversubscribed";
+      if (!worker.welcomed() || hung_[i]) continue;
+      for (const auto& [key, run] : worker.running()) {
+        if (!run.stopping) ++live[{key.job_id, key.group}];
+      }
+    }
+    for (const auto& [group, count] : live)
+      ASSERT_LE(count, 1) << group.first << " group " << group.second << " runs twice";
+    std::set<GroupKey> started;
+    for (const FakeWorker& worker : workers_) {
+      for (const GroupKey& key : worker.started()) {
+        ASSERT_TRUE(started.insert(key).second)
+            << key.job_id << " group " << key.group << " incarnation " << key.incarnation << " was started twice";
+      }
+    }
+    if (coordinator_ == nullptr) return;
+    for (const std::string& id : acknowledged_) ASSERT_TRUE(coordinator_->Status(id, now_).ok()) << id << " is lost";
+  }
+
+  bool AllEnded() {
+    for (const v1::JobStatus& job : coordinator_->List(now_)) {
+      if (!HasEnded(job.state())) return false;
+    }
+    for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) {
+      if (node.slots_used() > 0) return false;
+    }
+    for (const FakeWorker& worker : workers_) {
+      if (!worker.running().empty() || worker.unseen() > 0) return false;
+    }
+    return true;
+  }
+
+  std::mt19937_64 random_;
+  const std::string folder_;
+  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
+  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<FakeWorker> workers_;
+  std::vector<bool> hung_;
+  std::set<std::string> acknowledged_;
+};
+
+// In every schedule: no group has two live incarnations, no slot two ranks, no incarnation starts twice, no
+// acknowledged job is lost, and in the end every job has ended and every slot is free.
+TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/simulation");
+  size_t jobs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::filesystem::remove_all(folder);
+    Cluster cluster(seed, folder);
+    cluster.Storm();
+    EXPECT_TRUE(cluster.Calm()) << "not every job ended";
+    jobs += cluster.acknowledged().size();
+    if (testing::Test::HasFailure()) break;
+  }
+  std::filesystem::remove_all(folder);
+  EXPECT_GT(jobs, 200u);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,172 @@
+#include "server/daemon.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/heartbeat.h"
+#include "server/coordinator/job_log.h"
+#include "server/coordinator/service.h"
+#include "server/coordinator/sqlite_job_store.h"
+#include "server/listen_address.h"
+#include "server/parameters/parameter_server.h"
+#include "server/parameters/storage.h"
+#include "server/state_folder.h"
+
+namespace hooke {
+namespace {
+
+// Each open stream holds one: a rank's exchange, a worker's session, a user's watch.
+constexpr int kThreadsMax = 8192;
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
+
+class Daemon : public ServerDaemon {
+ public:
+  Daemon(ServerOptions options, std::unique_ptr<StateFolder> folder)
+      : options_(std::move(options)), folder_(std::move(folder)) {}
+  ~Daemon() override { (void)Stop(); }
+
+  absl::Status OpenParameters();
+  absl::Status Listen();
+  absl::Status OpenCoordinator();
+
+  const std::string& address() const override { return address_; }
+  absl::Status Stop() override;
+
+ private:
+  absl::Status Advertise(const HostPort& listening);
+
+  const ServerOptions options_;
+  const std::unique_ptr<StateFolder> folder_;  // Its lock goes last.
+  std::string address_;
+  std::unique_ptr<ParameterServer> parameters_;
+  std::unique_ptr<CoordinatorService> coordinator_;  // Null where another server is it.
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+};
+
+absl::Status Daemon::OpenParameters() {
+  absl::StatusOr<std::unique_ptr<Storage>> storage = OpenFolderStorage(folder_->centers());
+  if (!storage.ok()) return storage.status();
+  ParameterServerOptions options;
+  options.storage = *std::move(storage);
+  options.logger = options_.logger;
+  options.max_center_bytes = options_.max_center_bytes;
+  options.snapshot_interval = options_.snapshot_interval;
+  absl::StatusOr<std::unique_ptr<ParameterServer>> parameters = ParameterServer::Create(std::move(options));
+  if (!parameters.ok()) return parameters.status();
+  parameters_ = *std::move(parameters);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenCoordinator() {
+  if (!options_.coordinator.empty()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<JobStore>> store = OpenSqliteJobStore(folder_->job_store());
+  if (!store.ok()) return store.status();
+  absl::StatusOr<JobLog> log = JobLog::Open({folder_->logs()});
+  if (!log.ok()) return log.status();
+  CoordinatorOptions options;
+  options.store = *std::move(store);
+  options.log = std::make_shared<JobLog>(*std::move(log));
+  options.logger = options_.logger;
+  options.cluster.liveness.lease = options_.lease;
+  options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), absl::Now());
+  if (!coordinator.ok()) return coordinator.status();
+  CoordinatorServiceOptions service;
+  service.coordinator = *std::move(coordinator);
+  coordinator_ = CoordinatorService::Create(std::move(service));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Listen() {
+  absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
+  if (!listening.ok()) return listening.status();
+  grpc::ServerBuilder builder;
+  // Else gRPC would share a port that another server has, and the kernel would deal calls out to both.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Finds peers that are gone without a word, and lets peers find us out as often.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<uint64_t>(options_.max_message_bytes, INT32_MAX)));
+  builder.SetResourceQuota(grpc::ResourceQuota("hooke-server").SetMaxThreads(kThreadsMax));
+  builder.RegisterService(parameters_->service());
+  if (coordinator_ != nullptr) builder.RegisterService(coordinator_->service());
+  int port = 0;
+  builder.AddListeningPort(listening->ToString(), grpc::InsecureServerCredentials(), &port);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) return WhyNotListening(*listening);
+  listening->port = static_cast<uint16_t>(port);
+  return Advertise(*listening);
+}
+
+// Says where this server is, and begins to tell the coordinator.
+absl::Status Daemon::Advertise(const HostPort& listening) {
+  HostPort advertised = listening;
+  if (!options_.advertise.empty()) {
+    absl::StatusOr<HostPort> given = ParseHostPort(options_.advertise);
+    if (!given.ok()) return given.status();
+    advertised = *given;
+    if (advertised.port == 0) advertised.port = listening.port;
+  } else if (listening.IsAnyHost()) {
+    char name[256] = "";
+    if (gethostname(name, sizeof name - 1) != 0)
+      return absl::UnavailableError("this host has no name: set --advertise");
+    advertised.host = name;
+  }
+  address_ = advertised.ToString();
+  HeartbeatOptions heartbeat;
+  heartbeat.address = address_;
+  heartbeat.version = options_.version;
+  heartbeat.coordinator = coordinator_ != nullptr ? address_ : options_.coordinator;
+  heartbeat.parameters = parameters_.get();
+  heartbeat.logger = options_.logger;
+  if (coordinator_ != nullptr) {
+    coordinator_->coordinator().SetOwnServer(address_);
+    heartbeat.channel = server_->InProcessChannel({});
+  } else {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 500);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    heartbeat.channel = grpc::CreateCustomChannel(options_.coordinator, grpc::InsecureChannelCredentials(), arguments);
+  }
+  heartbeat_ = Heartbeat::Start(std::move(heartbeat));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Stop() {
+  heartbeat_.reset();
+  if (coordinator_ != nullptr) coordinator_->Stop();
+  absl::Status status = parameters_ == nullptr ? absl::OkStatus() : parameters_->Stop();
+  if (server_ != nullptr) {
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownTimeout));
+    server_->Wait();
+    server_.reset();
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions options) {
+  absl::StatusOr<std::unique_ptr<StateFolder>> folder = StateFolder::Open(options.state_dir);
+  if (!folder.ok()) return folder.status();
+  auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(folder));
+  absl::Status status = daemon->OpenParameters();
+  if (status.ok()) status = daemon->OpenCoordinator();
+  if (status.ok()) status = daemon->Listen();
+  if (!status.ok()) return status;
+  return daemon;
+}
+
+}  // namespace hooke

@@ -1,0 +1,53 @@
+#ifndef HOOKE_SERVER_DAEMON_H_
+#define HOOKE_SERVER_DAEMON_H_
+
+// One hooke-server: holds shards of centers, and is the coordinator where no other one is named. Used by server/main.cc
+// and by tests; several live in one process.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace hooke {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:7411";  // Port 0: one that is free.
+  std::string advertise;  // HOST:PORT that ranks dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
+  std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be it.
+  std::string state_dir;    // Made if need be; of this server alone.
+  absl::Duration snapshot_interval = absl::Seconds(30);
+  uint64_t max_message_bytes = uint64_t{16} << 20;
+  uint64_t max_center_bytes = uint64_t{8} << 30;
+  absl::Duration lease = absl::Seconds(10);  // A worker silent for so long is lost.
+  std::string version;
+  std::shared_ptr<spdlog::logger> logger;
+};
+
+class ServerDaemon {
+ public:
+  // Serves when it returns. UNAVAILABLE: it cannot listen; FAILED_PRECONDITION: another server uses the state folder;
+  // and the errors of the job store and of ParameterServer::Create.
+  static absl::StatusOr<std::unique_ptr<ServerDaemon>> Start(ServerOptions options);
+
+  // Calls Stop().
+  virtual ~ServerDaemon() = default;
+
+  // HOST:PORT that ranks, workers and users dial.
+  virtual const std::string& address() const = 0;
+
+  // Ends all calls and writes the last snapshots; their first error. A second call does nothing and returns OK. From
+  // one thread.
+  virtual absl::Status Stop() = 0;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_DAEMON_H_

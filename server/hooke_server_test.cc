@@ -1,0 +1,205 @@
+// The hooke-server program as its user meets it: a process, its exit status, its lines, its signals.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "server/coordinator/example_job.h"
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kDeadline = absl::Seconds(30);
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Looks again each moment until `done` or the deadline.
+bool WaitUntil(const std::function<bool()>& done) {
+  const absl::Time end = absl::Now() + kDeadline;
+  absl::Notification never;
+  while (!done()) {
+    if (absl::Now() > end) return false;
+    never.WaitForNotificationWithTimeout(absl::Milliseconds(10));
+  }
+  return true;
+}
+
+// One process of the program, killed with this object.
+class Program {
+ public:
+  Program(const std::string& folder, const std::string& name, std::vector<std::string> flags)
+      : log_(folder + "/" + name + ".log") {
+    std::vector<std::string> words = {"server/hooke-server"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    char path[] = "PATH=/usr/bin:/bin";
+    char* environment[] = {path, nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environment), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Program() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  void Signal(int number) { kill(pid_, number); }
+
+  // The exit status; 128 and the signal's number where one killed it; -1 at the deadline.
+  int Wait() {
+    int status = 0;
+    if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string Output() const { return Contents(log_); }
+
+ private:
+  const std::string log_;
+  pid_t pid_ = 0;
+};
+
+class HookeServerTest : public testing::Test {
+ protected:
+  HookeServerTest()
+      : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~HookeServerTest() override { std::filesystem::remove_all(folder_); }
+
+  // Starts one with its own state folder and waits until it serves; its address.
+  std::string Serve(std::unique_ptr<Program>& program, const std::string& name, std::vector<std::string> flags = {}) {
+    const std::string ready = absl::StrCat(folder_, "/", name, ".ready");
+    std::filesystem::remove(ready);
+    flags.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
+    flags.push_back(absl::StrCat("--ready-file=", ready));
+    if (flags[0].find("--listen") == std::string::npos) flags.push_back("--listen=127.0.0.1:0");
+    program = std::make_unique<Program>(folder_, name, flags);
+    EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); })) << program->Output();
+    return std::string(absl::StripSuffix(Contents(ready), "\n"));
+  }
+
+  const std::string folder_;
+};
+
+std::unique_ptr<v1::Coordinator::Stub> StubOf(const std::string& address) {
+  return v1::Coordinator::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+}
+
+std::unique_ptr<grpc::ClientContext> Context() {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(absl::ToChronoTime(absl::Now() + kDeadline));
+  context->set_wait_for_ready(true);
+  return context;
+}
+
+// A port that another server has: exit 1 and the line that says so and what to do.
+TEST_F(HookeServerTest, SaysThatThePortIsInUse) {
+  std::unique_ptr<Program> first;
+  const std::string address = Serve(first, "first");
+  Program second(folder_, "second", {"--listen=" + address, absl::StrCat("--state-dir=", folder_, "/second")});
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_THAT(second.Output(),
+              HasSubstr(absl::StrCat("cannot listen on ", address, ": address already in use: another server ",
+                                     "runs there, or choose another with --listen\n")));
+}
+
+// SIGTERM and SIGINT end it with 0, also while someone watches.
+TEST_F(HookeServerTest, StopsOnSignals) {
+  for (int number : {SIGTERM, SIGINT}) {
+    std::unique_ptr<Program> program;
+    const std::string address = Serve(program, "first");
+    std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(address);
+    v1::SubmitResponse submitted;
+    ASSERT_TRUE(stub->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
+    auto context = Context();
+    v1::WatchJobRequest watch;
+    watch.set_job_id(submitted.job_id());
+    auto reader = stub->WatchJob(context.get(), watch);
+    v1::JobStatus status;
+    ASSERT_TRUE(reader->Read(&status));
+    program->Signal(number);
+    EXPECT_EQ(program->Wait(), 0) << program->Output();
+    EXPECT_THAT(program->Output(), HasSubstr("stopped"));
+    while (reader->Read(&status)) {
+    }
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+}
+
+// SIGKILL right after Submit answered: the next process on the same folder and port has the job.
+TEST_F(HookeServerTest, AKilledCoordinatorLosesNothing) {
+  std::unique_ptr<Program> program;
+  const std::string address = Serve(program, "first");
+  v1::SubmitResponse submitted;
+  ASSERT_TRUE(StubOf(address)->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
+  program->Signal(SIGKILL);
+  EXPECT_EQ(program->Wait(), 128 + SIGKILL);
+  EXPECT_EQ(Serve(program, "first", {"--listen=" + address}), address);
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(StubOf(address)->ListJobs(Context().get(), {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).job_id(), submitted.job_id());
+}
+
+// A server whose coordinator is not there says so and goes on trying.
+TEST_F(HookeServerTest, KeepsTryingToJoin) {
+  std::unique_ptr<Program> program;
+  Serve(program, "second", {"--coordinator=127.0.0.1:1"});
+  EXPECT_TRUE(WaitUntil([&] {
+    return program->Output().find("coordinator 127.0.0.1:1 does not answer") != std::string::npos;
+  })) << program->Output();
+  program->Signal(SIGTERM);
+  EXPECT_EQ(program->Wait(), 0);
+}
+
+// A damaged job store is refused by its name, not written over.
+TEST_F(HookeServerTest, RefusesADamagedJobStore) {
+  std::filesystem::create_directories(folder_ + "/first");
+  std::ofstream(folder_ + "/first/coordinator.db") << std::string(4096, 'x');
+  Program program(folder_, "first", {"--listen=127.0.0.1:0", absl::StrCat("--state-dir=", folder_, "/first")});
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.Output(), HasSubstr(absl::StrCat("job store ", folder_, "/first/coordinator.db is damaged")));
+}
+
+// A mistake on the command line is exit status 2.
+TEST_F(HookeServerTest, UsageIsTwo) {
+  Program program(folder_, "first", {"--nonsense"});
+  EXPECT_EQ(program.Wait(), 2);
+  EXPECT_THAT(program.Output(), HasSubstr("--nonsense"));
+  Program version(folder_, "version", {"--version"});
+  EXPECT_EQ(version.Wait(), 0);
+  EXPECT_THAT(version.Output(), testing::MatchesRegex("hooke-server [0-9.]+\n"));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,34 @@
+#ifndef HOOKE_SERVER_OPTIONS_H_
+#define HOOKE_SERVER_OPTIONS_H_
+
+// hooke-server's command line. Used by main.cc; docs and tests read the flags from here.
+
+#include <optional>
+#include <string>
+
+#include "server/daemon.h"
+
+namespace hooke {
+
+struct ServerCommandLine {
+  ServerOptions server;    // But its logger.
+  std::string ready_file;  // Gets "HOST:PORT\n" when it serves; empty: none.
+  std::string log_level = "info";
+};
+
+// What to do with a command line: run, or leave with an exit status after printing `text`.
+struct ParsedCommandLine {
+  std::optional<ServerCommandLine> run;
+  int exit_status = 0;  // 0: help or version, to standard output; 2: a mistake, to standard error.
+  std::string text;
+};
+
+// `home`: the user's home folder, for the default of --state-dir; may be empty.
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home);
+
+// All options on one line, for the log.
+std::string Describe(const ServerCommandLine& options);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_OPTIONS_H_

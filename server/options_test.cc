@@ -1,0 +1,68 @@
+#include "server/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+
+ParsedCommandLine Parse(std::vector<const char*> arguments, const char* home = "/home/user") {
+  arguments.insert(arguments.begin(), "hooke-server");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), home);
+}
+
+// Without flags every option has a value that is right on one machine.
+TEST(OptionsTest, HasDefaults) {
+  const ParsedCommandLine parsed = Parse({});
+  ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
+  EXPECT_EQ(Describe(*parsed.run),
+            "listen=127.0.0.1:7411 advertise= coordinator= state-dir=/home/user/.hooke/server ready-file= "
+            "snapshot-interval=30s "
+            "lease=10s max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
+}
+
+// Every flag reaches its option.
+TEST(OptionsTest, ReadsEveryFlag) {
+  const ParsedCommandLine parsed =
+      Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--state-dir=/s", "--ready-file=/r",
+             "--snapshot-interval=1m30s", "--lease=500ms", "--max-message-bytes=200000", "--max-center-bytes=5",
+             "--log-level=debug"});
+  ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
+  EXPECT_EQ(Describe(*parsed.run),
+            "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 state-dir=/s ready-file=/r snapshot-interval=1m30s "
+            "lease=500ms max-message-bytes=200000 max-center-bytes=5 log-level=debug");
+}
+
+// Mistakes exit with 2 and name the flag and what is allowed; help and version with 0.
+TEST(OptionsTest, NamesMistakes) {
+  struct {
+    std::vector<const char*> arguments;
+    int exit_status;
+    const char* text;
+  } cases[] = {
+      {{"--lissen=x"}, 2, "--lissen=x"},
+      {{"extra"}, 2, "extra"},
+      {{"--listen=nowhere"}, 2, "--listen: \"nowhere\" is no address, allowed is HOST:PORT or [IPv6]:PORT"},
+      {{"--coordinator=:1"}, 2, "--coordinator: \":1\" is no address"},
+      {{"--snapshot-interval=30"},
+       2,
+       "--snapshot-interval: \"30\" is no duration, allowed is one like 30s, more than 0"},
+      {{"--lease=-1s"}, 2, "--lease: \"-1s\" is no duration"},
+      {{"--max-message-bytes=1"}, 2, "--max-message-bytes: "},
+      {{"--log-level=loud"}, 2, "--log-level: "},
+      {{"--version"}, 0, "hooke-server "},
+      {{"--help"}, 0, "--snapshot-interval"},
+  };
+  for (const auto& c : cases) {
+    const ParsedCommandLine parsed = Parse(c.arguments);
+    EXPECT_FALSE(parsed.run.has_value()) << c.arguments[0];
+    EXPECT_EQ(parsed.exit_status, c.exit_status) << c.arguments[0];
+    EXPECT_THAT(parsed.text, HasSubstr(c.text));
+  }
+  EXPECT_EQ(Parse({}, "").text, "hooke-server: no home folder is known: set --state-dir\n");
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,53 @@
+#include "server/state_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+
+absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make folder ", path, ": ", error.message(), ": choose another with --state-dir"));
+  }
+  const std::string lock_path = path + "/lock";
+  const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", std::strerror(errno),
+                                               ": choose another folder with --state-dir"));
+  }
+  std::unique_ptr<StateFolder> folder(new StateFolder(path, lock));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "folder ", path, " is in use by another hooke-server: stop that one, or choose another with --state-dir"));
+  }
+  return folder;
+}
+
+StateFolder::~StateFolder() { close(lock_); }
+
+absl::Status WriteFileAtomically(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", part, ": ", std::strerror(errno)));
+  if (std::rename(part.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

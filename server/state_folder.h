@@ -1,0 +1,42 @@
+#ifndef HOOKE_SERVER_STATE_FOLDER_H_
+#define HOOKE_SERVER_STATE_FOLDER_H_
+
+// The folder of one server, which it alone uses while it runs:
+//
+//   lock              held for the server's life
+//   centers/          snapshots of shards
+//   coordinator.db    jobs, where it is the coordinator
+//   logs/             jobs' logs, where it is the coordinator
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace hooke {
+
+class StateFolder {
+ public:
+  // Makes the folder and takes its lock. FAILED_PRECONDITION: another server has it; UNAVAILABLE: it cannot be made.
+  static absl::StatusOr<std::unique_ptr<StateFolder>> Open(const std::string& path);
+  ~StateFolder();
+  StateFolder(const StateFolder&) = delete;
+  StateFolder& operator=(const StateFolder&) = delete;
+
+  std::string centers() const { return path_ + "/centers"; }
+  std::string job_store() const { return path_ + "/coordinator.db"; }
+  std::string logs() const { return path_ + "/logs"; }
+
+ private:
+  StateFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}
+
+  const std::string path_;
+  const int lock_;
+};
+
+// Writes `text` so that whoever sees the file sees all of it. UNAVAILABLE: it cannot be written, and why.
+absl::Status WriteFileAtomically(const std::string& path, const std::string& text);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_STATE_FOLDER_H_

@@ -1,0 +1,68 @@
+#include "worker/rank/agreement.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "mpi_group/tensor_list.h"
+
+namespace hooke {
+namespace {
+
+// A float holds integers up to 2^24: twelve bits, summed over up to 4096 ranks, stay exact.
+constexpr int kDigitBits = 12;
+constexpr int kDigits = 6;
+constexpr size_t kMessageBytes = 240;
+
+std::vector<float> ToDigits(absl::Span<const uint64_t> numbers) {
+  std::vector<float> digits;
+  for (uint64_t number : numbers) {
+    for (int i = 0; i < kDigits; ++i) {
+      digits.push_back(static_cast<float>(number & ((1u << kDigitBits) - 1)));
+      number >>= kDigitBits;
+    }
+  }
+  return digits;
+}
+
+void FromDigits(absl::Span<const float> digits, absl::Span<uint64_t> numbers) {
+  for (size_t n = 0; n < numbers.size(); ++n) {
+    numbers[n] = 0;
+    for (int i = kDigits - 1; i >= 0; --i) {
+      numbers[n] = (numbers[n] << kDigitBits) + static_cast<uint64_t>(digits[n * kDigits + i]);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers) {
+  std::vector<float> digits = ToDigits(numbers);
+  if (absl::Status status = group.Broadcast(TensorList(absl::MakeSpan(digits)), 0); !status.ok()) return status;
+  FromDigits(digits, numbers);
+  return absl::OkStatus();
+}
+
+absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers) {
+  std::vector<float> digits = ToDigits(numbers);
+  absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(digits)), ReduceOp::kSum);
+  if (!status.ok()) return status;
+  FromDigits(digits, numbers);
+  return absl::OkStatus();
+}
+
+absl::Status BroadcastOutcome(Group& group, absl::Status& outcome) {
+  std::vector<float> values(kMessageBytes + 2, 0.0f);
+  absl::string_view message = outcome.message().substr(0, kMessageBytes);
+  values[0] = static_cast<float>(outcome.code());
+  values[1] = static_cast<float>(message.size());
+  for (size_t i = 0; i < message.size(); ++i) values[i + 2] = static_cast<float>(static_cast<uint8_t>(message[i]));
+  if (absl::Status status = group.Broadcast(TensorList(absl::MakeSpan(values)), 0); !status.ok()) return status;
+  if (group.rank() == 0) return absl::OkStatus();
+  std::string text;
+  for (size_t i = 0; i < static_cast<size_t>(values[1]); ++i) text.push_back(static_cast<char>(values[i + 2]));
+  outcome = absl::Status(static_cast<absl::StatusCode>(static_cast<int>(values[0])), text);
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

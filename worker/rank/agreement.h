@@ -1,0 +1,27 @@
+#ifndef HOOKE_WORKER_RANK_AGREEMENT_H_
+#define HOOKE_WORKER_RANK_AGREEMENT_H_
+
+// How the ranks of a group come to know the same thing when one of them has learned it: so that all take the same
+// branch, always. Built on the group's collectives of floats; all functions are collective. Errors are the group's, and
+// then the group is unusable.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpi_group/group.h"
+
+namespace hooke {
+
+// All ranks end with rank 0's numbers.
+absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
+
+// All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
+absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
+
+// `outcome` becomes rank 0's on all ranks, code and message (its first 240 bytes).
+absl::Status BroadcastOutcome(Group& group, absl::Status& outcome);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_AGREEMENT_H_

@@ -1,0 +1,45 @@
+#include "worker/rank/evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "algorithms/sharding.h"
+#include "worker/rank/agreement.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kBatch = 250;
+constexpr double kLossUnit = 1e-6;          // Losses are summed as integers: exact, whatever the ranks.
+constexpr double kMostLossPerSample = 1e6;  // A diverged model's loss is not finite.
+
+}  // namespace
+
+absl::StatusOr<Evaluation> EvaluateInGroup(Group& group, Model& model, const Samples& test) {
+  const Range mine = EvenPart(test.count, {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())});
+  std::vector<uint32_t> indices;
+  std::vector<float> pixels(std::min(kBatch, mine.size()) * test.values);
+  std::vector<int64_t> labels(std::min(kBatch, mine.size()));
+  std::array<uint64_t, 3> sums = {mine.size(), 0, 0};
+  for (uint64_t first = mine.begin; first < mine.end; first += indices.size()) {
+    indices.resize(std::min(kBatch, mine.end - first));
+    std::iota(indices.begin(), indices.end(), static_cast<uint32_t>(first));
+    const absl::Span<float> inputs = absl::MakeSpan(pixels).first(indices.size() * test.values);
+    const absl::Span<int64_t> classes = absl::MakeSpan(labels).first(indices.size());
+    test.read(indices, inputs, classes);
+    absl::StatusOr<Evaluation> part = model.Evaluate({inputs, classes});
+    if (!part.ok()) return part.status();
+    sums[1] += part->correct;
+    const double most = kMostLossPerSample * static_cast<double>(indices.size());
+    const double loss = std::isfinite(part->loss_sum) ? std::min(part->loss_sum, most) : most;
+    sums[2] += static_cast<uint64_t>(loss / kLossUnit);
+  }
+  if (absl::Status status = SumNumbers(group, absl::MakeSpan(sums)); !status.ok()) return status;
+  return Evaluation{sums[0], sums[1], static_cast<double>(sums[2]) * kLossUnit};
+}
+
+}  // namespace hooke

@@ -1,0 +1,35 @@
+#include "worker/rank/exchange.h"
+
+#include <utility>
+
+namespace hooke {
+
+ExchangeClient::ExchangeClient(ExchangeOptions options) {
+  const Partition& partition = options.partition;
+  const Range blocks = partition.SliceBlocks({options.sender.rank(), options.ranks});
+  slice_ = partition.Values(blocks);
+  for (size_t i = 0; i < options.servers.size(); ++i) {
+    ServerExchangeOptions server;
+    server.blocks = Intersect(blocks, partition.ShardBlocks({i, options.servers.size()}));
+    if (server.blocks.empty()) continue;
+    server.calls = options.servers[i];
+    server.sender = options.sender;
+    server.partition = partition;
+    server.window_blocks = options.window_blocks;
+    server.recreate = [recreate = options.recreate, i](absl::Span<const float> vector, absl::Time deadline) {
+      return recreate(i, vector, deadline);
+    };
+    exchanges_.push_back(std::make_unique<ServerExchange>(std::move(server)));
+  }
+}
+
+ExchangeClient::~ExchangeClient() = default;
+
+std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<float> vector) {
+  for (auto& exchange : exchanges_) exchange->Start(call, vector);
+  std::vector<ServerOutcome> outcomes;
+  for (auto& exchange : exchanges_) outcomes.push_back({exchange->address(), exchange->Wait()});
+  return outcomes;
+}
+
+}  // namespace hooke

@@ -1,0 +1,60 @@
+#ifndef HOOKE_WORKER_RANK_EXCHANGE_H_
+#define HOOKE_WORKER_RANK_EXCHANGE_H_
+
+// A rank's side of its group's exchanges with the center: the rank's slice of the vector, with every server whose shard
+// overlaps it, all at the same time. The servers are independent: one that fails leaves its part of the slice as it is
+// and holds up nobody else. Made once by the trainer's owner; used by one thread.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "algorithms/sharding.h"
+#include "proto/parameter_server.pb.h"
+#include "worker/rank/server_calls.h"
+#include "worker/rank/server_exchange.h"
+
+namespace hooke {
+
+struct ExchangeOptions {
+  v1::Sender sender;
+  uint32_t ranks = 1;                 // Of the group.
+  Partition partition{0};             // Of the job's vector.
+  std::vector<ServerCalls*> servers;  // Of shard 0, 1, ...; they outlive the client.
+  uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
+  // A server does not know the job any more: creates its shard there again from the group's values. Called from another
+  // thread than Exchange's caller, while it waits; several at once for several servers.
+  std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
+};
+
+struct ServerOutcome {
+  std::string address;
+  absl::Status status;  // As ServerExchange::Wait.
+};
+
+class ExchangeClient {
+ public:
+  explicit ExchangeClient(ExchangeOptions options);
+  ~ExchangeClient();
+
+  // The values this rank exchanges; empty where there are more ranks than blocks.
+  Range slice() const { return slice_; }
+
+  // One exchange: on each server that answers in time, every block of the slice is applied exactly once, and its answer
+  // is subtracted from `vector` (the whole vector; only the slice is touched). Returns at the call's timeout at the
+  // latest. One outcome for each server that overlaps the slice, always the same ones in the same order.
+  std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<float> vector);
+
+ private:
+  Range slice_;
+  std::vector<std::unique_ptr<ServerExchange>> exchanges_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_EXCHANGE_H_

@@ -1,0 +1,306 @@
+#include "worker/rank/exchange.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/elastic.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job.pb.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/in_memory_server.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kAlpha = 0.25;
+// Generous where the server answers; a test about deadlines says its own.
+ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
+  return {sequence, timeout, timeout};
+}
+
+constexpr uint64_t kValues = 45 * kBlockValues + 100;  // 46 blocks: more than two windows.
+
+std::vector<float> Ramp(float start, float step) {
+  std::vector<float> values(kValues);
+  for (uint64_t i = 0; i < kValues; ++i) values[i] = start + step * static_cast<float>(i % 1000);
+  return values;
+}
+
+// Two servers in memory and one group of one rank that exchanges with both.
+class ExchangeTest : public ::testing::Test {
+ protected:
+  ExchangeTest() {
+    for (auto& server : servers_) calls_.push_back(server->Dial());
+    sender_.set_job_id("job-1");
+    sender_.set_incarnation(1);
+    CenterOptions center;
+    center.sender = sender_;
+    center.job.set_rule(v1::AveragingSpec::ELASTIC);
+    center.job.set_alpha(kAlpha);
+    center.job.set_groups(1);
+    center.job.set_ranks(1);
+    center.layout.parameters.push_back({"w", {kValues}});
+    center.partition = Partition(kValues);
+    center.servers = {calls_[0].get(), calls_[1].get()};
+    center.sleep = [](absl::Duration) {};
+    center_ = std::make_unique<CenterClient>(center);
+  }
+
+  void Attach(const std::vector<float>& initial) {
+    ASSERT_TRUE(center_->Attach(initial, absl::Now() + absl::Seconds(10)).ok());
+  }
+
+  std::unique_ptr<ExchangeClient> Client() {
+    ExchangeOptions options;
+    options.sender = sender_;
+    options.partition = Partition(kValues);
+    options.servers = {calls_[0].get(), calls_[1].get()};
+    options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
+      return center_->AttachShard(server, vector, deadline).status();
+    };
+    return std::make_unique<ExchangeClient>(std::move(options));
+  }
+
+  std::vector<float> Center() {
+    std::vector<float> center = servers_[0]->center();
+    std::vector<float> second = servers_[1]->center();
+    center.insert(center.end(), second.begin(), second.end());
+    return center;
+  }
+
+  static void ExpectAllOk(const std::vector<ServerOutcome>& outcomes) {
+    ASSERT_EQ(outcomes.size(), 2u);
+    for (const ServerOutcome& outcome : outcomes) EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  }
+
+  // What one exchange does to a group's values and to the center.
+  static void ApplyByHand(std::vector<float>& x, std::vector<float>& center) {
+    std::vector<float> answer(x.size());
+    ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
+    ApplyElasticAnswer(answer, absl::MakeSpan(x));
+  }
+
+  std::vector<std::unique_ptr<InMemoryServer>> servers_ = [] {
+    std::vector<std::unique_ptr<InMemoryServer>> servers;
+    servers.push_back(std::make_unique<InMemoryServer>("first:1"));
+    servers.push_back(std::make_unique<InMemoryServer>("second:2"));
+    return servers;
+  }();
+  std::vector<std::unique_ptr<ServerCalls>> calls_;
+  v1::Sender sender_;
+  std::unique_ptr<CenterClient> center_;
+};
+
+// Three exchanges over two servers move the group and the center by exactly the elastic rule, bit by bit, over one
+// stream for each server.
+TEST_F(ExchangeTest, ExactNumbers) {
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::vector<float> x = Ramp(-2, 0.002f);
+  Attach(center);
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = x;
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    ExpectAllOk(client->Exchange(Call(sequence), absl::MakeSpan(group)));
+    ApplyByHand(x, center);
+  }
+  EXPECT_EQ(group, x);
+  EXPECT_EQ(Center(), center);
+  EXPECT_EQ(servers_[0]->streams(), 1);
+  EXPECT_EQ(servers_[1]->streams(), 1);
+}
+
+// Streams that break again and again, with answers lost on the way, change nothing about the numbers: every block is
+// applied once.
+TEST_F(ExchangeTest, BrokenStreamsAreExact) {
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::vector<float> x = Ramp(-2, 0.002f);
+  Attach(center);
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = x;
+  uint64_t sequence = 0;
+  for (int after : {1, 2, 15, 16, 17, 23}) {
+    servers_[0]->BreakAfterApplying(after);
+    ExpectAllOk(client->Exchange(Call(++sequence), absl::MakeSpan(group)));
+    ApplyByHand(x, center);
+  }
+  EXPECT_EQ(group, x);
+  EXPECT_EQ(Center(), center);
+  EXPECT_GE(servers_[0]->repeated(), 6);
+  EXPECT_EQ(servers_[1]->repeated(), 0);
+}
+
+// A server that cannot be reached costs its own part of the exchange and nothing else; when it is back, exchanges work
+// again.
+TEST_F(ExchangeTest, OneServerGone) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[1]->SetReachable(false);
+  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(300)), absl::MakeSpan(group));
+  EXPECT_TRUE(outcomes[0].status.ok());
+  EXPECT_EQ(outcomes[1].status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(outcomes[1].status.message()), HasSubstr("second:2"));
+  EXPECT_FALSE(IsFatalExchangeError(outcomes[1].status));
+  EXPECT_EQ(group.front(), 4.0f);  // 5 - (5 - 1) / 4.
+  EXPECT_EQ(group.back(), 5.0f);
+
+  servers_[1]->SetReachable(true);
+  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  EXPECT_LT(group.back(), 5.0f);
+}
+
+// Blocks that were applied but not answered by the deadline are settled at the next exchange, from the values sent
+// then: center plus group is conserved exactly, although the group has moved on meanwhile.
+TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[0]->SetLosingAnswers(true);
+  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(200)), absl::MakeSpan(group));
+  EXPECT_FALSE(outcomes[0].status.ok());
+  EXPECT_TRUE(outcomes[1].status.ok());
+  EXPECT_EQ(group.front(), 5.0f);
+  for (float& value : group) value += 8;  // Training goes on.
+
+  servers_[0]->SetLosingAnswers(false);
+  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  // By hand, for a value of the first window: the old x = 5 first, then x = 13 - 1 = 12 against c = 2.
+  EXPECT_EQ(group.front(), 12 - (12 - 2) * 0.25f);
+  EXPECT_EQ(Center().front(), 2 + (12 - 2) * 0.25f);
+  EXPECT_EQ(group.front() + Center().front(), 5 + 8 + 1);
+}
+
+// A server that has lost its shard gets it back from the group's values, within the exchange.
+TEST_F(ExchangeTest, RecreatesALostShard) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  ExpectAllOk(client->Exchange(Call(1), absl::MakeSpan(group)));
+  servers_[0]->Forget();
+  EXPECT_TRUE(servers_[0]->center().empty());
+  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // The group's value after the first exchange: nothing pulls.
+  EXPECT_EQ(group.front(), 4.0f);
+}
+
+// Errors that trying again does not cure end the exchange at once and keep their code.
+TEST_F(ExchangeTest, FinalErrorsEndAtOnce) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  for (const absl::Status& error : {absl::AbortedError("replaced"), absl::FailedPreconditionError("job ended"),
+                                    absl::InvalidArgumentError("not finite")}) {
+    servers_[0]->SetError(error);
+    std::unique_ptr<ExchangeClient> client = Client();
+    std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), absl::MakeSpan(group));
+    EXPECT_EQ(outcomes[0].status.code(), error.code());
+    EXPECT_TRUE(IsFatalExchangeError(outcomes[0].status));
+  }
+}
+
+// Ranks of a group share the work: their slices cover the vector, and together they do what one rank does alone.
+TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::vector<float> x = Ramp(-2, 0.002f);
+  Attach(center);
+  std::vector<float> group = x;
+  uint64_t covered = 0;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    ExchangeOptions options;
+    options.sender = sender_;
+    options.sender.set_rank(rank);
+    options.ranks = 3;
+    options.partition = Partition(kValues);
+    options.servers = {calls_[0].get(), calls_[1].get()};
+    ExchangeClient client(std::move(options));
+    covered += client.slice().size();
+    for (const ServerOutcome& outcome : client.Exchange(Call(1), absl::MakeSpan(group)))
+      EXPECT_TRUE(outcome.status.ok());
+  }
+  ApplyByHand(x, center);
+  EXPECT_EQ(covered, kValues);
+  EXPECT_EQ(group, x);
+  EXPECT_EQ(Center(), center);
+}
+
+// A client that is destroyed while its streams are open ends them.
+TEST_F(ExchangeTest, DestroyedWhileIdle) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  ExpectAllOk(Client()->Exchange(Call(1), absl::MakeSpan(group)));
+}
+
+// A server that has stopped without closing its connection costs the exchange its deadline and no more, also when it
+// was never answered before.
+TEST_F(ExchangeTest, StoppedServer) {
+  Attach(Ramp(1, 0));
+  servers_[0]->SetAnswering(false);
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    std::vector<ServerOutcome> outcomes =
+        client->Exchange(Call(sequence, absl::Milliseconds(100)), absl::MakeSpan(group));
+    EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_TRUE(outcomes[1].status.ok()) << outcomes[1].status;
+  }
+  EXPECT_EQ(group.front(), 5.0f);
+  servers_[0]->SetAnswering(true);
+  ExpectAllOk(client->Exchange(Call(4), absl::MakeSpan(group)));
+  EXPECT_LT(group.front(), 5.0f);
+}
+
+// Attach creates the center from the first group's values, waits where the server says so, and finds the lowest
+// sequence.
+TEST_F(ExchangeTest, AttachCreatesThenResumes) {
+  servers_[1]->MakeWait(3);
+  std::vector<float> initial = Ramp(1, 0.5f);
+  absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->last_sequence, 0u);
+  EXPECT_EQ(attached->window_blocks, 16u);
+  EXPECT_EQ(Center(), initial);
+
+  std::vector<float> group = Ramp(2, 0);
+  ExpectAllOk(Client()->Exchange(Call(48), absl::MakeSpan(group)));
+  servers_[0]->SetReachable(false);
+  EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), absl::MakeSpan(group))[0].status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  servers_[0]->SetReachable(true);
+  attached = center_->Attach(Ramp(9, 9), absl::Now() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok());
+  EXPECT_EQ(attached->last_sequence, 48u);
+
+  std::vector<float> pulled(kValues);
+  ASSERT_TRUE(center_->Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10)).ok());
+  EXPECT_EQ(pulled, Center());
+}
+
+// An attach that cannot succeed ends at its deadline and names the server and its last error.
+TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
+  servers_[1]->SetReachable(false);
+  absl::StatusOr<Attached> attached = center_->Attach(Ramp(1, 0), absl::Now() + absl::Milliseconds(300));
+  EXPECT_EQ(attached.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(attached.status().message()), HasSubstr("second:2"));
+  EXPECT_THAT(std::string(attached.status().message()), HasSubstr("connection refused"));
+}
+
+// A center of another model is not read as ours: the first parameter that differs is named.
+TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
+  Attach(Ramp(1, 0));
+  CenterOptions other;
+  other.sender = sender_;
+  other.layout.parameters.push_back({"v", {2, kValues / 2}});
+  other.partition = Partition(kValues);
+  other.servers = {calls_[0].get(), calls_[1].get()};
+  std::vector<float> pulled(kValues);
+  absl::Status status = CenterClient(other).Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("parameter 0 of the center is w [737380] but the model has v [2, 368690]"));
+}
+
+}  // namespace
+}  // namespace hooke

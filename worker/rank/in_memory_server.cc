@@ -1,0 +1,261 @@
+#include "worker/rank/in_memory_server.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/job.pb.h"
+#include "worker/rank/blocks.h"
+
+namespace hooke {
+
+class InMemoryStream : public ExchangeStream {
+ public:
+  explicit InMemoryStream(InMemoryServer* server) : server_(server) {
+    absl::MutexLock lock(&server_->mutex_);
+    generation_ = server_->generation_;
+    ++server_->streams_;
+  }
+
+  bool Write(const v1::ExchangeRequest& request) override {
+    absl::MutexLock lock(&server_->mutex_);
+    if (Broken()) return false;
+    requests_.push_back(request);
+    return true;
+  }
+
+  // The server works here: one request is applied for each answer read.
+  bool Read(v1::ExchangeResponse* response) override {
+    absl::MutexLock lock(&server_->mutex_);
+    while (true) {
+      auto ready = [this] { return Ready(); };
+      server_->mutex_.Await(absl::Condition(&ready));
+      if (Broken()) return false;
+      v1::ExchangeRequest request = std::move(requests_.front());
+      requests_.pop_front();
+      if (request.has_header()) {
+        header_ = request.header();
+        continue;
+      }
+      absl::StatusOr<v1::ExchangeResponse> answer = server_->Apply(header_, request.block());
+      if (!answer.ok()) {
+        status_ = answer.status();
+        return false;
+      }
+      if (server_->losing_) continue;
+      if (server_->break_after_ > 0 && --server_->break_after_ == 0) {
+        server_->break_after_ = -1;
+        ++server_->generation_;
+        return false;
+      }
+      *response = *std::move(answer);
+      return true;
+    }
+  }
+
+  void Cancel() override {
+    absl::MutexLock lock(&server_->mutex_);
+    if (status_.ok()) status_ = absl::CancelledError("cancelled");
+  }
+
+  absl::Status Finish() override {
+    absl::MutexLock lock(&server_->mutex_);
+    return status_.ok() ? absl::UnavailableError("stream broken") : status_;
+  }
+
+ private:
+  bool Broken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(server_->mutex_) {
+    return !status_.ok() || !server_->reachable_ || generation_ != server_->generation_;
+  }
+  // Called with the server's mutex held, by Await, which the analysis cannot see.
+  bool Ready() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return Broken() || (server_->answering_ && !requests_.empty()); }
+
+  InMemoryServer* const server_;
+  int generation_ = 0;
+  // Guarded by the server's mutex.
+  std::deque<v1::ExchangeRequest> requests_;
+  v1::ExchangeRequest::Header header_;
+  absl::Status status_;
+};
+
+class InMemoryCalls : public ServerCalls {
+ public:
+  explicit InMemoryCalls(InMemoryServer* server) : server_(server) {}
+
+  const std::string& address() const override { return server_->address_; }
+  absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request, absl::Time) override {
+    return server_->Attach(request);
+  }
+  absl::Status Initialize(const InitialValues& values, absl::Time) override { return server_->Initialize(values); }
+  absl::Status Pull(const std::string&, absl::Time,
+                    const std::function<absl::Status(const v1::PullResponse&)>& sink) override {
+    return server_->Pull(sink);
+  }
+  std::shared_ptr<ExchangeStream> OpenExchange() override { return std::make_shared<InMemoryStream>(server_); }
+
+ private:
+  InMemoryServer* const server_;
+};
+
+std::unique_ptr<ServerCalls> InMemoryServer::Dial() { return std::make_unique<InMemoryCalls>(this); }
+
+absl::StatusOr<v1::AttachResponse> InMemoryServer::Attach(const v1::AttachRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  v1::AttachResponse response;
+  response.set_block_values(kBlockValues);
+  response.set_window_blocks(16);
+  response.set_initialize_seconds(20);
+  response.set_state(v1::AttachResponse::WAIT);
+  if (waits_ > 0) {
+    --waits_;
+    return response;
+  }
+  uint64_t values = 0;
+  for (const v1::Parameter& parameter : request.layout().parameters()) {
+    uint64_t product = 1;
+    for (uint64_t extent : parameter.shape()) product *= extent;
+    values += product;
+  }
+  const Cut cut{request.job().shard_index(), request.job().shard_count()};
+  if (center_.empty()) {
+    job_ = request;
+    shard_ = Partition(values).ShardValues(cut);
+    const RuleName name = request.job().rule() == v1::AveragingSpec::NONE ? RuleName::kNone : RuleName::kElastic;
+    absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule({name, request.job().alpha()});
+    if (!rule.ok()) return rule.status();
+    rule_ = *std::move(rule);
+    response.set_state(v1::AttachResponse::INITIALIZE);
+    return response;
+  }
+  if (request.layout().SerializeAsString() != job_.layout().SerializeAsString()) {
+    return absl::FailedPreconditionError("the layout differs");
+  }
+  uint64_t lowest = std::numeric_limits<uint64_t>::max();
+  for (uint64_t first = shard_.begin; first < shard_.end; first += kBlockValues) {
+    lowest = std::min(lowest, answered_[{request.sender().group(), first}].sequence);
+  }
+  incarnations_[request.sender().group()] = request.sender().incarnation();
+  response.set_state(v1::AttachResponse::READY);
+  response.set_last_sequence(lowest);
+  return response;
+}
+
+absl::Status InMemoryServer::Initialize(const InitialValues& values) {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  if (!center_.empty()) return absl::OkStatus();
+  absl::Span<const float> mine = values.vector.subspan(values.shard.begin, values.shard.size());
+  center_.assign(mine.begin(), mine.end());
+  return absl::OkStatus();
+}
+
+absl::Status InMemoryServer::Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink) {
+  std::vector<v1::PullResponse> messages;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!reachable_) return absl::UnavailableError("connection refused");
+    if (center_.empty()) return absl::NotFoundError("no such job");
+    v1::PullResponse::Header* header = messages.emplace_back().mutable_header();
+    *header->mutable_layout() = job_.layout();
+    header->set_shard_index(job_.job().shard_index());
+    header->set_shard_count(job_.job().shard_count());
+    for (uint64_t first = 0; first < center_.size(); first += kBlockValues) {
+      v1::Block* block = messages.emplace_back().mutable_block();
+      WriteBlock(center_, {first, std::min<uint64_t>(first + kBlockValues, center_.size())}, block);
+      block->set_first(shard_.begin + first);
+    }
+  }
+  for (const v1::PullResponse& message : messages) {
+    if (absl::Status status = sink(message); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ExchangeResponse> InMemoryServer::Apply(const v1::ExchangeRequest::Header& header,
+                                                           const v1::Block& block) {
+  if (!error_.ok()) return error_;
+  if (center_.empty()) return absl::NotFoundError("no such job");
+  if (header.sender().incarnation() < incarnations_[header.sender().group()]) return absl::AbortedError("replaced");
+  std::vector<float> x;
+  const Range range = {block.first(), block.first() + block.values().size() / sizeof(float)};
+  if (absl::Status status = ReadBlock(block, range, &x); !status.ok()) return status;
+  Answered& last = answered_[{header.sender().group(), block.first()}];
+  if (last.incarnation == header.sender().incarnation() && last.sequence == header.sequence()) {
+    ++repeated_;
+  } else if (last.incarnation == header.sender().incarnation() && last.sequence > header.sequence()) {
+    return absl::InvalidArgumentError("sequences grow");
+  } else {
+    last = {header.sender().incarnation(), header.sequence(), std::vector<float>(x.size())};
+    rule_->Apply({header.sender().group(), x}, absl::MakeSpan(center_).subspan(block.first() - shard_.begin, x.size()),
+                 absl::MakeSpan(last.answer));
+    ++applied_;
+  }
+  v1::ExchangeResponse response;
+  WriteBlock(last.answer, {0, last.answer.size()}, response.mutable_block());
+  response.mutable_block()->set_first(block.first());
+  return response;
+}
+
+void InMemoryServer::SetReachable(bool reachable) {
+  absl::MutexLock lock(&mutex_);
+  reachable_ = reachable;
+  if (!reachable) ++generation_;
+}
+
+void InMemoryServer::SetAnswering(bool answering) {
+  absl::MutexLock lock(&mutex_);
+  answering_ = answering;
+}
+
+void InMemoryServer::SetLosingAnswers(bool losing) {
+  absl::MutexLock lock(&mutex_);
+  losing_ = losing;
+}
+
+void InMemoryServer::BreakAfterApplying(int blocks) {
+  absl::MutexLock lock(&mutex_);
+  break_after_ = blocks;
+}
+
+void InMemoryServer::SetError(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  error_ = std::move(error);
+}
+
+void InMemoryServer::Forget() {
+  absl::MutexLock lock(&mutex_);
+  center_.clear();
+  answered_.clear();
+  incarnations_.clear();
+  ++generation_;
+}
+
+void InMemoryServer::MakeWait(int times) {
+  absl::MutexLock lock(&mutex_);
+  waits_ = times;
+}
+
+std::vector<float> InMemoryServer::center() const {
+  absl::MutexLock lock(&mutex_);
+  return center_;
+}
+
+int InMemoryServer::applied() const {
+  absl::MutexLock lock(&mutex_);
+  return applied_;
+}
+
+int InMemoryServer::repeated() const {
+  absl::MutexLock lock(&mutex_);
+  return repeated_;
+}
+
+int InMemoryServer::streams() const {
+  absl::MutexLock lock(&mutex_);
+  return streams_;
+}
+
+}  // namespace hooke

@@ -1,0 +1,85 @@
+#ifndef HOOKE_WORKER_RANK_IN_MEMORY_SERVER_H_
+#define HOOKE_WORKER_RANK_IN_MEMORY_SERVER_H_
+
+// A parameter server without a network, for tests: one shard of one job, with the contract of
+// proto/parameter_server.proto and faults that can be switched on. Thread-safe. Outlives what Dial returns.
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "algorithms/update_rule.h"
+#include "worker/rank/server_calls.h"
+
+namespace hooke {
+
+class InMemoryServer {
+ public:
+  explicit InMemoryServer(std::string address) : address_(std::move(address)) {}
+
+  std::unique_ptr<ServerCalls> Dial();
+
+  // False: calls fail with UNAVAILABLE, open streams break.
+  void SetReachable(bool reachable);
+  // False: exchanges get no answers, as from a stopped process; what is written waits.
+  void SetAnswering(bool answering);
+  // True: blocks are applied, but no answer gets through.
+  void SetLosingAnswers(bool losing);
+  // The stream breaks after so many more blocks were applied; the answer to the last of them is lost.
+  void BreakAfterApplying(int blocks);
+  // Exchanges end with this error from now on; OK: no more.
+  void SetError(absl::Status error);
+  // The server was started again without its disk.
+  void Forget();
+  // Attach answers WAIT so many times.
+  void MakeWait(int times);
+
+  std::vector<float> center() const;  // The shard's values; empty before it was initialized.
+  int applied() const;                // Blocks to which the rule was applied.
+  int repeated() const;               // Blocks whose answer was repeated.
+  int streams() const;                // Streams opened so far.
+
+ private:
+  friend class InMemoryCalls;
+  friend class InMemoryStream;
+
+  struct Answered {
+    uint32_t incarnation = 0;
+    uint64_t sequence = 0;
+    std::vector<float> answer;
+  };
+
+  absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
+  absl::Status Initialize(const InitialValues& values);
+  absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
+  absl::StatusOr<v1::ExchangeResponse> Apply(const v1::ExchangeRequest::Header& header, const v1::Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string address_;
+  mutable absl::Mutex mutex_;
+  bool reachable_ ABSL_GUARDED_BY(mutex_) = true;
+  bool answering_ ABSL_GUARDED_BY(mutex_) = true;
+  bool losing_ ABSL_GUARDED_BY(mutex_) = false;
+  int break_after_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: never.
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  int waits_ ABSL_GUARDED_BY(mutex_) = 0;
+  v1::AttachRequest job_ ABSL_GUARDED_BY(mutex_);
+  Range shard_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> center_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<uint32_t, uint64_t>, Answered> answered_ ABSL_GUARDED_BY(mutex_);  // By group and block.
+  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);                   // Highest seen of each group.
+  int generation_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams of an older one are broken.
+  int applied_ ABSL_GUARDED_BY(mutex_) = 0;
+  int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
+  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_IN_MEMORY_SERVER_H_

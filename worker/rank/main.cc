@@ -1,0 +1,156 @@
+// hooke-rank: one process of a group. Started by mpirun (or srun) with the file that its node's daemon wrote; alone,
+// with a hand-written start file, for benchmarks.
+
+#include <google/protobuf/util/json_util.h>
+#include <malloc.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "mpi_group/mpi_group.h"
+#include "mpi_group/mpi_session.h"
+#include "proto/worker.pb.h"
+#include "worker/rank/event_sink.h"
+#include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/rank_task.h"
+#include "worker/rank/reporter.h"
+
+namespace hooke {
+namespace {
+
+struct Options {
+  std::string start;       // Binary GroupStart.
+  std::string start_json;  // The same as JSON; one of the two.
+  std::string progress = "none";
+  int threads = 1;
+};
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) return absl::NotFoundError(absl::StrCat("cannot read the start file ", path));
+  return bytes;
+}
+
+absl::StatusOr<v1::GroupStart> ReadStart(const Options& options) {
+  const bool json = !options.start_json.empty();
+  const std::string& path = json ? options.start_json : options.start;
+  absl::StatusOr<std::string> bytes = ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  v1::GroupStart start;
+  if (!json) {
+    if (start.ParseFromString(*bytes)) return start;
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no binary hooke.v1.GroupStart"));
+  }
+  const auto parsed = google::protobuf::util::JsonStringToMessage(*bytes, &start);
+  if (parsed.ok()) return start;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
+}
+
+[[noreturn]] void Die(int rank, const absl::Status& status) {
+  std::fprintf(stderr, "hooke-rank: rank %d: %s\n", rank, status.ToString().c_str());
+  MpiSession::ExitWithoutFinalize(1);
+}
+
+std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupStart& start, const MpiSession& session,
+                                       std::shared_ptr<spdlog::logger> logger) {
+  ReporterOptions reporter;
+  reporter.hello.set_rank(static_cast<uint32_t>(session.rank()));
+  reporter.hello.set_ranks(static_cast<uint32_t>(session.size()));
+  reporter.hello.set_pid(getpid());
+  if (start.daemon_socket().empty()) {
+    if (session.rank() == 0) reporter.sinks.push_back(MakeLogSink(std::move(logger)));
+  } else {
+    reporter.sinks.push_back(DialDaemon(start.daemon_socket(), [rank = session.rank()](const std::string& why) {
+      Die(rank, absl::UnavailableError(why));
+    }));
+  }
+  if (options.progress == "json" && session.rank() == 0) reporter.sinks.push_back(MakeJsonSink(std::cout));
+  return std::make_unique<Reporter>(std::move(reporter));
+}
+
+// Ends the process itself where anything failed: MPI_Finalize would wait for the other ranks.
+void Run(const Options& options) {
+  absl::StatusOr<v1::GroupStart> start = ReadStart(options);
+  if (!start.ok()) Die(-1, start.status());
+  absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
+  if (!session.ok()) Die(-1, session.status());
+  const int rank = (*session)->rank();
+  auto logger =
+      std::make_shared<spdlog::logger>(absl::StrCat("rank ", rank), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  std::unique_ptr<Reporter> reporter = MakeReporter(options, *start, **session, logger);
+
+  GroupOptions group_options;
+  group_options.logger = logger;
+  if (start->collective_timeout_seconds() > 0) {
+    group_options.deadline = absl::Seconds(start->collective_timeout_seconds());
+  }
+  absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(**session, group_options);
+  auto give_up = [&reporter, rank](const absl::Status& status) {
+    reporter->Failed(status);
+    reporter.reset();  // Sends it.
+    Die(rank, status);
+  };
+  if (!group.ok()) return give_up(group.status());
+  RankTask task;
+  task.start = *start;
+  task.group = group->get();
+  task.reporter = reporter.get();
+  task.dial = DialServer;
+  task.threads = options.threads;
+  absl::StatusOr<uint64_t> steps = RunRankTask(task);
+  if (!steps.ok()) return give_up(steps.status());
+  reporter->Done(*steps);
+}
+
+int Main(int argc, char** argv) {
+  // A rank without its launcher is nobody's.
+  const pid_t launcher = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) return 1;
+  // Activations of some megabytes come and go at each step: keep their memory instead of faulting it in again.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+
+  CLI::App app("One rank of a Hooke group; started by mpirun or srun, not by hand.", "hooke-rank");
+  Options options;
+  auto* start = app.add_option("--start", options.start, "file with a binary hooke.v1.GroupStart");
+  auto* json = app.add_option("--start-json", options.start_json, "file with the same as JSON");
+  start->excludes(json);
+  app.add_option("--progress", options.progress, "json: rank 0 prints its events on the standard output, one per line")
+      ->check(CLI::IsMember({"none", "json"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "threads of this rank's kernels")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.set_version_flag("--version", "hooke-rank " HOOKE_VERSION);
+  try {
+    app.parse(argc, argv);
+    if (start->empty() && json->empty()) throw CLI::RequiredError("--start or --start-json");
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  Run(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv) { return hooke::Main(argc, argv); }

@@ -1,0 +1,212 @@
+#include "worker/rank/model.h"
+
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/rank/networks.h"
+
+// OpenBLAS keeps threads of its own, whatever LibTorch is told. Weak: another BLAS has no such function.
+extern "C" __attribute__((weak)) void openblas_set_num_threads(int threads);
+
+namespace hooke {
+namespace {
+
+constexpr int64_t kSide = 28;
+constexpr uint64_t kInputValues = kSide * kSide;
+constexpr int64_t kClasses = 10;
+
+using MakeNetwork = std::function<std::shared_ptr<Network>()>;
+
+const std::vector<std::pair<std::string, MakeNetwork>>& Networks() {
+  static const auto& networks = *new std::vector<std::pair<std::string, MakeNetwork>>{
+      {"mlp", [] { return std::make_shared<Mlp>(); }},
+      {"lenet", [] { return std::make_shared<LeNet>(); }},
+      {"resnet20", [] { return std::make_shared<ResNet20>(); }},
+  };
+  return networks;
+}
+
+NamedShape ShapeOf(const std::string& name, const torch::Tensor& tensor) {
+  NamedShape shape;
+  shape.name = name;
+  for (int64_t extent : tensor.sizes()) shape.shape.push_back(static_cast<uint64_t>(extent));
+  return shape;
+}
+
+// The next `tensor.numel()` floats of `memory` as a tensor of that shape; moves `offset` past them.
+torch::Tensor NextView(absl::Span<float> memory, const torch::Tensor& tensor, uint64_t& offset) {
+  torch::Tensor view = torch::from_blob(memory.data() + offset, tensor.sizes(), torch::kFloat32);
+  offset += static_cast<uint64_t>(tensor.numel());
+  return view;
+}
+
+class TorchModel : public Model {
+ public:
+  explicit TorchModel(std::shared_ptr<Network> network);
+
+  const ModelLayout& layout() const override { return layout_; }
+  uint64_t input_values() const override { return kInputValues; }
+  uint32_t classes() const override { return kClasses; }
+  absl::Status Bind(const Arena& arena) override;
+  void Initialize(uint64_t seed) override;
+  absl::StatusOr<float> TrainBatch(const Batch& batch) override;
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch) override;
+
+ private:
+  struct Tensors {
+    torch::Tensor images;
+    torch::Tensor labels;
+  };
+  absl::StatusOr<Tensors> Prepare(const Batch& batch);
+
+  std::shared_ptr<Network> network_;
+  std::vector<torch::Tensor> parameters_;
+  std::vector<torch::Tensor> buffers_;  // Float ones: batch norm's count of batches is not part of the model.
+  ModelLayout layout_;
+  absl::Span<float> gradients_;
+};
+
+TorchModel::TorchModel(std::shared_ptr<Network> network) : network_(std::move(network)) {
+  for (const auto& item : network_->named_parameters()) {
+    parameters_.push_back(item.value());
+    layout_.parameters.push_back(ShapeOf(item.key(), item.value()));
+  }
+  for (const auto& item : network_->named_buffers()) {
+    if (item.value().scalar_type() != torch::kFloat32) continue;
+    buffers_.push_back(item.value());
+    layout_.buffers.push_back(ShapeOf(item.key(), item.value()));
+  }
+}
+
+absl::Status TorchModel::Bind(const Arena& arena) {
+  if (arena.parameters().size() != layout_.parameter_values() || arena.buffers().size() != layout_.buffer_values()) {
+    return absl::InvalidArgumentError(absl::StrCat("the arena holds ", arena.parameters().size(), " parameters and ",
+                                                   arena.buffers().size(), " buffer values; the model has ",
+                                                   layout_.parameter_values(), " and ", layout_.buffer_values()));
+  }
+  torch::NoGradGuard no_grad;
+  gradients_ = arena.gradients();
+  uint64_t offset = 0;
+  uint64_t gradient_offset = 0;
+  for (torch::Tensor& parameter : parameters_) {
+    torch::Tensor view = NextView(arena.vector(), parameter, offset);
+    view.copy_(parameter);
+    parameter.set_data(view);
+    // Autograd adds in place into a gradient that exists: it stays where the collectives expect it.
+    parameter.mutable_grad() = NextView(gradients_, parameter, gradient_offset);
+  }
+  for (torch::Tensor& buffer : buffers_) {
+    torch::Tensor view = NextView(arena.vector(), buffer, offset);
+    view.copy_(buffer);
+    buffer.set_data(view);
+  }
+  return absl::OkStatus();
+}
+
+// LibTorch's default for linear and convolution layers (uniform within 1/sqrt(fan in)), from a generator of our own:
+// the global one is shared by all models of the process.
+void TorchModel::Initialize(uint64_t seed) {
+  torch::NoGradGuard no_grad;
+  torch::Generator generator = at::detail::createCPUGenerator(seed);
+  for (const auto& item : network_->named_modules("", /*include_self=*/false)) {
+    torch::nn::Module* module = item.value().get();
+    auto uniform = [&generator](torch::Tensor& weight, torch::Tensor& bias) {
+      const double bound = 1 / std::sqrt(static_cast<double>(weight.numel() / weight.size(0)));
+      weight.uniform_(-bound, bound, generator);
+      if (bias.defined()) bias.uniform_(-bound, bound, generator);
+    };
+    if (auto* linear = module->as<torch::nn::LinearImpl>()) uniform(linear->weight, linear->bias);
+    if (auto* conv = module->as<torch::nn::Conv2dImpl>()) uniform(conv->weight, conv->bias);
+    if (auto* norm = module->as<torch::nn::BatchNorm2dImpl>()) {
+      norm->weight.fill_(1);
+      norm->bias.zero_();
+      norm->running_mean.zero_();
+      norm->running_var.fill_(1);
+    }
+  }
+}
+
+absl::StatusOr<TorchModel::Tensors> TorchModel::Prepare(const Batch& batch) {
+  const int64_t samples = static_cast<int64_t>(batch.labels.size());
+  if (samples == 0 || batch.pixels.size() != batch.labels.size() * kInputValues) {
+    return absl::InvalidArgumentError(absl::StrCat("a batch has ", batch.pixels.size(), " pixels for ", samples,
+                                                   " labels; the model wants ", kInputValues,
+                                                   " for each, and a label"));
+  }
+  for (int64_t label : batch.labels) {
+    if (label < 0 || label >= kClasses) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("label ", label, " is out of range: the model knows classes 0 to ", kClasses - 1));
+    }
+  }
+  // With one channel, row-major is channels-last too; these strides make it so for LibTorch. Convolutions and pooling
+  // then run channels-last throughout, 1.5 times as fast on a CPU, while parameters stay row-major.
+  Tensors tensors;
+  tensors.images = torch::from_blob(const_cast<float*>(batch.pixels.data()), {samples, 1, kSide, kSide},
+                                    {kSide * kSide, 1, kSide, 1}, torch::kFloat32);
+  tensors.labels = torch::from_blob(const_cast<int64_t*>(batch.labels.data()), {samples}, torch::kInt64);
+  return tensors;
+}
+
+absl::StatusOr<float> TorchModel::TrainBatch(const Batch& batch) {
+  if (gradients_.empty()) return absl::FailedPreconditionError("the model is not bound to an arena: call Bind first");
+  absl::StatusOr<Tensors> tensors = Prepare(batch);
+  if (!tensors.ok()) return tensors.status();
+  try {
+    network_->train();
+    std::memset(gradients_.data(), 0, gradients_.size() * sizeof(float));
+    torch::Tensor loss = torch::cross_entropy_loss(network_->forward(tensors->images), tensors->labels);
+    loss.backward();
+    return loss.item<float>();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch failed in a training step: ", error.what()));
+  }
+}
+
+absl::StatusOr<Evaluation> TorchModel::Evaluate(const Batch& batch) {
+  absl::StatusOr<Tensors> tensors = Prepare(batch);
+  if (!tensors.ok()) return tensors.status();
+  try {
+    torch::NoGradGuard no_grad;
+    network_->eval();
+    torch::Tensor scores = network_->forward(tensors->images);
+    Evaluation result;
+    result.samples = batch.labels.size();
+    result.correct = static_cast<uint64_t>(scores.argmax(1).eq(tensors->labels).sum().item<int64_t>());
+    result.loss_sum = torch::cross_entropy_loss(scores, tensors->labels, {}, at::Reduction::Sum).item<double>();
+    return result;
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch failed in an evaluation: ", error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : Networks()) names.push_back(name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options) {
+  if (options.threads < 1) return absl::InvalidArgumentError("a model needs at least one thread");
+  for (const auto& [name, make] : Networks()) {
+    if (name != options.name) continue;
+    try {
+      torch::set_num_threads(options.threads);
+      if (openblas_set_num_threads != nullptr) openblas_set_num_threads(options.threads);
+      return std::make_unique<TorchModel>(make());
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("LibTorch failed to build ", name, ": ", error.what()));
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no model \"", options.name, "\"; there are ", absl::StrJoin(ModelNames(), ", ")));
+}
+
+}  // namespace hooke

@@ -1,0 +1,75 @@
+#include "worker/rank/progress_meter.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kWindow = absl::Seconds(1);
+constexpr size_t kMostSteps = 4096;  // Very short steps: a part of the second is enough.
+
+}  // namespace
+
+void ProgressMeter::Enter(v1::RankProgress::Phase phase, absl::Time now) {
+  const absl::Duration spent = now - phase_since_;
+  switch (progress_.phase()) {
+    case v1::RankProgress::COMPUTE:
+      compute_ += spent;
+      break;
+    case v1::RankProgress::COLLECTIVE:
+      collective_ += spent;
+      break;
+    case v1::RankProgress::EXCHANGE:
+      exchange_ += spent;
+      break;
+    default:
+      break;
+  }
+  progress_.set_phase(phase);
+  phase_since_ = now;
+}
+
+void ProgressMeter::SetPlan(const Plan& plan) {
+  progress_.set_step(plan.step);
+  progress_.set_steps_total(plan.steps_total);
+  progress_.set_epoch(plan.epoch);
+}
+
+void ProgressMeter::AddStep(const StepDone& step, absl::Time now) {
+  progress_.set_step(step.step);
+  progress_.set_epoch(step.epoch);
+  recent_.push_back({now, step.samples, step.loss});
+  while (recent_.size() > 2 && (now - recent_[1].at >= kWindow || recent_.size() > kMostSteps)) recent_.pop_front();
+}
+
+void ProgressMeter::AddExchange(bool ok) {
+  progress_.set_exchanges(progress_.exchanges() + 1);
+  if (!ok) progress_.set_exchange_failures(progress_.exchange_failures() + 1);
+}
+
+v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
+  ProgressMeter current = *this;
+  current.Enter(progress_.phase(), now);  // Counts the phase that is still going on.
+  v1::RankProgress progress = current.progress_;
+  if (progress.phase() == v1::RankProgress::PHASE_UNSPECIFIED) progress.set_phase(v1::RankProgress::STARTING);
+  progress.set_phase_seconds(absl::ToDoubleSeconds(now - phase_since_));
+  progress.set_compute_seconds(absl::ToDoubleSeconds(current.compute_));
+  progress.set_collective_seconds(absl::ToDoubleSeconds(current.collective_));
+  progress.set_exchange_seconds(absl::ToDoubleSeconds(current.exchange_));
+  progress.set_loss(std::numeric_limits<double>::quiet_NaN());
+  if (recent_.empty()) return progress;
+
+  double loss = 0;
+  for (const Timed& step : recent_) loss += step.loss;
+  progress.set_loss(loss / static_cast<double>(recent_.size()));
+  // The first step is where the window begins: its samples were done before. While nothing moves, the rate falls.
+  uint64_t samples = 0;
+  for (size_t i = 1; i < recent_.size(); ++i) samples += recent_[i].samples;
+  const absl::Time end = now - recent_.back().at > kWindow ? now : recent_.back().at;
+  const double seconds = absl::ToDoubleSeconds(end - recent_.front().at);
+  if (seconds > 0) progress.set_samples_per_s(static_cast<double>(samples) / seconds);
+  return progress;
+}
+
+}  // namespace hooke

@@ -1,0 +1,74 @@
+#ifndef HOOKE_WORKER_RANK_QUADRATIC_MODEL_H_
+#define HOOKE_WORKER_RANK_QUADRATIC_MODEL_H_
+
+// A model without LibTorch, for tests: parameters w, loss of a batch = mean over its samples of |w - s|^2 / 2 / values,
+// where s is the sample's first pixel in every place. Its gradient, mean(w - s) / values, is exact by hand. One float
+// buffer counts the batches seen.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "worker/rank/model.h"
+
+namespace hooke {
+
+class QuadraticModel : public Model {
+ public:
+  explicit QuadraticModel(uint64_t values) {
+    layout_.parameters.push_back({"w", {values}});
+    layout_.buffers.push_back({"batches", {}});
+  }
+
+  const ModelLayout& layout() const override { return layout_; }
+  uint64_t input_values() const override { return 1; }
+  uint32_t classes() const override { return 10; }
+
+  absl::Status Bind(const Arena& arena) override {
+    parameters_ = arena.parameters();
+    buffers_ = arena.buffers();
+    gradients_ = arena.gradients();
+    return absl::OkStatus();
+  }
+
+  void Initialize(uint64_t seed) override {
+    std::fill(parameters_.begin(), parameters_.end(), static_cast<float>(seed));
+    buffers_[0] = 0;
+  }
+
+  absl::StatusOr<float> TrainBatch(const Batch& batch) override {
+    double target = 0;
+    for (float pixel : batch.pixels) target += pixel / static_cast<double>(batch.pixels.size());
+    double loss = 0;
+    for (uint64_t i = 0; i < parameters_.size(); ++i) {
+      const double offset = parameters_[i] - target;
+      gradients_[i] = static_cast<float>(offset);
+      loss += offset * offset / 2 / static_cast<double>(parameters_.size());
+    }
+    buffers_[0] += 1;
+    return static_cast<float>(loss);
+  }
+
+  // A sample counts as correct when the parameters are within 1 of it.
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch) override {
+    Evaluation result;
+    result.samples = batch.labels.size();
+    for (float pixel : batch.pixels) {
+      const float offset = parameters_[0] - pixel;
+      result.correct += std::abs(offset) < 1 ? 1 : 0;
+      result.loss_sum += offset * offset / 2;
+    }
+    return result;
+  }
+
+ private:
+  ModelLayout layout_;
+  absl::Span<float> parameters_;
+  absl::Span<float> buffers_;
+  absl::Span<float> gradients_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_QUADRATIC_MODEL_H_

@@ -1,0 +1,284 @@
+#include "worker/rank/rank_task.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/optimizer.h"
+#include "algorithms/schedule.h"
+#include "worker/rank/arena.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/evaluate.h"
+#include "worker/rank/idx_dataset.h"
+#include "worker/rank/model.h"
+#include "worker/rank/sampler.h"
+#include "worker/rank/trainer.h"
+
+namespace hooke {
+namespace {
+
+absl::Status Bad(absl::string_view field, const std::string& is, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat("start file: ", field, " is ", is, "; allowed: ", allowed));
+}
+
+OptimizerOptions OptimizerOf(const v1::OptimizerSpec& spec) {
+  OptimizerOptions options;
+  if (spec.name() == v1::OptimizerSpec::ADAM) options.name = OptimizerName::kAdam;
+  if (spec.name() == v1::OptimizerSpec::ADAMW) options.name = OptimizerName::kAdamW;
+  options.momentum = spec.momentum();
+  options.nesterov = spec.nesterov();
+  options.weight_decay = spec.weight_decay();
+  if (spec.name() != v1::OptimizerSpec::SGD) {
+    options.beta1 = spec.beta1();
+    options.beta2 = spec.beta2();
+    options.epsilon = spec.epsilon();
+  }
+  return options;
+}
+
+ScheduleOptions ScheduleOf(const v1::TrainSpec& spec) {
+  ScheduleOptions options;
+  options.learning_rate = spec.optimizer().learning_rate();
+  options.total_epochs = spec.epochs();
+  options.warmup_epochs = spec.schedule().warmup_epochs();
+  if (spec.schedule().name() == v1::ScheduleSpec::STEP) {
+    options.name = ScheduleName::kStep;
+    options.step_epochs = spec.schedule().step_epochs();
+    options.step_factor = spec.schedule().step_factor();
+  }
+  if (spec.schedule().name() == v1::ScheduleSpec::COSINE) {
+    options.name = ScheduleName::kCosine;
+    options.final_fraction = spec.schedule().final_fraction();
+  }
+  return options;
+}
+
+absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
+  return seconds > 0 ? absl::Seconds(seconds) : otherwise;
+}
+
+// Everything that the task needs, in the order in which it is made.
+class RankRun {
+ public:
+  explicit RankRun(const RankTask& task) : task_(task), job_(task.start.job()) {}
+
+  absl::Status LoadData();
+  absl::Status BuildModel();
+  void DialServers();
+  absl::StatusOr<uint64_t> Train();
+  absl::StatusOr<uint64_t> EvaluateTheCenter();
+
+ private:
+  Samples SamplesOf(const IdxDataset& dataset) const;
+  v1::Sender Sender() const;
+  absl::StatusOr<Sampler> MakeSampler() const;
+  TrainerOptions Options() const;
+
+  const RankTask& task_;
+  const v1::JobSpec& job_;
+  std::unique_ptr<IdxDataset> train_data_;
+  std::unique_ptr<IdxDataset> test_data_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<ServerCalls>> servers_;
+  std::unique_ptr<CenterClient> center_;
+};
+
+// Both sets in any case: test images are normalized with the training set's numbers, and a missing file should show at
+// the start.
+absl::Status RankRun::LoadData() {
+  for (auto [prefix, data] :
+       {std::make_pair(job_.data().train(), &train_data_), std::make_pair(job_.data().test(), &test_data_)}) {
+    absl::StatusOr<IdxDataset> loaded = IdxDataset::Load({prefix});
+    if (!loaded.ok()) return loaded.status();
+    *data = std::make_unique<IdxDataset>(*std::move(loaded));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankRun::BuildModel() {
+  absl::StatusOr<std::unique_ptr<Model>> model = MakeModel({.name = job_.model().name(), .threads = task_.threads});
+  if (!model.ok()) return model.status();
+  model_ = *std::move(model);
+  for (const auto& [prefix, data] :
+       {std::make_pair(job_.data().train(), train_data_.get()), std::make_pair(job_.data().test(), test_data_.get())}) {
+    if (data->image_values() == model_->input_values()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(prefix, " has images of ", data->rows(), " x ", data->columns(),
+                                                   " pixels; model ", job_.model().name(), " wants ",
+                                                   model_->input_values(), " values"));
+  }
+  // One piece of memory for all, shared by the ranks of a node where the group can.
+  auto allocate = [group = task_.group](uint64_t values) -> absl::StatusOr<ArenaMemory> {
+    if (group->size() == 1) return AllocateOnHeap(values);
+    constexpr uint64_t kSpare = kArenaAlignment / sizeof(float);
+    absl::StatusOr<absl::Span<float>> memory = group->AllocateShared(values + kSpare);
+    if (!memory.ok()) return memory.status();
+    const uint64_t offset = reinterpret_cast<uintptr_t>(memory->data()) % kArenaAlignment;
+    const uint64_t skip = offset == 0 ? 0 : (kArenaAlignment - offset) / sizeof(float);
+    return ArenaMemory{memory->subspan(skip, values), nullptr};
+  };
+  const ModelLayout& layout = model_->layout();
+  absl::StatusOr<Arena> arena = Arena::Make(
+      {.parameters = layout.parameter_values(), .buffers = layout.buffer_values(), .statistics = kTrainerStatistics},
+      allocate);
+  if (!arena.ok()) return arena.status();
+  arena_ = std::make_unique<Arena>(*std::move(arena));
+  if (absl::Status status = model_->Bind(*arena_); !status.ok()) return status;
+  model_->Initialize(job_.train().seed());
+  return absl::OkStatus();
+}
+
+v1::Sender RankRun::Sender() const {
+  v1::Sender sender;
+  sender.set_job_id(task_.start.job_id());
+  sender.set_group(task_.start.group());
+  sender.set_rank(static_cast<uint32_t>(task_.group->rank()));
+  sender.set_incarnation(task_.start.incarnation());
+  return sender;
+}
+
+void RankRun::DialServers() {
+  if (task_.start.servers().empty()) return;
+  CenterOptions options;
+  options.sender = Sender();
+  options.job.set_rule(job_.averaging().rule());
+  options.job.set_alpha(job_.averaging().alpha());
+  options.job.set_groups(job_.groups().count());
+  options.job.set_ranks(job_.groups().ranks());
+  options.layout = model_->layout();
+  options.partition = Partition(model_->layout().values());
+  for (const std::string& address : task_.start.servers()) {
+    servers_.push_back(task_.dial(address));
+    options.servers.push_back(servers_.back().get());
+  }
+  center_ = std::make_unique<CenterClient>(std::move(options));
+}
+
+Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
+  const Normalization normalization = train_data_->normalization();
+  return {dataset.size(), dataset.image_values(),
+          [&dataset, normalization](absl::Span<const uint32_t> indices, absl::Span<float> pixels,
+                                    absl::Span<int64_t> labels) {
+            dataset.WriteImages(indices, normalization, pixels);
+            dataset.WriteLabels(indices, labels);
+          }};
+}
+
+TrainerOptions RankRun::Options() const {
+  TrainerOptions options;
+  options.sender = Sender();
+  options.groups = job_.groups().count();
+  options.batch = job_.train().batch_size();
+  options.epochs = job_.train().epochs();
+  options.evaluate_every = job_.train().evaluate_every();
+  options.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
+  options.only_publish = job_.averaging().rule() == v1::AveragingSpec::NONE;
+  options.schedule = ScheduleOf(job_.train());
+  options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
+  options.exchange_timeout = SecondsOr(task_.start.exchange_timeout_seconds(), options.exchange_timeout);
+  return options;
+}
+
+absl::StatusOr<Sampler> RankRun::MakeSampler() const {
+  SamplerOptions options;
+  options.samples = train_data_->size();
+  options.groups = job_.groups().count();
+  options.ranks = static_cast<uint32_t>(task_.group->size());
+  options.batch = job_.train().batch_size();
+  options.seed = job_.train().seed();
+  options.group = task_.start.group();
+  options.rank = static_cast<uint32_t>(task_.group->rank());
+  return Sampler::Make(options);
+}
+
+absl::StatusOr<uint64_t> RankRun::Train() {
+  absl::StatusOr<Sampler> sampler = MakeSampler();
+  if (!sampler.ok()) return sampler.status();
+  absl::StatusOr<std::unique_ptr<Optimizer>> optimizer =
+      MakeOptimizer(OptimizerOf(job_.train().optimizer()), arena_->parameters().size());
+  if (!optimizer.ok()) return optimizer.status();
+  const TrainerOptions options = Options();
+  if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
+  const Samples train = SamplesOf(*train_data_);
+  const Samples test = SamplesOf(*test_data_);
+  TrainerParts parts;
+  parts.group = task_.group;
+  parts.model = model_.get();
+  parts.arena = arena_.get();
+  parts.optimizer = optimizer->get();
+  parts.sampler = &*sampler;
+  parts.train = &train;
+  parts.test = &test;
+  parts.reporter = task_.reporter;
+  parts.center = center_.get();
+  return Trainer(parts, options).Run();
+}
+
+absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
+  const TrainerOptions options = Options();
+  task_.reporter->Enter(v1::RankProgress::ATTACHING);
+  absl::Status status =
+      PullInGroup(*task_.group, *center_, {options.collective_timeout / 3, options.attach_timeout}, arena_->vector());
+  if (!status.ok()) return status;
+  task_.reporter->Enter(v1::RankProgress::EVALUATING);
+  absl::StatusOr<Evaluation> result = EvaluateInGroup(*task_.group, *model_, SamplesOf(*test_data_));
+  if (!result.ok()) return result.status();
+  const uint64_t steps_per_epoch = train_data_->size() / (uint64_t{job_.groups().count()} * job_.groups().ranks() *
+                                                          std::max<uint64_t>(job_.train().batch_size(), 1));
+  v1::CenterEvaluated evaluated;
+  evaluated.set_step(steps_per_epoch * job_.train().epochs());
+  evaluated.set_epoch(job_.train().epochs());
+  evaluated.set_samples(result->samples);
+  evaluated.set_accuracy(static_cast<double>(result->correct) / static_cast<double>(result->samples));
+  evaluated.set_loss(result->loss_sum / static_cast<double>(result->samples));
+  if (task_.group->rank() == 0) task_.reporter->Evaluated(evaluated);
+  return evaluated.step();
+}
+
+}  // namespace
+
+absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
+  const v1::JobSpec& job = start.job();
+  const bool trains = start.task() == v1::GroupStart::TRAIN;
+  if (!trains && start.task() != v1::GroupStart::EVALUATE)
+    return Bad("task", absl::StrCat(start.task()), "TRAIN, EVALUATE");
+  if (!trains && start.servers().empty()) return Bad("servers", "empty", "the center's servers, to evaluate it");
+  if (job.data().format() != v1::DataSpec::FORMAT_IDX) {
+    return Bad("job.data.format", absl::StrCat(job.data().format()), "FORMAT_IDX");
+  }
+  if (job.groups().count() < 1) return Bad("job.groups.count", "0", "1 to 1024");
+  if (job.groups().ranks() != static_cast<uint32_t>(ranks)) {
+    return Bad("job.groups.ranks", absl::StrCat(job.groups().ranks()),
+               absl::StrCat("the ", ranks, " ranks that were started"));
+  }
+  if (trains && start.group() >= job.groups().count()) {
+    return Bad("group", absl::StrCat(start.group()), absl::StrCat("0 to ", job.groups().count() - 1));
+  }
+  if (!start.servers().empty() && start.incarnation() == 0) return Bad("incarnation", "0", "at least 1");
+  if (job.train().epochs() < 1) return Bad("job.train.epochs", "0", "1 to 100000");
+  if (job.train().batch_size() < 1) return Bad("job.train.batch_size", "0", "1 to 65536");
+  const auto optimizer = job.train().optimizer().name();
+  if (optimizer != v1::OptimizerSpec::SGD && optimizer != v1::OptimizerSpec::ADAM &&
+      optimizer != v1::OptimizerSpec::ADAMW) {
+    return Bad("job.train.optimizer.name", absl::StrCat(optimizer), "SGD, ADAM, ADAMW");
+  }
+  const auto rule = job.averaging().rule();
+  if (!start.servers().empty() && rule != v1::AveragingSpec::ELASTIC && rule != v1::AveragingSpec::NONE) {
+    return Bad("job.averaging.rule", absl::StrCat(rule), "ELASTIC, NONE");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
+  task.reporter->Enter(v1::RankProgress::STARTING);
+  if (absl::Status status = CheckStart(task.start, task.group->size()); !status.ok()) return status;
+  RankRun run(task);
+  if (absl::Status status = run.LoadData(); !status.ok()) return status;
+  if (absl::Status status = run.BuildModel(); !status.ok()) return status;
+  run.DialServers();
+  return task.start.task() == v1::GroupStart::TRAIN ? run.Train() : run.EvaluateTheCenter();
+}
+
+}  // namespace hooke

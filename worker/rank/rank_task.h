@@ -1,0 +1,33 @@
+#ifndef HOOKE_WORKER_RANK_RANK_TASK_H_
+#define HOOKE_WORKER_RANK_RANK_TASK_H_
+
+// What a rank process does, from its GroupStart to its end: checks the start, loads the data, builds the model in the
+// arena, and trains or evaluates. The folder's main header; main.cc calls it under MPI, tests call it from threads.
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mpi_group/group.h"
+#include "proto/worker.pb.h"
+#include "worker/rank/reporter.h"
+#include "worker/rank/server_calls.h"
+
+namespace hooke {
+
+struct RankTask {
+  v1::GroupStart start;
+  Group* group = nullptr;        // Outlives the call; after an error it may be unusable.
+  Reporter* reporter = nullptr;  // Outlives the call.
+  ServerDialer dial;
+  int threads = 1;  // Of the model's kernels.
+};
+
+// INVALID_ARGUMENT naming the field that is out of range and what is allowed. `ranks`: of the group as it was started.
+absl::Status CheckStart(const v1::GroupStart& start, int ranks);
+
+// Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. Errors are those
+// of CheckStart, of IdxDataset::Load, MakeModel, Sampler::Make and Trainer::Run.
+absl::StatusOr<uint64_t> RunRankTask(const RankTask& task);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_RANK_TASK_H_

@@ -1,0 +1,292 @@
+#include "worker/rank/rank_task.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/optimizer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpi_group/in_process_transport.h"
+#include "server/parameters/in_memory_storage.h"
+#include "server/parameters/parameter_server.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/idx_dataset.h"
+#include "worker/rank/model.h"
+#include "worker/rank/sampler.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kImages = 96;
+
+std::string BigEndian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(value >> shift & 0xff));
+  return bytes;
+}
+
+// Images that show their class: a bright column whose place is the label.
+void WriteDataset(const std::string& prefix, uint32_t side) {
+  std::ofstream images(prefix + "-images-idx3-ubyte", std::ios::binary);
+  std::ofstream labels(prefix + "-labels-idx1-ubyte", std::ios::binary);
+  images << BigEndian(0x803) << BigEndian(kImages) << BigEndian(side) << BigEndian(side);
+  labels << BigEndian(0x801) << BigEndian(kImages);
+  for (uint32_t image = 0; image < kImages; ++image) {
+    const uint32_t label = image * 7 % 10;
+    labels.put(static_cast<char>(label));
+    for (uint32_t pixel = 0; pixel < side * side; ++pixel) {
+      images.put(static_cast<char>(pixel % side == label * 2 ? 200 + image % 50 : pixel * image % 60));
+    }
+  }
+}
+
+// Keeps what rank 0 says.
+class KeepSink : public EventSink {
+ public:
+  explicit KeepSink(std::vector<v1::RankEvent>* events) : events_(events) {}
+  bool Send(const v1::RankEvent& event) override {
+    events_->push_back(event);
+    return true;
+  }
+  void Close(absl::Duration) override {}
+  void Cancel() override {}
+
+ private:
+  std::vector<v1::RankEvent>* const events_;
+};
+
+class RankTaskTest : public ::testing::Test {
+ protected:
+  RankTaskTest() : folder_(absl::StrCat(::testing::TempDir(), "/rank_task_test_", getpid())) {
+    std::filesystem::create_directories(folder_);
+    WriteDataset(folder_ + "/train", 28);
+    WriteDataset(folder_ + "/test", 28);
+    ParameterServerOptions options;
+    options.storage = std::make_shared<InMemoryStorage>();
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    parameters_ = ParameterServer::Create(std::move(options)).value();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(parameters_->service());
+    server_ = builder.BuildAndStart();
+    address_ = absl::StrCat("127.0.0.1:", port);
+  }
+  ~RankTaskTest() override {
+    parameters_->Stop().IgnoreError();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    std::filesystem::remove_all(folder_);
+  }
+
+  v1::GroupStart Start(uint32_t ranks) {
+    v1::GroupStart start;
+    start.set_job_id("job-1");
+    start.set_incarnation(1);
+    start.set_task(v1::GroupStart::TRAIN);
+    start.add_servers(address_);
+    v1::JobSpec& job = *start.mutable_job();
+    job.mutable_model()->set_name("mlp");
+    job.mutable_data()->set_format(v1::DataSpec::FORMAT_IDX);
+    job.mutable_data()->set_train(folder_ + "/train");
+    job.mutable_data()->set_test(folder_ + "/test");
+    job.mutable_train()->set_epochs(2);
+    job.mutable_train()->set_batch_size(8);
+    job.mutable_train()->set_seed(5);
+    job.mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    job.mutable_train()->mutable_optimizer()->set_learning_rate(0.05);
+    job.mutable_train()->mutable_optimizer()->set_momentum(0.9);
+    job.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+    job.mutable_groups()->set_count(1);
+    job.mutable_groups()->set_ranks(ranks);
+    job.mutable_averaging()->set_rule(v1::AveragingSpec::ELASTIC);
+    job.mutable_averaging()->set_interval(2);
+    job.mutable_averaging()->set_alpha(0.4);
+    return start;
+  }
+
+  // One thread for each rank; returns rank 0's result, after checking that all have the same.
+  absl::StatusOr<uint64_t> Run(const v1::GroupStart& start) {
+    const int ranks = static_cast<int>(start.job().groups().ranks());
+    std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks);
+    std::vector<absl::StatusOr<uint64_t>> results(ranks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        ReporterOptions options;
+        if (rank == 0) options.sinks.push_back(std::make_unique<KeepSink>(&events_));
+        Reporter reporter(std::move(options));
+        results[rank] = RunRankTask({start, groups[rank].get(), &reporter, DialServer, 1});
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& result : results) EXPECT_EQ(result.status().code(), results[0].status().code()) << result.status();
+    return results[0];
+  }
+
+  // What training by the book gives: one process, all ranks' batches as one.
+  std::vector<float> Reference(const v1::JobSpec& job) {
+    std::unique_ptr<Model> model = *MakeModel({.name = job.model().name()});
+    const uint64_t parameters = model->layout().parameter_values();
+    Arena arena = *Arena::Make({.parameters = parameters, .buffers = model->layout().buffer_values()});
+    EXPECT_TRUE(model->Bind(arena).ok());
+    model->Initialize(job.train().seed());
+    std::unique_ptr<Optimizer> optimizer = *MakeOptimizer({.momentum = 0.9}, parameters);
+    IdxDataset data = *IdxDataset::Load({job.data().train()});
+    std::vector<Sampler> samplers;
+    for (uint32_t rank = 0; rank < job.groups().ranks(); ++rank) {
+      SamplerOptions options;
+      options.samples = data.size();
+      options.ranks = job.groups().ranks();
+      options.batch = job.train().batch_size();
+      options.seed = job.train().seed();
+      options.rank = rank;
+      samplers.push_back(*Sampler::Make(options));
+    }
+    const uint64_t steps = samplers[0].steps_per_epoch() * job.train().epochs();
+    for (uint64_t step = 0; step < steps; ++step) {
+      std::vector<uint32_t> indices;
+      for (Sampler& sampler : samplers) {
+        absl::Span<const uint32_t> batch = sampler.BatchIndices(step);
+        indices.insert(indices.end(), batch.begin(), batch.end());
+      }
+      std::vector<float> pixels(indices.size() * data.image_values());
+      std::vector<int64_t> labels(indices.size());
+      data.WriteImages(indices, data.normalization(), absl::MakeSpan(pixels));
+      data.WriteLabels(indices, absl::MakeSpan(labels));
+      EXPECT_TRUE(model->TrainBatch({pixels, labels}).ok());
+      optimizer->Step(0.05, arena.gradients(), arena.parameters());
+    }
+    return std::vector<float>(arena.vector().begin(), arena.vector().end());
+  }
+
+  std::vector<float> PullCenter(const std::string& model_name) {
+    std::unique_ptr<Model> model = *MakeModel({.name = model_name});
+    std::unique_ptr<ServerCalls> calls = DialServer(address_);
+    CenterOptions options;
+    options.sender.set_job_id("job-1");
+    options.layout = model->layout();
+    options.partition = Partition(model->layout().values());
+    options.servers = {calls.get()};
+    std::vector<float> center(model->layout().values());
+    absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), absl::Now() + absl::Seconds(30));
+    EXPECT_TRUE(status.ok()) << status;
+    return center;
+  }
+
+  const std::string folder_;
+  std::string address_;
+  std::unique_ptr<ParameterServer> parameters_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<v1::RankEvent> events_;
+};
+
+// Twelve steps of three ranks with batch 8 end where one process with batch 24 ends, to float's tolerance; the result
+// is read from the server, which rule none makes group 0's values.
+TEST_F(RankTaskTest, AGroupTrainsAsOneProcessWould) {
+  v1::GroupStart start = Start(3);
+  start.mutable_job()->mutable_train()->set_epochs(3);
+  start.mutable_job()->mutable_averaging()->set_rule(v1::AveragingSpec::NONE);
+  absl::StatusOr<uint64_t> steps = Run(start);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_EQ(*steps, 12u);
+  std::vector<float> reference = Reference(start.job());
+  std::vector<float> center = PullCenter("mlp");
+  ASSERT_EQ(center.size(), reference.size());
+  float farthest = 0;
+  for (uint64_t i = 0; i < center.size(); ++i) farthest = std::max(farthest, std::abs(center[i] - reference[i]));
+  EXPECT_LT(farthest, 1e-4f);
+}
+
+// Elastic training with a real server, a network with batch-norm buffers, then the evaluation of the center as a task
+// of its own.
+TEST_F(RankTaskTest, TrainsThenEvaluatesTheCenter) {
+  v1::GroupStart start = Start(2);
+  start.mutable_job()->mutable_model()->set_name("resnet20");
+  absl::StatusOr<uint64_t> steps = Run(start);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_EQ(*steps, 12u);
+
+  start.set_task(v1::GroupStart::EVALUATE);
+  start.set_group(1);
+  events_.clear();
+  steps = Run(start);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  const v1::RankEvent* evaluated = nullptr;
+  for (const v1::RankEvent& event : events_) {
+    if (event.has_evaluated()) evaluated = &event;
+  }
+  ASSERT_NE(evaluated, nullptr);
+  EXPECT_EQ(evaluated->evaluated().samples(), kImages);
+  EXPECT_EQ(evaluated->evaluated().step(), 12u);
+}
+
+// Data that cannot be used fails the task with a code that is not tried again, and names the file or the model.
+TEST_F(RankTaskTest, BadData) {
+  v1::GroupStart start = Start(1);
+  start.mutable_job()->mutable_data()->set_test(folder_ + "/nothing");
+  absl::Status missing = Run(start).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr(folder_ + "/nothing"));
+
+  WriteDataset(folder_ + "/small", 20);
+  start.mutable_job()->mutable_data()->set_test(folder_ + "/small");
+  absl::Status small = Run(start).status();
+  EXPECT_EQ(small.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(small.message()), HasSubstr("has images of 20 x 20 pixels; model mlp wants 784 values"));
+
+  start = Start(1);
+  start.mutable_job()->mutable_train()->set_batch_size(1000);
+  EXPECT_EQ(Run(start).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A start file that makes no sense is refused with the field and what is allowed.
+TEST_F(RankTaskTest, CheckStart) {
+  struct Case {
+    std::function<void(v1::GroupStart&)> change;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {[](v1::GroupStart& s) { s.set_task(v1::GroupStart::TASK_UNSPECIFIED); }, "task is 0; allowed: TRAIN, EVALUATE"},
+      {[](v1::GroupStart& s) { s.set_group(1); }, "group is 1; allowed: 0 to 0"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_groups()->set_ranks(3); },
+       "job.groups.ranks is 3; allowed: the 2 ranks that were started"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_groups()->set_count(0); }, "job.groups.count is 0"},
+      {[](v1::GroupStart& s) { s.set_incarnation(0); }, "incarnation is 0; allowed: at least 1"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_train()->set_epochs(0); }, "job.train.epochs is 0"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_train()->set_batch_size(0); }, "job.train.batch_size is 0"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_train()->clear_optimizer(); }, "job.train.optimizer.name is 0"},
+      {[](v1::GroupStart& s) { s.mutable_job()->clear_averaging(); }, "job.averaging.rule is 0"},
+      {[](v1::GroupStart& s) { s.mutable_job()->mutable_data()->clear_format(); }, "job.data.format is 0"},
+      {[](v1::GroupStart& s) {
+         s.set_task(v1::GroupStart::EVALUATE);
+         s.clear_servers();
+       },
+       "servers is empty"},
+  };
+  EXPECT_TRUE(CheckStart(Start(2), 2).ok());
+  for (const Case& c : cases) {
+    v1::GroupStart start = Start(2);
+    c.change(start);
+    absl::Status status = CheckStart(start, 2);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,221 @@
+// The exchange client and the center client against real parameter servers: gRPC on loopback.
+#include <grpcpp/grpcpp.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/elastic.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job.pb.h"
+#include "server/parameters/in_memory_storage.h"
+#include "server/parameters/parameter_server.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/exchange.h"
+#include "worker/rank/grpc_server_calls.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kAlpha = 0.25;
+constexpr uint64_t kValues = 45 * kBlockValues + 100;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+ExchangeCall Call(uint64_t sequence, absl::Duration timeout = kPatience) { return {sequence, timeout, timeout}; }
+
+// A server process, as far as clients can see: it can be stopped and started again on its port, with or without its
+// disk.
+class Server {
+ public:
+  Server() { Start(); }
+  ~Server() { Stop(); }
+
+  const std::string& address() const { return address_; }
+
+  void Start() {
+    ParameterServerOptions options;
+    options.storage = storage_;
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    options.snapshot_interval = absl::Hours(1);
+    parameters_ = ParameterServer::Create(std::move(options)).value();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(address_.empty() ? "127.0.0.1:0" : address_, grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(parameters_->service());
+    server_ = builder.BuildAndStart();
+    address_ = absl::StrCat("127.0.0.1:", port);
+  }
+  void Stop() {
+    if (parameters_ == nullptr) return;
+    EXPECT_TRUE(parameters_->Stop().ok());
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    server_.reset();
+    parameters_.reset();
+  }
+  void LoseDisk() { storage_ = std::make_shared<InMemoryStorage>(); }
+  void Seal(const std::string& job) { EXPECT_TRUE(parameters_->Seal(job).ok()); }
+
+ private:
+  std::shared_ptr<Storage> storage_ = std::make_shared<InMemoryStorage>();
+  std::string address_;
+  std::unique_ptr<ParameterServer> parameters_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class RealServerTest : public ::testing::Test {
+ protected:
+  RealServerTest() {
+    for (Server& server : servers_) calls_.push_back(DialServer(server.address()));
+    center_ = MakeCenter(1);
+  }
+
+  v1::Sender Sender(uint32_t incarnation, uint32_t rank = 0) {
+    v1::Sender sender;
+    sender.set_job_id("job-1");
+    sender.set_incarnation(incarnation);
+    sender.set_rank(rank);
+    return sender;
+  }
+
+  std::unique_ptr<CenterClient> MakeCenter(uint32_t incarnation, const std::string& parameter = "w") {
+    CenterOptions options;
+    options.sender = Sender(incarnation);
+    options.job.set_rule(v1::AveragingSpec::ELASTIC);
+    options.job.set_alpha(kAlpha);
+    options.job.set_groups(1);
+    options.job.set_ranks(2);
+    options.layout.parameters.push_back({parameter, {kValues}});
+    options.partition = Partition(kValues);
+    options.servers = {calls_[0].get(), calls_[1].get()};
+    options.retry_pause = absl::Milliseconds(20);
+    return std::make_unique<CenterClient>(std::move(options));
+  }
+
+  // Both ranks' clients, to be called one after the other.
+  std::vector<std::unique_ptr<ExchangeClient>> Clients(uint32_t incarnation) {
+    std::vector<std::unique_ptr<ExchangeClient>> clients;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      ExchangeOptions options;
+      options.sender = Sender(incarnation, rank);
+      options.ranks = 2;
+      options.partition = Partition(kValues);
+      options.servers = {calls_[0].get(), calls_[1].get()};
+      options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
+        return center_->AttachShard(server, vector, deadline).status();
+      };
+      clients.push_back(std::make_unique<ExchangeClient>(std::move(options)));
+    }
+    return clients;
+  }
+
+  void Attach(const std::vector<float>& initial) {
+    absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + kPatience);
+    ASSERT_TRUE(attached.ok()) << attached.status();
+  }
+  std::vector<float> Center() {
+    std::vector<float> pulled(kValues);
+    absl::Status status = center_->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
+    EXPECT_TRUE(status.ok()) << status;
+    return pulled;
+  }
+
+  static void ApplyByHand(std::vector<float>& x, std::vector<float>& center) {
+    std::vector<float> answer(x.size());
+    ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
+    ApplyElasticAnswer(answer, absl::MakeSpan(x));
+  }
+
+  static std::vector<float> Ramp(float start, float step) {
+    std::vector<float> values(kValues);
+    for (uint64_t i = 0; i < kValues; ++i) values[i] = start + step * static_cast<float>(i % 1000);
+    return values;
+  }
+
+  Server servers_[2];
+  std::vector<std::unique_ptr<ServerCalls>> calls_;
+  std::unique_ptr<CenterClient> center_;
+};
+
+// Two ranks, two servers, three exchanges: the numbers of the elastic rule, bit by bit.
+TEST_F(RealServerTest, ExactNumbers) {
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::vector<float> x = Ramp(-2, 0.002f);
+  Attach(center);
+  std::vector<float> group = x;
+  auto clients = Clients(1);
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    for (auto& client : clients) {
+      for (const ServerOutcome& outcome : client->Exchange(Call(sequence), absl::MakeSpan(group))) {
+        ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+      }
+    }
+    ApplyByHand(x, center);
+  }
+  EXPECT_EQ(group, x);
+  EXPECT_EQ(Center(), center);
+  absl::StatusOr<Attached> again = MakeCenter(2)->Attach(group, absl::Now() + kPatience);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->last_sequence, 3u);
+}
+
+// A server that was stopped misses its part; started again from its snapshot, it goes on where it was, without anybody
+// attaching.
+TEST_F(RealServerTest, StoppedAndStartedAgain) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  auto clients = Clients(1);
+  ExchangeClient& second = *clients[1];  // Its slice lies on the second server.
+  ASSERT_TRUE(second.Exchange(Call(1), absl::MakeSpan(group))[0].status.ok());
+  EXPECT_EQ(group.back(), 4.0f);
+  servers_[1].Stop();
+  std::vector<ServerOutcome> outcomes = second.Exchange(Call(2, absl::Milliseconds(300)), absl::MakeSpan(group));
+  EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(outcomes[0].status.message()), HasSubstr(servers_[1].address()));
+  EXPECT_EQ(group.back(), 4.0f);
+  servers_[1].Start();
+  outcomes = second.Exchange(Call(3), absl::MakeSpan(group));
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_EQ(group.back() + Center().back(), 6.0f);
+}
+
+// A server that was started again on an empty disk gets its shard from the group, in the middle of the exchange.
+TEST_F(RealServerTest, LostDisk) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  auto clients = Clients(1);
+  ASSERT_TRUE(clients[1]->Exchange(Call(1), absl::MakeSpan(group))[0].status.ok());
+  servers_[1].Stop();
+  servers_[1].LoseDisk();
+  servers_[1].Start();
+  std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), absl::MakeSpan(group));
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_EQ(Center().back(), 4.0f);
+}
+
+// What a server refuses for good comes back at once with its code: a replaced incarnation, another layout, a job that
+// has ended.
+TEST_F(RealServerTest, FinalErrors) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  absl::StatusOr<Attached> other = MakeCenter(1, "v")->Attach(group, absl::Now() + kPatience);
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
+
+  ASSERT_TRUE(MakeCenter(2)->Attach(group, absl::Now() + kPatience).ok());
+  EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), absl::MakeSpan(group))[0].status.code(), absl::StatusCode::kAborted);
+
+  servers_[0].Seal("job-1");
+  servers_[1].Seal("job-1");
+  EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), absl::MakeSpan(group))[0].status.code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
+}
+
+}  // namespace
+}  // namespace hooke

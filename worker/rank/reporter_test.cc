@@ -1,0 +1,241 @@
+#include "worker/rank/reporter.h"
+
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// A daemon's side of RankEvents: keeps what it hears.
+class FakeDaemon : public v1::RankEvents::CallbackService {
+ public:
+  FakeDaemon() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(absl::StrCat("unix:", socket_), grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeDaemon() override {
+    Stop();
+    std::filesystem::remove_all(folder_);
+  }
+
+  const std::string& socket() const { return socket_; }
+  void Stop() {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
+
+  // Waits until so many events of a kind have come.
+  std::vector<v1::RankEvent> Await(v1::RankEvent::EventCase kind, size_t count) {
+    absl::MutexLock lock(&mutex_);
+    auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Of(kind).size() >= count; };
+    mutex_.AwaitWithTimeout(absl::Condition(&enough), kPatience);
+    return Of(kind);
+  }
+  std::vector<v1::RankEvent> All() {
+    absl::MutexLock lock(&mutex_);
+    return events_;
+  }
+
+ private:
+  class Reactor : public grpc::ServerBidiReactor<v1::RankEvent, v1::RankCommand> {
+   public:
+    explicit Reactor(FakeDaemon* daemon) : daemon_(daemon) {
+      StartRead(&event_);
+      StartWrite(&command_);
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) return Finish(grpc::Status::OK);
+      {
+        absl::MutexLock lock(&daemon_->mutex_);
+        daemon_->events_.push_back(event_);
+      }
+      StartRead(&event_);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    FakeDaemon* const daemon_;
+    v1::RankEvent event_;
+    v1::RankCommand command_;
+  };
+
+  grpc::ServerBidiReactor<v1::RankEvent, v1::RankCommand>* Report(grpc::CallbackServerContext*) override {
+    return new Reactor(this);
+  }
+  std::vector<v1::RankEvent> Of(v1::RankEvent::EventCase kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<v1::RankEvent> some;
+    for (const v1::RankEvent& event : events_) {
+      if (event.event_case() == kind) some.push_back(event);
+    }
+    return some;
+  }
+
+  static std::string MakeFolder() {
+    char folder[] = "/tmp/hooke-rank-XXXXXX";
+    return mkdtemp(folder);
+  }
+
+  const std::string folder_ = MakeFolder();  // Not TempDir: a unix socket's path has at most 107 bytes.
+  const std::string socket_ = folder_ + "/s";
+  absl::Mutex mutex_;
+  std::vector<v1::RankEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<grpc::Server> server_;
+};
+
+ReporterOptions Options(std::unique_ptr<EventSink> sink, absl::Duration interval) {
+  ReporterOptions options;
+  options.hello.set_rank(3);
+  options.hello.set_ranks(4);
+  options.hello.set_pid(77);
+  options.interval = interval;
+  options.close_timeout = kPatience;
+  options.sinks.push_back(std::move(sink));
+  return options;
+}
+
+void Never(const std::string& why) { ADD_FAILURE() << "the stream broke: " << why; }
+
+// A daemon hears hello first, progress again and again although nothing moves, notices as they come, and the end last.
+TEST(ReporterTest, TellsTheDaemonEverything) {
+  FakeDaemon daemon;
+  {
+    Reporter reporter(Options(DialDaemon(daemon.socket(), Never), absl::Milliseconds(5)));
+    reporter.Enter(v1::RankProgress::COLLECTIVE);
+    EXPECT_GE(daemon.Await(v1::RankEvent::kProgress, 4).size(), 4u);
+    reporter.Notice("something");
+    v1::CenterEvaluated evaluated;
+    evaluated.set_accuracy(0.5);
+    reporter.Evaluated(evaluated);
+    reporter.Done(12);
+  }
+  std::vector<v1::RankEvent> all = daemon.All();
+  ASSERT_GE(all.size(), 7u);
+  EXPECT_EQ(all.front().hello().rank(), 3u);
+  EXPECT_EQ(all.front().hello().pid(), 77);
+  EXPECT_EQ(all.back().done().step(), 12u);
+  EXPECT_TRUE(all[all.size() - 2].has_progress());
+  EXPECT_EQ(all[all.size() - 2].progress().phase(), v1::RankProgress::COLLECTIVE);
+  EXPECT_EQ(daemon.Await(v1::RankEvent::kNotice, 1).at(0).notice().text(), "something");
+  EXPECT_EQ(daemon.Await(v1::RankEvent::kEvaluated, 1).at(0).evaluated().accuracy(), 0.5);
+}
+
+// A failure reaches the daemon with its code before the rank ends.
+TEST(ReporterTest, TellsTheFailure) {
+  FakeDaemon daemon;
+  { Reporter(Options(DialDaemon(daemon.socket(), Never), absl::Hours(1))).Failed(absl::DataLossError("cut short")); }
+  v1::RankEvent last = daemon.All().back();
+  EXPECT_EQ(last.failed().code(), static_cast<int32_t>(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(last.failed().message(), "cut short");
+}
+
+// When the daemon goes away, the rank is told at once, although it has nothing to send.
+TEST(ReporterTest, NoticesThatTheDaemonIsGone) {
+  FakeDaemon daemon;
+  absl::Notification broken;
+  std::string reason;
+  Reporter reporter(Options(DialDaemon(daemon.socket(),
+                                       [&](const std::string& why) {
+                                         reason = why;
+                                         broken.Notify();
+                                       }),
+                            absl::Hours(1)));
+  daemon.Await(v1::RankEvent::kHello, 1);
+  daemon.Stop();
+  ASSERT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_THAT(reason, HasSubstr(daemon.socket()));
+}
+
+// A socket nobody listens on is a daemon that is gone.
+TEST(ReporterTest, NoDaemonAtAll) {
+  absl::Notification broken;
+  Reporter reporter(
+      Options(DialDaemon("/tmp/hooke-rank-nobody.sock", [&](const std::string&) { broken.Notify(); }), absl::Hours(1)));
+  EXPECT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
+}
+
+// A sink that takes nothing: ending the reporter does not hang on it, and the trainer is never held up.
+class StuckSink : public EventSink {
+ public:
+  bool Send(const v1::RankEvent&) override {
+    cancelled_.WaitForNotification();
+    return false;
+  }
+  void Close(absl::Duration) override {}
+  void Cancel() override { cancelled_.Notify(); }
+
+ private:
+  absl::Notification cancelled_;
+};
+TEST(ReporterTest, StuckReceiverHoldsUpNobody) {
+  ReporterOptions options = Options(std::make_unique<StuckSink>(), absl::Milliseconds(1));
+  options.close_timeout = absl::Milliseconds(20);
+  Reporter reporter(std::move(options));
+  for (int i = 0; i < 10000; ++i) reporter.Notice("again");
+  reporter.Done(1);
+}
+
+// One line of JSON for each event, under the names of the proto.
+TEST(ReporterTest, JsonLines) {
+  std::ostringstream out;
+  {
+    Reporter reporter(Options(MakeJsonSink(out), absl::Hours(1)));
+    reporter.AddStep({.step = 5, .epoch = 0.5, .loss = 1.5f, .samples = 64});
+    reporter.Done(5);
+  }
+  EXPECT_THAT(out.str(), HasSubstr("\"progress\":{\"step\":\"5\""));
+  EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
+}
+
+// Phases add up, the current one included; the rate is that of the last second and falls while nothing moves.
+TEST(ProgressMeterTest, AddsUp) {
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  ProgressMeter meter(start);
+  EXPECT_EQ(meter.Snapshot(start).phase(), v1::RankProgress::STARTING);
+  EXPECT_TRUE(std::isnan(meter.Snapshot(start).loss()));
+  meter.SetPlan({.step = 100, .steps_total = 200, .epoch = 1});
+  absl::Time now = start;
+  for (uint64_t i = 1; i <= 30; ++i) {
+    meter.Enter(v1::RankProgress::COMPUTE, now);
+    now += absl::Milliseconds(80);
+    meter.Enter(v1::RankProgress::COLLECTIVE, now);
+    now += absl::Milliseconds(20);
+    meter.AddStep({.step = 100 + i, .epoch = 1, .loss = 2, .samples = 10}, now);
+  }
+  meter.Enter(v1::RankProgress::EXCHANGE, now);
+  meter.AddExchange(true);
+  meter.AddExchange(false);
+  v1::RankProgress progress = meter.Snapshot(now + absl::Milliseconds(500));
+  EXPECT_EQ(progress.step(), 130u);
+  EXPECT_EQ(progress.steps_total(), 200u);
+  EXPECT_NEAR(progress.compute_seconds(), 2.4, 1e-9);
+  EXPECT_NEAR(progress.collective_seconds(), 0.6, 1e-9);
+  EXPECT_NEAR(progress.exchange_seconds(), 0.5, 1e-9);
+  EXPECT_NEAR(progress.phase_seconds(), 0.5, 1e-9);
+  EXPECT_NEAR(progress.samples_per_s(), 100, 1e-6);
+  EXPECT_EQ(progress.loss(), 2);
+  EXPECT_EQ(progress.exchanges(), 2u);
+  EXPECT_EQ(progress.exchange_failures(), 1u);
+  EXPECT_LT(meter.Snapshot(now + absl::Seconds(9)).samples_per_s(), 15);
+}
+
+}  // namespace
+}  // namespace hooke

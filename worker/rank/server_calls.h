@@ -1,0 +1,64 @@
+#ifndef HOOKE_WORKER_RANK_SERVER_CALLS_H_
+#define HOOKE_WORKER_RANK_SERVER_CALLS_H_
+
+// The seam "calls to a server": what a rank asks of one parameter server. grpc_server_calls.h is the real one,
+// in_memory_server.h the one for tests. Status codes are those of proto/parameter_server.proto.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "algorithms/sharding.h"
+#include "proto/parameter_server.pb.h"
+
+namespace hooke {
+
+// One ParameterServer.Exchange stream. One thread writes, another reads at the same time; Cancel may come from any.
+// Destroying it cancels; then no other call runs.
+class ExchangeStream {
+ public:
+  virtual ~ExchangeStream() = default;
+
+  // Both block, and return false once the stream is broken or cancelled.
+  virtual bool Write(const v1::ExchangeRequest& request) = 0;
+  virtual bool Read(v1::ExchangeResponse* response) = 0;
+  // Never blocks.
+  virtual void Cancel() = 0;
+  // Why it broke. Called once, after Read has returned false and while nobody writes.
+  virtual absl::Status Finish() = 0;
+};
+
+// The initial values of a shard: [shard.begin, shard.end) of `vector`, in blocks of `partition`.
+struct InitialValues {
+  v1::Sender sender;
+  Partition partition;
+  Range shard;
+  absl::Span<const float> vector;
+};
+
+// One server. Thread-safe. Calls fail with DEADLINE_EXCEEDED at their deadline, and with UNAVAILABLE while the server
+// cannot be reached.
+class ServerCalls {
+ public:
+  virtual ~ServerCalls() = default;
+
+  virtual const std::string& address() const = 0;  // For messages.
+  virtual absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request, absl::Time deadline) = 0;
+  virtual absl::Status Initialize(const InitialValues& values, absl::Time deadline) = 0;
+  // Gives every message to `sink`, in order, in the calling thread; an error of the sink ends the call with that error.
+  virtual absl::Status Pull(const std::string& job_id, absl::Time deadline,
+                            const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
+  // Never blocks: a server that cannot be reached shows in Read.
+  virtual std::shared_ptr<ExchangeStream> OpenExchange() = 0;
+};
+
+// host:port -> its calls. Never blocks, never null.
+using ServerDialer = std::function<std::unique_ptr<ServerCalls>(const std::string& address)>;
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_SERVER_CALLS_H_

@@ -1,0 +1,32 @@
+#include "worker/rank/server_notices.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+std::string Clock(absl::Time time) { return absl::FormatTime("%H:%M:%S UTC", time, absl::UTCTimeZone()); }
+
+}  // namespace
+
+std::vector<std::string> ServerNotices::Take(const std::vector<ServerOutcome>& outcomes, uint64_t step,
+                                             absl::Time now) {
+  std::vector<std::string> notices;
+  for (const ServerOutcome& outcome : outcomes) {
+    Server& server = servers_.try_emplace(outcome.address, Server{attached_, false}).first->second;
+    if (outcome.status.ok()) {
+      if (server.silent) {
+        notices.push_back(absl::StrCat("server ", outcome.address, " answers again at step ", step,
+                                       "; it had not since ", Clock(server.answered)));
+      }
+      server = {now, false};
+    } else if (!server.silent) {
+      server.silent = true;
+      notices.push_back(absl::StrCat("server ", outcome.address, " has not answered since ", Clock(server.answered),
+                                     "; at step ", step, "; training goes on (", outcome.status.message(), ")"));
+    }
+  }
+  return notices;
+}
+
+}  // namespace hooke

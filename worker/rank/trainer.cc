@@ -1,0 +1,229 @@
+#include "worker/rank/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/rank/agreement.h"
+#include "worker/rank/evaluate.h"
+#include "worker/rank/server_exchange.h"
+
+namespace hooke {
+namespace {
+
+using Phase = v1::RankProgress;
+
+// Rank 0 does `work` until it succeeds, fails for good, or `call.timeout` is over; all ranks return its outcome. The
+// others wait in collectives, whose deadline each attempt meets.
+absl::Status InRankZero(Group& group, const PullCall& call, const std::function<absl::Status(absl::Time)>& work) {
+  const absl::Time end = absl::Now() + call.timeout;
+  while (true) {
+    absl::Status outcome;
+    uint64_t again = 0;
+    if (group.rank() == 0) {
+      outcome = work(std::min(end, absl::Now() + call.attempt));
+      again = !outcome.ok() && !IsFatalExchangeError(outcome) && absl::Now() < end;
+    }
+    if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&again, 1)); !status.ok()) return status;
+    if (again != 0) continue;
+    if (absl::Status status = BroadcastOutcome(group, outcome); !status.ok()) return status;
+    return outcome;
+  }
+}
+
+}  // namespace
+
+absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector) {
+  absl::Status pulled = InRankZero(group, call, [&](absl::Time deadline) { return center.Pull(vector, deadline); });
+  if (!pulled.ok()) return pulled;
+  return group.Broadcast(TensorList(vector), 0);
+}
+
+Trainer::Trainer(const TrainerParts& parts, TrainerOptions options)
+    : parts_(parts),
+      options_(std::move(options)),
+      steps_per_epoch_(parts.sampler->steps_per_epoch()),
+      steps_total_(steps_per_epoch_ * options_.epochs),
+      partition_(parts.arena->vector().size()),
+      pixels_(options_.batch * parts.train->values),
+      labels_(options_.batch) {
+  const uint64_t ranks = static_cast<uint64_t>(parts.group->size());
+  for (uint64_t rank = 0; rank < ranks; ++rank) {
+    const Range slice = partition_.SliceValues({rank, ranks});
+    slices_.push_back({slice.begin, slice.end});
+  }
+}
+
+absl::StatusOr<uint64_t> Trainer::Run() {
+  absl::StatusOr<uint64_t> first = Begin();
+  if (!first.ok()) return first.status();
+  parts_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
+  for (uint64_t step = *first; step < steps_total_; ++step) {
+    if (absl::Status status = Step(step); !status.ok()) return status;
+    const uint64_t done = step + 1;
+    if (ExchangeDue(done)) {
+      if (absl::Status status = Exchange(done); !status.ok()) return status;
+    }
+    if (EvaluationDue(done)) {
+      if (absl::Status status = Evaluate(done); !status.ok()) return status;
+    }
+  }
+  parts_.reporter->Enter(Phase::FINISHING);
+  // Nobody leaves before all have ended: a rank that is gone looks like one that died.
+  if (absl::Status status = parts_.group->Barrier(); !status.ok()) return status;
+  return std::max(*first, steps_total_);
+}
+
+absl::StatusOr<uint64_t> Trainer::Begin() {
+  parts_.reporter->Enter(Phase::ATTACHING);
+  Attached attached;
+  if (parts_.center != nullptr) {
+    absl::StatusOr<Attached> center = BeginFromCenter();
+    if (!center.ok()) return center.status();
+    attached = *center;
+    OpenExchange(attached);
+  }
+  absl::Status status = parts_.group->Broadcast(TensorList(parts_.arena->vector()), 0);
+  if (!status.ok()) return status;
+  return attached.last_sequence;
+}
+
+// Rank 0 attaches (creating the center from this group's initial values if it is the first) and reads the center; all
+// ranks learn how it went.
+absl::StatusOr<Attached> Trainer::BeginFromCenter() {
+  Attached attached;
+  const PullCall call = {options_.collective_timeout / 3, options_.attach_timeout};
+  absl::Status outcome = InRankZero(*parts_.group, call, [&](absl::Time deadline) {
+    absl::StatusOr<Attached> center = parts_.center->Attach(parts_.arena->vector(), deadline);
+    if (!center.ok()) return center.status();
+    attached = *center;
+    return parts_.center->Pull(parts_.arena->vector(), deadline + options_.collective_timeout / 3);
+  });
+  if (!outcome.ok()) {
+    // A server that is not there is worth another start of the group.
+    if (!absl::IsDeadlineExceeded(outcome)) return outcome;
+    return absl::UnavailableError(outcome.message());
+  }
+  uint64_t numbers[] = {attached.last_sequence, attached.window_blocks};
+  absl::Status status = BroadcastNumbers(*parts_.group, absl::MakeSpan(numbers));
+  if (!status.ok()) return status;
+  return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
+}
+
+void Trainer::OpenExchange(const Attached& attached) {
+  ExchangeOptions exchange;
+  exchange.sender = options_.sender;
+  exchange.ranks = static_cast<uint32_t>(parts_.group->size());
+  exchange.partition = partition_;
+  exchange.servers = parts_.center->servers();
+  exchange.window_blocks = attached.window_blocks;
+  exchange.recreate = [center = parts_.center](size_t server, absl::Span<const float> vector, absl::Time deadline) {
+    return center->AttachShard(server, vector, deadline).status();
+  };
+  exchange_ = std::make_unique<ExchangeClient>(std::move(exchange));
+  notices_ = std::make_unique<ServerNotices>(options_.clock());
+}
+
+absl::Status Trainer::Step(uint64_t step) {
+  Reporter& reporter = *parts_.reporter;
+  const Arena& arena = *parts_.arena;
+
+  reporter.Enter(Phase::COMPUTE);
+  parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
+  absl::StatusOr<float> loss = parts_.model->TrainBatch({pixels_, labels_});
+  if (!loss.ok()) return loss.status();
+  arena.statistics()[0] = *loss;
+
+  reporter.Enter(Phase::COLLECTIVE);
+  const TensorList means({arena.gradients(), arena.buffers(), arena.statistics()});
+  if (absl::Status status = parts_.group->AllReduce(means, ReduceOp::kMean); !status.ok()) return status;
+  if (!std::isfinite(arena.statistics()[0])) {
+    return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ",
+                                                   arena.statistics()[0], "; try a smaller learning rate"));
+  }
+
+  reporter.Enter(Phase::COMPUTE);
+  parts_.optimizer->Step(LearningRate(options_.schedule, Epoch(step)), arena.gradients(), arena.parameters());
+  reporter.AddStep({.step = step + 1,
+                    .epoch = Epoch(step + 1),
+                    .loss = arena.statistics()[0],
+                    .samples = uint64_t{options_.batch} * static_cast<uint64_t>(parts_.group->size())});
+  return absl::OkStatus();
+}
+
+bool Trainer::ExchangeDue(uint64_t step) const {
+  if (parts_.center == nullptr) return false;
+  if (options_.only_publish) return options_.sender.group() == 0 && (EvaluationDue(step) || step == steps_total_);
+  return step % options_.interval == 0 || step == steps_total_;
+}
+
+bool Trainer::EvaluationDue(uint64_t step) const {
+  if (options_.sender.group() != 0) return false;
+  if (step == steps_total_) return parts_.center == nullptr;  // A center is evaluated when all groups have ended.
+  return options_.evaluate_every > 0 && step % (options_.evaluate_every * steps_per_epoch_) == 0;
+}
+
+absl::Status Trainer::Exchange(uint64_t step) {
+  parts_.reporter->Enter(Phase::EXCHANGE);
+  // The last one may take longer: there is no next.
+  ExchangeCall call;
+  call.sequence = step;
+  call.timeout = std::min(options_.exchange_timeout, options_.collective_timeout / 2);
+  call.probe_timeout = call.timeout / 10;
+  if (step == steps_total_) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
+  const std::vector<ServerOutcome> outcomes = exchange_->Exchange(call, parts_.arena->vector());
+  bool all_ok = true;
+  for (const ServerOutcome& outcome : outcomes) {
+    if (outcome.status.ok()) continue;
+    all_ok = false;
+    if (IsFatalExchangeError(outcome.status)) return outcome.status;
+    // Nobody else holds what this group has learned.
+    if (options_.only_publish && step == steps_total_) return absl::UnavailableError(outcome.status.message());
+  }
+  parts_.reporter->AddExchange(all_ok);
+  for (std::string& notice : notices_->Take(outcomes, step, options_.clock())) {
+    parts_.reporter->Notice(std::move(notice));
+  }
+  return AllGather();
+}
+
+absl::Status Trainer::AllGather() {
+  parts_.reporter->Enter(Phase::COLLECTIVE);
+  return parts_.group->AllGather(TensorList(parts_.arena->vector()), slices_);
+}
+
+absl::Status Trainer::Evaluate(uint64_t step) {
+  parts_.reporter->Enter(Phase::EVALUATING);
+  if (parts_.center == nullptr) return EvaluateCenter(step);
+  // The center takes the group's place in the arena for as long as it is evaluated.
+  const absl::Span<float> vector = parts_.arena->vector();
+  const std::vector<float> own(vector.begin(), vector.end());
+  const PullCall call = {options_.collective_timeout / 3, options_.exchange_timeout};
+  absl::Status status = PullInGroup(*parts_.group, *parts_.center, call, vector);
+  if (status.ok()) {
+    status = EvaluateCenter(step);
+  } else if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+    // Either the servers or the group; the latter shows in the next collective.
+    parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": ", status.message()));
+    status = absl::OkStatus();
+  }
+  std::copy(own.begin(), own.end(), vector.begin());
+  return status;
+}
+
+absl::Status Trainer::EvaluateCenter(uint64_t step) {
+  absl::StatusOr<Evaluation> result = EvaluateInGroup(*parts_.group, *parts_.model, *parts_.test);
+  if (!result.ok()) return result.status();
+  if (parts_.group->rank() != 0) return absl::OkStatus();
+  v1::CenterEvaluated evaluated;
+  evaluated.set_step(step);
+  evaluated.set_epoch(Epoch(step));
+  evaluated.set_samples(result->samples);
+  evaluated.set_accuracy(static_cast<double>(result->correct) / static_cast<double>(result->samples));
+  evaluated.set_loss(result->loss_sum / static_cast<double>(result->samples));
+  parts_.reporter->Evaluated(evaluated);
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

@@ -1,0 +1,121 @@
+#ifndef HOOKE_WORKER_RANK_TRAINER_H_
+#define HOOKE_WORKER_RANK_TRAINER_H_
+
+// The life of a rank that trains. Every rank of the group runs one, in lockstep:
+//
+//   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
+//   from its step step      batch -> forward, backward -> all-reduce of gradients, buffers and loss -> optimizer
+//   exchange  each `interval` steps: this rank's slice with the servers, then all-gather: all ranks hold the same
+//   vector again evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples end       a last
+//   exchange
+//
+// A rank that fails alone returns an error and ends, and its group with it. What all ranks must decide alike (whether
+// the center is there) rank 0 decides and broadcasts; that a server missed an exchange concerns only the slice and
+// needs no agreement.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "algorithms/optimizer.h"
+#include "algorithms/schedule.h"
+#include "algorithms/sharding.h"
+#include "mpi_group/group.h"
+#include "worker/rank/arena.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/exchange.h"
+#include "worker/rank/model.h"
+#include "worker/rank/reporter.h"
+#include "worker/rank/sampler.h"
+#include "worker/rank/samples.h"
+#include "worker/rank/server_notices.h"
+
+namespace hooke {
+
+// Whom the trainer works with. All outlive it; none is used by another thread meanwhile, but the reporter.
+struct TrainerParts {
+  Group* group = nullptr;
+  Model* model = nullptr;  // Bound to the arena and initialized.
+  const Arena* arena = nullptr;
+  Optimizer* optimizer = nullptr;  // Of arena->parameters().size() values.
+  Sampler* sampler = nullptr;
+  const Samples* train = nullptr;
+  const Samples* test = nullptr;
+  Reporter* reporter = nullptr;
+  const CenterClient* center =
+      nullptr;  // Null: no servers. The group trains alone and evaluates itself, at the end too.
+};
+
+struct TrainerOptions {
+  v1::Sender sender;
+  uint32_t groups = 1;
+  uint32_t batch = 1;  // Samples per rank and step.
+  uint32_t epochs = 1;
+  uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
+  uint32_t interval = 1;        // Steps between two exchanges.
+  // Rule NONE: group 0 alone exchanges, when the center is to be evaluated and at the end, and then must succeed.
+  bool only_publish = false;
+  ScheduleOptions schedule;
+  absl::Duration collective_timeout = absl::Seconds(30);
+  absl::Duration exchange_timeout = absl::Seconds(5);
+  absl::Duration attach_timeout = absl::Seconds(60);
+  std::function<absl::Time()> clock = absl::Now;
+};
+
+// In Arena::Sizes::statistics: the loss.
+inline constexpr uint64_t kTrainerStatistics = 1;
+
+class Trainer {
+ public:
+  Trainer(const TrainerParts& parts, TrainerOptions options);
+
+  // From begin to end. The steps done by the group, or:
+  //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  as a server, the model or the sampler said; the loss is not finite.
+  //   ABORTED                                     this incarnation of the group has been replaced.
+  //   DEADLINE_EXCEEDED, UNAVAILABLE              a peer or the servers did not answer. After a collective's error the
+  //   group is unusable.
+  absl::StatusOr<uint64_t> Run();
+
+ private:
+  absl::StatusOr<uint64_t> Begin();
+  absl::StatusOr<Attached> BeginFromCenter();
+  absl::Status Step(uint64_t step);
+  absl::Status Exchange(uint64_t step);
+  absl::Status AllGather();
+  absl::Status Evaluate(uint64_t step);
+  absl::Status EvaluateCenter(uint64_t step);
+
+  bool ExchangeDue(uint64_t step) const;
+  bool EvaluationDue(uint64_t step) const;
+  double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
+  void OpenExchange(const Attached& attached);
+
+  const TrainerParts parts_;
+  const TrainerOptions options_;
+  const uint64_t steps_per_epoch_;
+  const uint64_t steps_total_;
+  const Partition partition_;
+  std::vector<ValueRange> slices_;  // Of each rank.
+  std::vector<float> pixels_;
+  std::vector<int64_t> labels_;
+  std::unique_ptr<ExchangeClient> exchange_;
+  std::unique_ptr<ServerNotices> notices_;
+};
+
+// Rank 0 reads the center; after OK all ranks hold it in `vector`. Collective. Tries until `timeout` where servers
+// cannot be reached.
+struct PullCall {
+  absl::Duration attempt;  // Of one attempt; less than the group's deadline.
+  absl::Duration timeout;
+};
+absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_TRAINER_H_
