@@ -26,7 +26,7 @@ struct LocalClusterOptions {
   int slots = 2;                                     // Of each worker.
   std::string state_dir;                             // Absolute.
   std::string programs_dir;                          // Where hooke-server and hooke-worker are.
-  absl::Duration start_timeout = absl::Seconds(15);  // For each daemon.
+  absl::Duration start_timeout = absl::Seconds(30);  // For each daemon.
   absl::Duration stop_grace =
       absl::Seconds(10);  // Between SIGTERM and SIGKILL; once for the workers, once for the servers.
 };

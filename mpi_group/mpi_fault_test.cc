@@ -76,11 +76,12 @@ class RunningGroup {
   // Process of each rank that has summed for a while.
   const std::map<int, pid_t>& ranks() const { return ranks_; }
 
-  // What the ranks were told, of all that have reported.
+  // What the survivors were told, of those that have reported. When the first one ends, mpirun wakes the victim to end
+  // it too, and it may get as far as a report of its own, which says nothing.
   std::vector<std::string> Reports() const {
     std::vector<std::string> reports;
     for (const auto& file : std::filesystem::directory_iterator(folder_)) {
-      if (file.path().extension() != ".report") continue;
+      if (file.path().extension() != ".report" || file.path().stem() == absl::StrCat(kVictim)) continue;
       std::stringstream text;
       text << std::ifstream(file.path()).rdbuf();
       reports.push_back(text.str());

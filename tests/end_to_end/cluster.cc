@@ -84,7 +84,8 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& op
   std::string folder = "/tmp/hooke-test-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   cluster->folder_ = folder;
-  cluster->programs_ = fs::canonical("bin").string();
+  // Where the links lead: daemons name their siblings by it.
+  cluster->programs_ = fs::canonical("bin/hooke").parent_path().string();
   if (absl::Status status = cluster->StartDaemons(options); !status.ok()) {
     std::string outputs;
     for (const auto* daemons : {&cluster->servers_, &cluster->workers_}) {
@@ -179,12 +180,15 @@ std::string Cluster::server_folder(int index) const { return absl::StrCat(folder
 void Cluster::SignalServer(int index, int signal) { kill(servers_[index].process->pid(), signal); }
 void Cluster::SignalWorker(int index, int signal) { kill(workers_[index].process->pid(), signal); }
 
+absl::Status Cluster::AwaitServerEnd(int index) {
+  if (servers_[index].process->Wait(absl::Now() + kReadyLimit).has_value()) return absl::OkStatus();
+  return absl::DeadlineExceededError(servers_[index].name + " lives on");
+}
+
 absl::Status Cluster::RestartServer(int index) {
-  Daemon& daemon = servers_[index];
-  if (!daemon.process->Wait(absl::Now() + kReadyLimit).has_value())
-    return absl::DeadlineExceededError("the server lives on");
-  daemon.argv[1] = "--listen=" + daemon.address;
-  return Launch(daemon);
+  if (absl::Status status = AwaitServerEnd(index); !status.ok()) return status;
+  servers_[index].argv[1] = "--listen=" + servers_[index].address;
+  return Launch(servers_[index]);
 }
 
 std::string Cluster::ServerOutput(int index) const { return servers_[index].output->Text(); }

@@ -47,8 +47,9 @@ class Cluster {
   // Sends a signal to a daemon.
   void SignalServer(int index, int signal);
   void SignalWorker(int index, int signal);
-  // Waits for a daemon that was sent SIGKILL or SIGTERM to be gone, and starts it again as before (same address, same
-  // folder).
+  // Waits for a server that was sent SIGKILL or SIGTERM to be gone.
+  absl::Status AwaitServerEnd(int index);
+  // The same, and starts it again as before (same address, same folder).
   absl::Status RestartServer(int index);
   // The lines a daemon has printed so far.
   std::string ServerOutput(int index) const;

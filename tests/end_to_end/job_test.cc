@@ -71,7 +71,8 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
 
   const ProgramResult again = cluster_->Hooke({"export", job.job_id(), model});
   EXPECT_EQ(again.status, 1);
-  EXPECT_THAT(again.output, HasSubstr(model + " exists already"));
+  EXPECT_THAT(again.output,
+              HasSubstr(model + ": the file exists already; choose another name, or --force to replace it"));
 }
 
 // One group of four ranks on one worker, and two groups that never exchange, run from the same job file.

@@ -37,6 +37,10 @@ class RulesFind(unittest.TestCase):
 
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", function(60)), [])
         self.assertEqual(len(lines(house_rules.check_function_length, "server/a.cc", function(80))), 1)
+        constructor = "class A {\n  A()\n      : x_(F()) {\n    G();\n  }\n" + "  int x;\n" * 100 + "};\n"
+        self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", constructor), [])
+        branch = "int F() {\n  if (G()) {\n    H();\n  } else {\n    I();\n  }\n}\n" + "int x;\n" * 100
+        self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", branch), [])
         namespace = "namespace hooke {\n" + "int x;\n" * 100 + "}  // namespace hooke\n"
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", namespace), [])
 

@@ -156,12 +156,10 @@ bool ServerExchange::NextToWrite(v1::ExchangeRequest* header, v1::ExchangeReques
   if (written_ == unanswered_.size()) unanswered_.push_back({next_block_++, call_.sequence, {}});
   const Block& next = unanswered_[written_++];
   const Range range = options_.partition.BlockRange(next.index);
-  if (next.kept.empty()) {
-    WriteBlock(vector_, range, block->mutable_block());
-  } else {
-    WriteBlock(next.kept, {0, range.size()}, block->mutable_block());
-    block->mutable_block()->set_first(range.begin);
-  }
+  absl::Span<const float> values = next.kept;
+  if (values.empty()) values = vector_.subspan(range.begin, range.size());
+  WriteBlock(values, {0, range.size()}, block->mutable_block());
+  block->mutable_block()->set_first(range.begin);
   if (next.sequence == header_sequence_) return false;
   header_sequence_ = next.sequence;
   *header->mutable_header()->mutable_sender() = options_.sender;

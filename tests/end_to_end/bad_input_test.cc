@@ -1,0 +1,143 @@
+// What a running cluster says to bad input, and that it loses nothing by it. What the job file's own checks say is
+// tested in client/, what servers say to malformed messages in server/.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/end_to_end/cluster.h"
+#include "tests/end_to_end/job_text.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kJobLimit = absl::Seconds(120);
+
+class BadInputTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ClusterOptions options;
+    options.workers = 1;
+    options.server_flags = {"--snapshot-interval=1s"};
+    auto cluster = Cluster::Start(options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *std::move(cluster);
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 1000, 1).ok());
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 200, 2).ok());
+    job_.data = cluster_->folder();
+    job_.groups = 1;
+    job_.epochs = 1;
+  }
+
+  // Runs a job to its end; why it failed.
+  std::string Failure(const std::string& yaml) {
+    const auto id = cluster_->Submit(yaml);
+    if (!id.ok()) return std::string(id.status().message());
+    const auto end = cluster_->AwaitEnd(*id, kJobLimit);
+    EXPECT_TRUE(end.ok()) << end.status();
+    if (!end.ok()) return "";
+    EXPECT_EQ(end->state(), v1::JOB_STATE_FAILED);
+    EXPECT_EQ(end->groups(0).incarnation(), 1u) << "a mistake of the user's was tried again";
+    return end->reason();
+  }
+
+  void Succeed() {
+    const auto id = cluster_->Submit(ToYaml(job_));
+    ASSERT_TRUE(id.ok()) << id.status();
+    const auto end = cluster_->AwaitEnd(*id, kJobLimit);
+    ASSERT_TRUE(end.ok()) << end.status();
+    EXPECT_EQ(end->state(), v1::JOB_STATE_SUCCEEDED) << end->reason() << cluster_->Log(*id);
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  JobText job_;
+};
+
+// Data files that are missing, cut short or of the wrong kind fail the job at once, with the file's name; the cluster
+// goes on.
+TEST_F(BadInputTest, DataFiles) {
+  const std::string folder = cluster_->folder();
+  JobText job = job_;
+  job.data = "/no/such/folder";
+  EXPECT_THAT(
+      Failure(ToYaml(job)),
+      HasSubstr(
+          "no images: neither /no/such/folder/train-images-idx3-ubyte nor /no/such/folder/train-images-idx3-ubyte.gz "
+          "exists; data.train and data.test name the part before \"-images-\""));
+
+  const std::string images = folder + "/train-images-idx3-ubyte";
+  fs::resize_file(images, 100016);
+  EXPECT_THAT(
+      Failure(ToYaml(job_)),
+      HasSubstr(images +
+                " is cut short: its header promises 784000 bytes of images, there are 100000; download it again"));
+  {
+    std::fstream file(images, std::ios::in | std::ios::out | std::ios::binary);
+    file.write("JUNK", 4);
+  }
+  EXPECT_THAT(Failure(ToYaml(job_)), HasSubstr(images));
+
+  ASSERT_TRUE(WriteBars(folder + "/train", 1000, 1).ok());
+  Succeed();
+}
+
+// Layouts that can never run are refused at submit; nothing is stored.
+TEST_F(BadInputTest, LayoutsThatFitNowhere) {
+  JobText job = job_;
+  job.ranks = 3;
+  EXPECT_EQ(Failure(ToYaml(job)),
+            "hooke: groups.ranks is 3, but all ranks of a group run on one worker, and the largest worker, w0 at site "
+            "site0, has 2 slots "
+            "(the largest site, site0, has 2): lower groups.ranks, or start a worker with --slots=3\n");
+  job.ranks = -1;
+  EXPECT_THAT(Failure(ToYaml(job)),
+              HasSubstr("job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"));
+  EXPECT_EQ(cluster_->Hooke({"jobs", "--output", "json"}).output.find("bars-1"), std::string::npos);
+}
+
+// A coordinator that is not there is named, with the way to choose another.
+TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
+  const ProgramResult result = cluster_->Hooke({"jobs", "--coordinator", "127.0.0.1:1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, HasSubstr("cannot reach the coordinator at 127.0.0.1:1"));
+  EXPECT_THAT(result.output, HasSubstr("--coordinator"));
+}
+
+// A snapshot with a flipped bit is refused with its name, and the one before is used: the center of an ended job is
+// still there.
+TEST_F(BadInputTest, DamagedSnapshot) {
+  Succeed();
+  cluster_->SignalServer(1, SIGTERM);
+  ASSERT_TRUE(cluster_->AwaitServerEnd(1).ok());
+  std::vector<fs::path> snapshots;
+  for (const auto& entry : fs::recursive_directory_iterator(cluster_->server_folder(1) + "/centers")) {
+    if (entry.is_regular_file() && entry.file_size() > 1000) snapshots.push_back(entry.path());
+  }
+  ASSERT_EQ(snapshots.size(), 2u) << "two generations are kept";
+  const fs::path newest = *std::max_element(snapshots.begin(), snapshots.end());
+  {
+    std::fstream file(newest, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(600);
+    const char byte = static_cast<char>(file.get());
+    file.seekp(600);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  ASSERT_TRUE(cluster_->RestartServer(1).ok());
+  const ProgramResult exported = cluster_->Hooke({"export", "bars-1", cluster_->folder() + "/model.safetensors"});
+  EXPECT_EQ(exported.status, 0) << exported.output;
+  EXPECT_THAT(cluster_->ServerOutput(1), HasSubstr(newest.filename().string()));
+}
+
+}  // namespace
+}  // namespace hooke
