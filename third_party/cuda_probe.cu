@@ -1,6 +1,6 @@
-#include "third_party/cuda_probe.h"
-
 #include <cuda_runtime.h>
+
+#include "third_party/cuda_probe.h"
 
 namespace hooke {
 namespace {

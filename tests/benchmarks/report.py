@@ -9,11 +9,11 @@ import subprocess
 import time
 
 
-def parse_arguments(description, add=lambda parser: None):
+def parse_arguments(description, add=lambda parser: None, repetitions=5):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--programs", required=True, help="folder of hooke, hooke-server, hooke-worker and hooke-rank")
     parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
-    parser.add_argument("--repetitions", type=int, default=5, help="how often each rival runs, alternating (default 5)")
+    parser.add_argument("--repetitions", type=int, default=repetitions, help=f"how often each rival runs, alternating (default {repetitions})")
     add(parser)
     arguments = parser.parse_args()
     if arguments.repetitions < 1:

@@ -74,7 +74,7 @@ def measure(commands, seconds):
                 if not line:
                     raise SystemExit(f"{' '.join(run.args)} ended with status {run.wait()} in the middle of the measurement")
                 if line.startswith(b"{"):
-                    step = json.loads(line).get("step", 0)
+                    step = json.loads(line).get("progress", {}).get("step", 0)
                     if int(step) > 0:
                         progress[run].append((time.monotonic(), int(step)))
             # The window opens when all have stepped, a second after the last of them began.

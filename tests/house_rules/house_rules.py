@@ -74,7 +74,7 @@ def check_function_length(name, text):
             continue
         header = start
         # Back over a constructor's initializers and a broken argument list to where the function begins; a lambda begins where it stands.
-        while "[" not in line and header > 0 and (lines[header].lstrip().startswith((":", ",")) or lines[header - 1].endswith((",", "("))):
+        while "[" not in lines[header] and header > 0 and (lines[header].lstrip().startswith((":", ",")) or lines[header - 1].endswith((",", "("))):
             header -= 1
         if "(" not in "".join(lines[header : start + 1]):
             continue
