@@ -117,6 +117,8 @@ std::string CenterText(const v1::CenterEvaluated& center) {
 }
 
 std::string ReasonText(absl::string_view state, absl::string_view reason) {
+  // Many a reason begins with the state it explains.
+  absl::ConsumePrefix(&reason, absl::StrCat(state, ": "));
   return reason.empty() || reason == state ? "" : absl::StrCat(": ", Printable(reason));
 }
 

@@ -125,7 +125,6 @@ std::vector<std::string> WatchLog::Lines(const v1::JobStatus& job, absl::Time no
   }
   TellSilences(job, now, lines);
   for (const v1::GroupStatus& group : job.groups()) TellGroup(group, now, lines);
-  TellCenter(job, now, lines);
   if (changed && HasEnded(job.state())) {
     lines.push_back(Stamped(now, absl::StrCat(Printable(job.job_id()), ": ", JobProgressText(job, now))));
   }
@@ -177,13 +176,6 @@ void WatchLog::TellSilences(const v1::JobStatus& job, absl::Time now, LineList& 
       lines.push_back(Stamped(now, absl::StrCat(who, " is no longer silent")));
   }
   silences_ = std::move(all);
-}
-
-void WatchLog::TellCenter(const v1::JobStatus& job, absl::Time now, LineList& lines) {
-  if (!job.has_center()) return;
-  const std::pair<uint64_t, double> center = {job.center().step(), job.center().accuracy()};
-  if (center != center_) lines.push_back(Stamped(now, absl::StrCat("center: ", CenterText(job.center()))));
-  center_ = center;
 }
 
 std::string WatchLog::Stamped(absl::Time time, const std::string& text) const {

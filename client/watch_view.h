@@ -47,15 +47,13 @@ class WatchLog {
   void TellGroup(const v1::GroupStatus& group, absl::Time now, LineList& lines);
   void TellNotices(const v1::JobStatus& job, LineList& lines);
   void TellSilences(const v1::JobStatus& job, absl::Time now, LineList& lines);
-  void TellCenter(const v1::JobStatus& job, absl::Time now, LineList& lines);
   std::string Stamped(absl::Time time, const std::string& text) const;
 
   const WatchLogOptions options_;
   std::string job_state_;
   std::map<std::pair<uint32_t, int>, Told> groups_;  // By index and task.
   std::set<std::pair<int64_t, std::string>> notices_;
-  std::map<std::string, std::string> silences_;   // Who, by key.
-  std::pair<uint64_t, double> center_ = {0, -1};  // Step and accuracy.
+  std::map<std::string, std::string> silences_;  // Who, by key.
 };
 
 }  // namespace hooke
