@@ -28,7 +28,7 @@ struct Case {
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
-std::unique_ptr<torch::optim::Optimizer> TorchOptimizer(const Case& c, std::vector<torch::Tensor> parameters) {
+std::unique_ptr<torch::optim::Optimizer> TorchOptimizer(const Case& c, const std::vector<torch::Tensor>& parameters) {
   const OptimizerOptions& o = c.options;
   switch (o.name) {
     case OptimizerName::kSgd:

@@ -31,7 +31,7 @@ def first_step(hooke, environment):
         status = next(status for status in ask("jobs")["jobs"] if status["job_id"] == job)
         if int(status.get("first_step_unix_ms", 0)):
             break
-        if status["state"] in ("FAILED", "SUCCEEDED", "CANCELLED"):
+        if status["state"] in ("failed", "succeeded", "cancelled"):
             raise SystemExit(f"{job} ended: {status['reason']}")
         time.sleep(0.1)
     else:

@@ -62,6 +62,15 @@ std::vector<std::pair<pid_t, std::string>> CommandLines() {
   return commands;
 }
 
+// A worker that was killed leaves its groups' memory folders behind, each named by a link in the worker's own folder.
+void RemoveFolder(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (entry.is_symlink(error)) fs::remove_all(fs::read_symlink(entry.path(), error), error);
+  }
+  fs::remove_all(folder, error);
+}
+
 }  // namespace
 
 struct Cluster::Output {
@@ -172,7 +181,7 @@ Cluster::~Cluster() {
     }
     for (Daemon& daemon : *daemons) daemon.process.reset();
   }
-  if (std::error_code error; !folder_.empty()) fs::remove_all(folder_, error);
+  if (!folder_.empty()) RemoveFolder(folder_);
 }
 
 std::string Cluster::server_folder(int index) const { return absl::StrCat(folder_, "/", servers_[index].name); }

@@ -53,7 +53,7 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
 };
 
-// Two groups of two ranks learn together; the center is evaluated and exported once, and Python reads it.
+// Two groups of two ranks learn together; the center is evaluated and exported, never over a file that is there.
 TEST_F(JobTest, TwoGroupsTrainOneModel) {
   StartCluster({});
   const v1::JobStatus job = Succeed(Job());

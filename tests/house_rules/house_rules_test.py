@@ -28,6 +28,7 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_includes, "worker/rank/trainer.cc", wrong), [])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd.cc", '#include "proto/job.pb.h"\n'), [1])
         self.assertEqual(lines(house_rules.check_includes, "server/main.cc", "#include <mpi.h>\n"), [1])
+        self.assertEqual(lines(house_rules.check_includes, "worker/daemon/main.cc", "#include <torch/torch.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd.cc", "#include <torch/torch.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd_test.cc", "#include <torch/torch.h>\n"), [])
 
