@@ -7,14 +7,17 @@
 namespace hooke {
 namespace {
 
-int Export(const Invocation& invocation, const std::string& job_id, const ExportOptions& options) {
+int Export(const Invocation& invocation, const std::string& job_id, ExportOptions options) {
+  Interrupts interrupts;  // Before the first thread of gRPC.
+  options.interrupts = &interrupts;
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
   const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(job_id);
   if (!job.ok()) return Report(invocation, job.status());
   const absl::StatusOr<Exported> exported = ExportCenter(*job, options);
-  if (!exported.ok()) return Report(invocation, exported.status());
+  if (!exported.ok())
+    return Report(invocation, exported.status(), absl::IsCancelled(exported.status()) ? kInterrupted : kFailed);
   if (invocation.json()) {
     *invocation.out << DumpJson({{"job_id", job_id},
                                  {"path", options.path},

@@ -15,7 +15,7 @@ int ListJobs(const Invocation& invocation) {
   if (invocation.json()) {
     nlohmann::ordered_json array = nlohmann::ordered_json::array();
     for (const v1::JobStatus& job : jobs->jobs()) array.push_back(JobToJson(job));
-    *invocation.out << DumpJson({{"jobs", array}}, 2) << std::endl;
+    *invocation.out << DumpJson({{"jobs", array}, {"left_out", jobs->left_out()}}, 2) << std::endl;
   } else if (jobs->jobs().empty()) {
     *invocation.out << "no jobs yet; `hooke submit FILE` starts one" << std::endl;
   } else {

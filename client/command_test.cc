@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "client/fake_servers.h"
 #include "client/run_program.h"
 
@@ -146,8 +147,11 @@ TEST_F(CommandTest, Listings) {
   worker.set_kind(v1::NodeStatus::WORKER);
   worker.set_alive(true);
   coordinator_.nodes = {worker};
+  coordinator_.jobs_left_out = 7;
   EXPECT_THAT(Run({"jobs"}).out, HasSubstr("\nfashion-1  succeeded  100 %"));
-  EXPECT_EQ(nlohmann::json::parse(Run({"jobs", "--output", "json"}).out)["jobs"].size(), 4u);
+  const nlohmann::json jobs = nlohmann::json::parse(Run({"jobs", "--output", "json"}).out);
+  EXPECT_EQ(jobs["jobs"].size(), 4u);
+  EXPECT_EQ(jobs["left_out"], 7);
   EXPECT_THAT(Run({"nodes"}).out, HasSubstr("\nworker-1  worker  alive"));
   EXPECT_EQ(nlohmann::json::parse(Run({"nodes", "--output=json"}).out)["nodes"][0]["name"], "worker-1");
   EXPECT_EQ(Run({"cancel", "fashion-4"}).out, "fashion-4: cancelled\n");
@@ -237,6 +241,33 @@ TEST_F(CommandTest, Export) {
   EXPECT_EQ(second.err, absl::StrCat("hooke: ", path,
                                      ": the file exists already; choose another name, or --force to replace it\n"));
   EXPECT_EQ(Run({"export", "fashion-1", path, "--force"}).exit_code, 0);
+}
+
+// Ctrl-C during an export: exit code 130, and nothing is left of the file that was begun.
+TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
+  FakeParameterServer server;
+  v1::PullResponse header;
+  header.mutable_header()->set_shard_count(1);
+  v1::Parameter* parameter = header.mutable_header()->mutable_layout()->add_parameters();
+  parameter->set_name("w");
+  parameter->set_type(v1::Parameter::FLOAT32);
+  parameter->add_shape(1000);
+  server.responses = {header};
+  server.falls_silent = true;
+  FakeListener parameters(server);
+  coordinator_.jobs["fashion-1"] = {SucceededJob("fashion-1")};
+  coordinator_.jobs["fashion-1"].back().add_servers(parameters.address());
+  const std::string path = folder_ + "/model.safetensors";
+  Program program(Options({"export", "fashion-1", path}));
+  const std::string part = absl::StrCat(path, ".part-", program.pid());
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (!std::filesystem::exists(part) && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(5));
+  ASSERT_TRUE(std::filesystem::exists(part));
+  program.Signal(SIGINT);
+  const ProgramResult result = program.Wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(result.err, absl::StrCat("hooke: interrupted; ", path, " was not written\n"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
 // What bash completes: commands, flags, values, job ids from the coordinator, files.

@@ -86,7 +86,7 @@ void AddUpCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("DIR");
   command->footer(
       "Everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the same ports, so "
-      "stored jobs go on.\n"
+      "stored jobs go on; it does not start when another program has one of them.\n"
       "DIR/coordinator holds the coordinator's address from the moment on when the whole cluster is ready.\n"
       "Ctrl-C, SIGTERM and SIGHUP stop all of it; a second Ctrl-C at once. Nothing outlives this command.");
   command->callback(

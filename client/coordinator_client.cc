@@ -3,6 +3,9 @@
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -46,6 +49,20 @@ std::string ConnectionTrouble(const std::string& message) {
   return message;
 }
 
+bool IsConnectionFailure(absl::string_view message) {
+  // gRPC gives its own failures and a server's answers the same code; these are its words.
+  static constexpr absl::string_view kWords[] = {
+      "failed to connect", "connection refused", "connection reset", "connection timed out",
+      "socket closed",     "broken pipe",        "goaway",           "endpoint read",
+      "transport closed",  "keepalive",          "ping timeout",     "dns resolution",
+      "no route to host",  "network is unreach", "no answer within", "recvmsg",
+      "sendmsg",           "server shutdown",    "stream removed",   "name resolution",
+      "empty address",     "connect deadline",   "subchannel",       "connection attempt"};
+  const std::string lower = absl::AsciiStrToLower(message);
+  return message.empty() ||
+         absl::c_any_of(kWords, [&](absl::string_view word) { return absl::StrContains(lower, word); });
+}
+
 CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<grpc::Channel> channel)
     : address_(std::move(address)), stub_(v1::Coordinator::NewStub(channel)) {}
 
@@ -71,6 +88,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(co
 absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
+      if (!IsConnectionFailure(status.message())) return status;
       return absl::UnavailableError(absl::StrCat("cannot reach the coordinator at ", address_, ": ",
                                                  ConnectionTrouble(std::string(status.message())),
                                                  "; is hooke-server running there? (--coordinator chooses another)"));

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/timed_reader.h"
 #include "proto/coordinator.grpc.pb.h"
@@ -35,7 +36,7 @@ class CoordinatorClient {
   std::unique_ptr<TimedReader<v1::JobStatus>> WatchJob(const std::string& job_id);
   std::unique_ptr<TimedReader<v1::LogChunk>> ReadLog(const v1::ReadLogRequest& request);
 
-  // The error of a call, for a person.
+  // The error of a call, for a person. What the coordinator itself says stays as it is.
   absl::Status Explain(const absl::Status& status) const;
 
  private:
@@ -47,6 +48,9 @@ class CoordinatorClient {
 
 // A channel for clients of this program: no proxy, large messages allowed, quick to try again.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+
+// Whether the message of an UNAVAILABLE error is gRPC's own, about a connection, and not the server's answer.
+bool IsConnectionFailure(absl::string_view message);
 
 // gRPC's words for why a connection failed, cut to what a person needs: "Connection refused".
 std::string ConnectionTrouble(const std::string& message);

@@ -84,6 +84,17 @@ TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
   }
 }
 
+// A coordinator that cannot do it now is there: what it says is passed on, not taken for a missing connection.
+TEST(CoordinatorClientTest, AnUnavailableAnswerIsPassedOn) {
+  FakeCoordinator coordinator;
+  coordinator.submit_status = {grpc::UNAVAILABLE, "the job store has not answered for 10 s: check its disk"};
+  FakeListener listener(coordinator);
+  const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->Submit(v1::JobSpec()).status(),
+            absl::UnavailableError("the job store has not answered for 10 s: check its disk"));
+}
+
 // A job that does not exist is the coordinator's word, passed on.
 TEST(CoordinatorClientTest, NoSuchJob) {
   FakeCoordinator coordinator;
@@ -91,6 +102,18 @@ TEST(CoordinatorClientTest, NoSuchJob) {
   const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
   ASSERT_TRUE(client.ok()) << client.status();
   EXPECT_EQ((*client)->GetJob("x-1").status(), absl::NotFoundError("no job x-1"));
+}
+
+// A connection that breaks, or never was, is told from a server's answer.
+TEST(IsConnectionFailureTest, Table) {
+  for (const absl::string_view message :
+       {"failed to connect to all addresses; last error: UNKNOWN: x", "Socket closed", "Connection reset by peer",
+        "DNS resolution failed for nowhere:1: C-ares status", "no answer within 3s", ""}) {
+    EXPECT_TRUE(IsConnectionFailure(message)) << message;
+  }
+  for (const absl::string_view message : {"the job store has not answered for 10 s", "restarting"}) {
+    EXPECT_FALSE(IsConnectionFailure(message)) << message;
+  }
 }
 
 // gRPC's words are cut to what a person needs.

@@ -1,5 +1,6 @@
 #include "client/export_center.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "client/coordinator_client.h"
 #include "client/job_text.h"
 #include "client/safetensors.h"
@@ -17,6 +19,9 @@
 
 namespace hooke {
 namespace {
+
+// How often an interrupt is looked for.
+constexpr absl::Duration kPoll = absl::Milliseconds(100);
 
 Metadata MetadataOf(const v1::JobStatus& job) {
   Metadata metadata = {{"format", "pt"}, {"hooke_job", job.job_id()}, {"hooke_model", job.spec().model().name()}};
@@ -41,8 +46,13 @@ class CenterFile {
       return stub->PrepareAsyncPull(context, request, queue);
     });
     bool has_header = false;
+    absl::Time deadline = absl::Now() + options_.silence;
     while (true) {
-      absl::StatusOr<v1::PullResponse> response = stream.Next(options_.silence);
+      if (options_.interrupts != nullptr && options_.interrupts->WaitFor(absl::ZeroDuration()).has_value())
+        return absl::CancelledError(absl::StrCat("interrupted; ", options_.path, " was not written"));
+      absl::StatusOr<v1::PullResponse> response = stream.Next(std::min(kPoll, deadline - absl::Now()));
+      if (absl::IsDeadlineExceeded(response.status()) && absl::Now() < deadline) continue;
+      deadline = absl::Now() + options_.silence;
       if (absl::IsOutOfRange(response.status())) break;
       if (!response.ok()) return Explain(address, response.status());
       absl::Status taken = response->has_header() == has_header
@@ -106,14 +116,18 @@ class CenterFile {
                                                    absl::FormatDuration(options_.silence), "; it holds part of job ",
                                                    job_.job_id(), ": try again when it is back"));
       case absl::StatusCode::kUnavailable:
+        if (!IsConnectionFailure(message)) break;
         return absl::UnavailableError(absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message),
                                                    "; it holds part of job ", job_.job_id(),
                                                    ": try again when it is back"));
       case absl::StatusCode::kFailedPrecondition:  // Of our own file, or of the server, which says enough.
         return status;
+      case absl::StatusCode::kCancelled:  // Not by us: a server that ends cuts its calls.
+        return absl::AbortedError(absl::StrCat("server ", address, " has cut the call; try again"));
       default:
-        return absl::Status(status.code(), absl::StrCat("server ", address, ": ", Printable(message)));
+        break;
     }
+    return absl::Status(status.code(), absl::StrCat("server ", address, ": ", Printable(message)));
   }
 
   const v1::JobStatus& job_;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/interrupts.h"
 #include "proto/coordinator.pb.h"
 
 namespace hooke {
@@ -17,6 +18,7 @@ struct ExportOptions {
   std::string path;
   bool force = false;                          // Replace a file that is there.
   absl::Duration silence = absl::Seconds(30);  // A server that says nothing for so long has failed.
+  Interrupts* interrupts = nullptr;            // Not owned; may be null. One that comes ends the export: CANCELLED.
 };
 
 struct Exported {

@@ -38,6 +38,7 @@ grpc::Status FakeCoordinator::Submit(grpc::ServerContext*, const v1::SubmitReque
 grpc::Status FakeCoordinator::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
                                        v1::ListJobsResponse* response) {
   for (const auto& [id, statuses] : jobs) *response->add_jobs() = statuses.back();
+  response->set_left_out(jobs_left_out);
   return grpc::Status::OK;
 }
 
@@ -84,9 +85,11 @@ grpc::Status FakeCoordinator::ListNodes(grpc::ServerContext*, const v1::ListNode
   return grpc::Status::OK;
 }
 
-grpc::Status FakeParameterServer::Pull(grpc::ServerContext*, const v1::PullRequest*,
+grpc::Status FakeParameterServer::Pull(grpc::ServerContext* context, const v1::PullRequest*,
                                        grpc::ServerWriter<v1::PullResponse>* writer) {
   for (const v1::PullResponse& response : responses) writer->Write(response);
+  // Bounded, so that a broken test ends.
+  for (int i = 0; falls_silent && i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return end;
 }
 

@@ -47,6 +47,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
   // What a watcher of the job hears; after the last the stream ends if the job has ended, else it stays open and
   // silent.
   std::map<std::string, std::vector<v1::JobStatus>> jobs;
+  uint32_t jobs_left_out = 0;
   std::vector<v1::NodeStatus> nodes;
   std::string log;
   grpc::Status submit_status;
@@ -59,10 +60,11 @@ class FakeCoordinator : public v1::Coordinator::Service {
 // Answers every Pull with the same messages.
 class FakeParameterServer : public v1::ParameterServer::Service {
  public:
-  grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest*,
+  grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest*,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
 
   std::vector<v1::PullResponse> responses;
+  bool falls_silent = false;  // After the responses, instead of ending.
   grpc::Status end;
 };
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -99,11 +100,9 @@ class JobFileParser {
           absl::StrCat(file_, ":", root.Mark().line + 1, ": is not a map of keys; ", kHint));
     Collect(root, "");
     SetAll();
-    if (problems_.empty()) {
-      RefuseKeysThatDoNotApply();
-      FillDependentDefaults();
-      CrossCheck();
-    }
+    RefuseKeysThatDoNotApply();
+    FillDependentDefaults();
+    CrossCheck();
     absl::c_stable_sort(problems_, [](const Problem& a, const Problem& b) { return a.line < b.line; });
     if (problems_.empty()) return job_;
     return absl::InvalidArgumentError(
@@ -145,11 +144,14 @@ class JobFileParser {
         if (entry.second.IsMap()) {
           Collect(entry.second, path);
         } else {
+          wrong_.insert(path);
           Add(line, path, absl::StrCat("is not a map; ", AllowedIn(path)));
         }
       } else if (FindJobKey(path) != nullptr) {
         given_.emplace(path, Given{entry.second, line});
       } else {
+        // What it was meant to be is not its default.
+        wrong_.insert(Join(section, Nearest(name, NamesIn(section))));
         Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
       }
     }
@@ -175,6 +177,7 @@ class JobFileParser {
   }
 
   void SetGiven(const JobKey& key, const Given& given) {
+    wrong_.insert(key.path);  // Until it has proved right.
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
     if (!given.value.IsScalar()) {
@@ -191,6 +194,15 @@ class JobFileParser {
     if (key.type == KeyType::kPath) value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
     texts_[key.path] = value->text;
     key.set(*value, job_);
+    wrong_.erase(key.path);
+  }
+
+  // Whether the value in `job_` is what the file says: neither the key nor a section it is in has a problem.
+  bool IsRight(absl::string_view path) const {
+    for (size_t end = path.size(); end != absl::string_view::npos; end = path.rfind('.', end - 1)) {
+      if (wrong_.count(std::string(path.substr(0, end))) > 0) return false;
+    }
+    return true;
   }
 
   int LineOfSection(absl::string_view path) const {
@@ -209,6 +221,7 @@ class JobFileParser {
       if (key.only_with.empty() || given_.count(key.path) == 0) continue;
       const std::pair<std::string, std::string> condition = absl::StrSplit(key.only_with, '=');
       const std::vector<std::string> values = absl::StrSplit(condition.second, ',');
+      if (!IsRight(condition.first)) continue;
       const std::string& actual = texts_[condition.first];
       if (absl::c_linear_search(values, actual)) continue;
       Add(LineOf(key.path), key.path,
@@ -237,12 +250,12 @@ class JobFileParser {
   void CrossCheck() {
     const v1::TrainSpec& train = job_.train();
     const auto below_epochs = [&](const std::string& path, double value) {
-      if (value < train.epochs()) return;
+      if (value < train.epochs() || !IsRight(path) || !IsRight("train.epochs")) return;
       Add(LineOf(path), path,
           absl::StrCat(value, " is not below train.epochs, which is ", train.epochs(),
                        "; make it less, or train longer"));
     };
-    if (train.optimizer().nesterov() && train.optimizer().momentum() == 0) {
+    if (train.optimizer().nesterov() && train.optimizer().momentum() == 0 && IsRight("train.optimizer.momentum")) {
       Add(LineOf("train.optimizer.nesterov"), "train.optimizer.nesterov",
           "needs momentum; set train.optimizer.momentum above 0");
     }
@@ -256,6 +269,7 @@ class JobFileParser {
   std::map<std::string, int> lines_;    // Sections in the file.
   std::map<std::string, Given> given_;  // Keys in the file.
   std::map<std::string, std::string> texts_;
+  std::set<std::string> wrong_;  // Keys and sections with a problem.
   std::vector<Problem> problems_;
   v1::JobSpec job_;
 };

@@ -86,7 +86,7 @@ TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   EXPECT_DOUBLE_EQ(parse("groups: {count: 10}").averaging().alpha(), 0.09);
   EXPECT_DOUBLE_EQ(parse("groups: {count: 2}\naveraging: {alpha: 0.4}").averaging().alpha(), 0.4);
   EXPECT_EQ(parse("train: {seed: 9007199254740991}").train().seed(), 9007199254740991u);
-  EXPECT_EQ(parse("averaging: {rule: none, interval: 16}").averaging().rule(), v1::AveragingSpec::NONE);
+  EXPECT_EQ(parse("averaging: {rule: none}").averaging().rule(), v1::AveragingSpec::NONE);
 }
 
 struct WrongFile {
@@ -129,7 +129,9 @@ constexpr WrongFile kWrongFiles[] = {
      "job.yaml:6: averaging.interval: 0 is out of range; must be an integer from 1 to 1000000"},
     {"interval: 16", "alpha: 1",
      "job.yaml:6: averaging.alpha: 1 is out of range; must be a number above 0 and below 1"},
-    {"rule: elastic", "rule: none, alpha: 0.5",
+    {"rule: elastic", "rule: none",
+     "job.yaml:6: averaging.interval: does not apply to averaging.rule none; only to elastic: remove it"},
+    {"rule: elastic, interval: 16", "rule: none, alpha: 0.5",
      "job.yaml:6: averaging.alpha: does not apply to averaging.rule none; only to elastic: remove it"},
     {"rule: elastic", "rule: elstic",
      "job.yaml:6: averaging.rule: \"elstic\" is not known; must be one of elastic, none (did you mean \"elastic\"?)"},
@@ -189,6 +191,25 @@ TEST(JobFileTest, TellsAllMistakesAtOnce) {
             "\"name\"?)\n"
             "job.yaml:1: name: is missing; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter\n"
             "job.yaml:4: groups.count: 0 is out of range; must be an integer from 1 to 1024");
+}
+
+// A wrong key does not hide that others do not go together; nothing is said that rests on a wrong or misspelt key.
+TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
+  EXPECT_EQ(ErrorOf("name: a\nmodel: vgg\ndata: {train: a, test: b}\n"
+                    "train:\n  epochs: 4\n  optimizer: {nesterov: true}\n  schedule: {warmup_epochs: 5}\n"
+                    "averaging: {rule: none, interval: 16}\n"),
+            "job.yaml:2: model: \"vgg\" is not known; must be one of mlp, lenet, resnet20\n"
+            "job.yaml:6: train.optimizer.nesterov: needs momentum; set train.optimizer.momentum above 0\n"
+            "job.yaml:7: train.schedule.warmup_epochs: 5 is not below train.epochs, which is 4; make it less, or train "
+            "longer\n"
+            "job.yaml:8: averaging.interval: does not apply to averaging.rule none; only to elastic: remove it");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 0, schedule: {warmup_epochs: 5}}")),
+            "job.yaml:4: train.epochs: 0 is out of range; must be an integer from 1 to 100000");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epoch: 50, schedule: {warmup_epochs: 15}}")),
+            "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
+            "schedule (did you mean \"epochs\"?)");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
+            "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, alpha (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.

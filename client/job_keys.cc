@@ -199,9 +199,9 @@ std::vector<JobKey> GroupsAndAveragingKeys() {
                job.mutable_averaging()->set_rule(
                    ParseChoice<v1::AveragingSpec::Rule>(Parse<v1::AveragingSpec::Rule>, "", v));
              }),
-      Integer("averaging.interval", FromTo(1, 1000000), "16",
-              "Steps between two exchanges of a group; `none` has no use for it.",
-              [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval(v.integer); }),
+      OnlyWith("averaging.rule=elastic",
+               Integer("averaging.interval", FromTo(1, 1000000), "16", "Steps between two exchanges of a group.",
+                       [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval(v.integer); })),
       OnlyWith("averaging.rule=elastic",
                Number("averaging.alpha", Between(0, 1), "(min(0.9/p, 1/(p+1)) for p groups)",
                       "Strength of the pull: the part of the difference that each exchange moves both.",

@@ -77,6 +77,8 @@ std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl:
     for (const v1::Silence& silence : group.silences()) {
       JobSilence one;
       one.who = WhoText(group, silence);
+      one.what = Printable(silence.what());
+      one.since_unix_ms = silence.since_unix_ms();
       one.key = absl::StrCat(one.who, "@", silence.since_unix_ms());
       one.text = SilenceText(group, silence, now, zone);
       if (absl::c_none_of(silences, [&](const JobSilence& other) { return other.key == one.key; }))

@@ -34,8 +34,10 @@ std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence
 
 // Every silence of a job once: a server that several groups miss is one.
 struct JobSilence {
-  std::string key;  // Tells it from others, and stays.
-  std::string who;  // "rank 1 (pid 4711) of group 0"
+  std::string key;   // Tells it from others, and stays.
+  std::string who;   // "rank 1 (pid 4711) of group 0"
+  std::string what;  // "rank 1 (pid 4711)"
+  int64_t since_unix_ms = 0;
   std::string text;
 };
 std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);

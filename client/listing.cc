@@ -109,7 +109,10 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
                     job.has_center() ? PercentText(job.center().accuracy()) : "-", SpecText(job.spec()),
                     show_reason ? Printable(job.reason()) : ""});
   }
-  return FormatTable(rows);
+  std::string table = FormatTable(rows);
+  if (jobs.left_out() > 0)
+    absl::StrAppend(&table, "and ", jobs.left_out(), jobs.left_out() == 1 ? " older job\n" : " older jobs\n");
+  return table;
 }
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {

@@ -16,6 +16,7 @@ namespace hooke {
 // Columns are as wide as their widest cell; the last is not padded. Ends with a line end. The first row is the head.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
+// Ends with how many older jobs the coordinator left out, if it did.
 std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now);
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now);
 

@@ -36,6 +36,17 @@ TEST(ListingTest, JobsTable) {
       "fashion-1  failed     46 %   0:12  -         lenet, 2 groups x 2 ranks, elastic every 16 steps  no such file\n");
 }
 
+// Jobs that the coordinator left out are counted below the table.
+TEST(ListingTest, JobsLeftOut) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = SucceededJob("fashion-2");
+  const std::string whole = JobsTable(jobs, absl::FromUnixSeconds(1));
+  jobs.set_left_out(1);
+  EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1)), whole + "and 1 older job\n");
+  jobs.set_left_out(20);
+  EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1)), whole + "and 20 older jobs\n");
+}
+
 // A table of nodes: a server, a worker, and a worker that is silent.
 TEST(ListingTest, NodesTable) {
   v1::ListNodesResponse nodes;

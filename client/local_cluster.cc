@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
+std::string ServerName(int index) { return absl::StrCat("server-", index); }
+
 std::string LastLines(const std::string& path, size_t count) {
   std::ifstream in(path);
   std::deque<std::string> lines;
@@ -49,18 +51,32 @@ bool IsFree(uint16_t port) {
   return free;
 }
 
-// The address of the run before, where its port is free: jobs that are stored know their servers by address.
-std::string ListenAddress(const fs::path& remembered) {
+// Servers of a cluster that was killed a moment ago may still be about to end.
+bool IsFreeSoon(uint16_t port) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(2);
+  while (!IsFree(port)) {
+    if (absl::Now() >= deadline) return false;
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  return true;
+}
+
+// The address of the run before: jobs that are stored know their servers by address.
+absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::path& remembered) {
   std::ifstream in(remembered);
   std::string address;
   std::getline(in, address);
   absl::string_view port_text = address;
   int port = 0;
-  if (absl::ConsumePrefix(&port_text, "127.0.0.1:") && absl::SimpleAtoi(port_text, &port) && port > 0 && port < 65536 &&
-      IsFree(static_cast<uint16_t>(port))) {
-    return address;
+  if (!absl::ConsumePrefix(&port_text, "127.0.0.1:") || !absl::SimpleAtoi(port_text, &port) || port <= 0 ||
+      port >= 65536) {
+    return kAnyPort;
   }
-  return kAnyPort;
+  if (IsFreeSoon(static_cast<uint16_t>(port))) return address;
+  return absl::FailedPreconditionError(
+      absl::StrCat("port ", port, " is in use by another program, but ", server,
+                   " needs it: the jobs stored in this folder know that server as ", address, " (", remembered.string(),
+                   "); end the other program, or start a new cluster in another folder with --state-dir"));
 }
 
 // The whole first line, once it is there.
@@ -106,8 +122,15 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 }
 
 absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
+  // Nothing starts before it is sure that every server gets its port.
+  std::vector<std::string> listen;
   for (int i = 1; i <= options_.servers; ++i) {
-    if (absl::Status status = StartServer(i, interrupts); !status.ok()) return status;
+    absl::StatusOr<std::string> address = ListenAddress(ServerName(i), RememberedAddress(i));
+    if (!address.ok()) return address.status();
+    listen.push_back(*std::move(address));
+  }
+  for (int i = 1; i <= options_.servers; ++i) {
+    if (absl::Status status = StartServer(i, listen[i - 1], interrupts); !status.ok()) return status;
   }
   for (int i = 1; i <= options_.workers; ++i) {
     const std::string name = absl::StrCat("worker-", i);
@@ -123,20 +146,22 @@ absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
   return folder_.Announce(coordinator());
 }
 
-absl::Status LocalCluster::StartServer(int index, Interrupts* interrupts) {
-  const std::string name = absl::StrCat("server-", index);
+std::string LocalCluster::RememberedAddress(int index) const {
+  return fs::path(folder_.path()) / absl::StrCat(ServerName(index), ".address");
+}
+
+absl::Status LocalCluster::StartServer(int index, const std::string& listen, Interrupts* interrupts) {
+  const std::string name = ServerName(index);
   const DaemonPaths paths = PathsOf("hooke-server", name);
-  const fs::path remembered = fs::path(folder_.path()) / absl::StrCat(name, ".address");
   const std::string coordinator_address = servers_.empty() ? "" : coordinator();
-  absl::StatusOr<Daemon> server =
-      StartDaemon(name, ServerArguments(paths, ListenAddress(remembered), coordinator_address), paths);
+  absl::StatusOr<Daemon> server = StartDaemon(name, ServerArguments(paths, listen, coordinator_address), paths);
   if (!server.ok()) return server.status();
   absl::StatusOr<std::string> address = WaitUntilReady(*server, interrupts);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckHostPort(*address); !status.ok()) {
     return absl::InternalError(absl::StrCat(paths.ready_file, ": ", status.message()));
   }
-  std::ofstream(remembered) << *address << "\n";
+  std::ofstream(RememberedAddress(index)) << *address << "\n";
   server->address = *std::move(address);
   servers_.push_back(*std::move(server));
   return absl::OkStatus();

@@ -45,7 +45,8 @@ std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::st
 class LocalCluster {
  public:
   // Returns when every daemon is ready and other commands find the cluster in state_dir. On an error (a program is
-  // missing, a daemon ends or is not ready in time, another `up` owns the folder: ALREADY_EXISTS; an interrupt:
+  // missing, a daemon ends or is not ready in time, another `up` owns the folder: ALREADY_EXISTS; a
+  // port of the run before is in use: FAILED_PRECONDITION; an interrupt:
   // CANCELLED) nothing is left running.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options,
                                                              Interrupts* interrupts);
@@ -79,7 +80,8 @@ class LocalCluster {
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
   absl::Status StartAll(Interrupts* interrupts);
-  absl::Status StartServer(int index, Interrupts* interrupts);
+  std::string RememberedAddress(int index) const;  // The file that keeps it for the next run.
+  absl::Status StartServer(int index, const std::string& listen, Interrupts* interrupts);
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
                                      const DaemonPaths& paths);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;

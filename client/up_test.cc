@@ -1,7 +1,10 @@
 // `hooke up` with shell scripts in the place of the daemons: they write their ready file and wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -146,6 +149,32 @@ TEST_F(UpTest, ASecondRunTakesTheSamePorts) {
     up.Signal(SIGTERM);
     EXPECT_EQ(up.Wait().exit_code, 0);
   }
+}
+
+// A port of the run before that another program has now: nothing starts, since stored jobs would not find their server.
+TEST_F(UpTest, RefusesAPortThatIsInUse) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = absl::StrCat(ntohs(address.sin_port));
+  fs::create_directories(state_);
+  std::ofstream(state_ + "/server-2.address") << "127.0.0.1:" << port << "\n";
+  const ProgramResult refused = RunProgram(Up());
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err,
+            absl::StrCat("hooke: port ", port,
+                         " is in use by another program, but server-2 needs it: the jobs stored in this folder know "
+                         "that server as 127.0.0.1:",
+                         port, " (", state_,
+                         "/server-2.address); end the other program, or start a new cluster in another folder with "
+                         "--state-dir\n"));
+  EXPECT_FALSE(fs::exists(state_ + "/server-1/pid"));
+  close(fd);
 }
 
 // A worker that dies is reported and the rest goes on; when the coordinator dies the cluster ends with exit code 1.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/job_text.h"
@@ -76,6 +78,14 @@ std::string StateLine(const v1::GroupStatus& group) {
     absl::StrAppendFormat(&text, "; %s for %.0f s", phase, group.progress().phase_seconds());
   }
   return text;
+}
+
+// Whether a notice has told this silence, as the coordinator's do; such a one tells its end, too.
+bool NoticeTells(const v1::JobStatus& job, const JobSilence& silence) {
+  const std::string words = absl::StrCat(silence.what, " has not answered since ");
+  return absl::c_any_of(job.notices(), [&](const v1::Notice& notice) {
+    return notice.unix_ms() >= silence.since_unix_ms && absl::StrContains(Printable(notice.text()), words);
+  });
 }
 
 }  // namespace
@@ -168,11 +178,14 @@ void WatchLog::TellNotices(const v1::JobStatus& job, LineList& lines) {
 void WatchLog::TellSilences(const v1::JobStatus& job, absl::Time now, LineList& lines) {
   std::map<std::string, std::string> all;
   for (const JobSilence& silence : Silences(job, now, options_.zone)) {
-    all.emplace(silence.key, silence.who);
-    if (silences_.count(silence.key) == 0) lines.push_back(Stamped(now, silence.text));
+    const auto before = silences_.find(silence.key);
+    const bool new_here = before == silences_.end();
+    const bool told = new_here ? NoticeTells(job, silence) : before->second.empty();
+    all.emplace(silence.key, told ? "" : silence.who);
+    if (new_here && !told) lines.push_back(Stamped(now, silence.text));
   }
   for (const auto& [key, who] : silences_) {
-    if (all.count(key) == 0 && !HasEnded(job.state()))
+    if (all.count(key) == 0 && !who.empty() && !HasEnded(job.state()))
       lines.push_back(Stamped(now, absl::StrCat(who, " is no longer silent")));
   }
   silences_ = std::move(all);

@@ -53,7 +53,7 @@ class WatchLog {
   std::string job_state_;
   std::map<std::pair<uint32_t, int>, Told> groups_;  // By index and task.
   std::set<std::pair<int64_t, std::string>> notices_;
-  std::map<std::string, std::string> silences_;  // Who, by key.
+  std::map<std::string, std::string> silences_;  // Who, by key; empty: a notice told it.
 };
 
 }  // namespace hooke

@@ -161,5 +161,30 @@ TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   EXPECT_THAT(log.Lines(ended, NowOf(ended)), testing::Contains("01:48:13  fashion-1: succeeded after 1:32"));
 }
 
+// A silence that the coordinator's notice tells, with its step, is told once, and so is its end; also when the notice
+// has made room for others meanwhile.
+TEST(WatchLogTest, TellsASilenceOnce) {
+  for (const std::string what : {"server 127.0.0.1:4001", "worker w1", "rank 1 (pid 4711)"}) {
+    WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
+    v1::JobStatus job = RunningJob("fashion-1");
+    const absl::Time now = NowOf(job);
+    log.Lines(job, now);
+    v1::Silence* silence = job.mutable_groups(1)->add_silences();
+    silence->set_what(what);
+    silence->set_since_unix_ms(job.now_unix_ms() - 4000);
+    silence->set_step(512);
+    v1::Notice* notice = job.add_notices();
+    notice->set_unix_ms(job.now_unix_ms());
+    notice->set_text(absl::StrCat(what, " has not answered since 01:47:19, at step 512"));
+    EXPECT_THAT(log.Lines(job, now),
+                ElementsAre(absl::StrCat("01:47:23  ", what, " has not answered since 01:47:19, at step 512")));
+    notice->set_text("something else");
+    EXPECT_THAT(log.Lines(job, now), ElementsAre("01:47:23  something else"));
+    job.mutable_groups(1)->clear_silences();
+    notice->set_text(absl::StrCat(what, " answers again"));
+    EXPECT_THAT(log.Lines(job, now), ElementsAre(absl::StrCat("01:47:23  ", what, " answers again")));
+  }
+}
+
 }  // namespace
 }  // namespace hooke

@@ -11,16 +11,25 @@
 namespace hooke {
 namespace {
 
-// A flag that takes a duration: "30s", "1m30s"; more than zero.
-void AddDuration(CLI::App& app, const std::string& flag, absl::Duration& value, const std::string& help) {
-  const auto parse = [&value](const std::string& text) {
-    return absl::ParseDuration(text, &value) && value > absl::ZeroDuration() && value < absl::InfiniteDuration();
+struct DurationRange {
+  absl::Duration least = absl::Nanoseconds(1);
+  absl::Duration most = absl::Hours(24 * 365);
+  std::string allowed = "one like 30s, more than 0, up to 8760h";
+};
+
+// A flag that takes a duration: "30s", "1m30s".
+void AddDuration(CLI::App& app, const std::string& flag, absl::Duration& value, const std::string& help,
+                 const DurationRange& range = {}) {
+  const auto parse = [&value, range](const std::string& text) {
+    return absl::ParseDuration(text, &value) && value >= range.least && value <= range.most;
   };
   CLI::Option* option = app.add_option_function<std::string>(
       flag, [](const std::string&) {}, help);
-  option->check([parse](const std::string& text) {
-    return parse(text) ? std::string()
-                       : absl::StrCat("\"", text, "\" is no duration, allowed is one like 30s, more than 0");
+  option->check([parse, range](const std::string& text) {
+    if (parse(text)) return std::string();
+    absl::Duration any;
+    const char* wrong = absl::ParseDuration(text, &any) ? "is out of range" : "is no duration";
+    return absl::StrCat("\"", text, "\" ", wrong, ", allowed is ", range.allowed);
   });
   option->type_name("DURATION")->default_str(absl::FormatDuration(value));
 }
@@ -55,13 +64,14 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       ->type_name("FOLDER");
   app.add_option("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving")->type_name("FILE");
   AddDuration(app, "--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often");
-  AddDuration(app, "--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere");
+  AddDuration(app, "--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere",
+              {absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"});
   app.add_option("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
       ->check(CLI::Range(uint64_t{1} << 17, uint64_t{INT32_MAX}));
   app.add_option("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
       ->check(CLI::Range(uint64_t{1}, UINT64_MAX));
   app.add_option("--log-level", options.log_level, "Least serious lines to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}));
 
   try {
     app.parse(argc, argv);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 namespace hooke {
 namespace {
@@ -27,12 +28,23 @@ TEST(OptionsTest, HasDefaults) {
 TEST(OptionsTest, ReadsEveryFlag) {
   const ParsedCommandLine parsed =
       Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--state-dir=/s", "--ready-file=/r",
-             "--snapshot-interval=1m30s", "--lease=500ms", "--max-message-bytes=200000", "--max-center-bytes=5",
-             "--log-level=debug"});
+             "--snapshot-interval=1m30s", "--lease=5s", "--max-message-bytes=200000", "--max-center-bytes=5",
+             "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
             "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 state-dir=/s ready-file=/r snapshot-interval=1m30s "
-            "lease=500ms max-message-bytes=200000 max-center-bytes=5 log-level=debug");
+            "lease=5s max-message-bytes=200000 max-center-bytes=5 log-level=warning");
+}
+
+// The words of --log-level are those of hooke-worker, and the logger knows them.
+TEST(OptionsTest, KnowsEveryLogLevel) {
+  for (const char* level : {"trace", "debug", "info", "warning", "error", "critical", "off"}) {
+    const std::string flag = std::string("--log-level=") + level;
+    const ParsedCommandLine parsed = Parse({flag.c_str()});
+    ASSERT_TRUE(parsed.run.has_value()) << level;
+    EXPECT_EQ(spdlog::level::to_string_view(spdlog::level::from_str(parsed.run->log_level)),
+              spdlog::string_view_t(level));
+  }
 }
 
 // Mistakes exit with 2 and name the flag and what is allowed; help and version with 0.
@@ -49,9 +61,16 @@ TEST(OptionsTest, NamesMistakes) {
       {{"--snapshot-interval=30"},
        2,
        "--snapshot-interval: \"30\" is no duration, allowed is one like 30s, more than 0"},
-      {{"--lease=-1s"}, 2, "--lease: \"-1s\" is no duration"},
+      {{"--snapshot-interval=0s"},
+       2,
+       "--snapshot-interval: \"0s\" is out of range, allowed is one like 30s, more than 0"},
+      {{"--lease=soon"}, 2, "--lease: \"soon\" is no duration, allowed is 5s to 24h"},
+      {{"--lease=-1s"}, 2, "--lease: \"-1s\" is out of range, allowed is 5s to 24h"},
+      {{"--lease=4999ms"}, 2, "--lease: \"4999ms\" is out of range, allowed is 5s to 24h"},
+      {{"--lease=24h1s"}, 2, "--lease: \"24h1s\" is out of range, allowed is 5s to 24h"},
       {{"--max-message-bytes=1"}, 2, "--max-message-bytes: "},
       {{"--log-level=loud"}, 2, "--log-level: "},
+      {{"--log-level=warn"}, 2, "--log-level: "},
       {{"--version"}, 0, "hooke-server "},
       {{"--help"}, 0, "--snapshot-interval"},
   };

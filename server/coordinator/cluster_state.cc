@@ -22,7 +22,7 @@ void Effects::Append(Effects later) {
 ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now)
     : options_(std::move(options)), last_tick_(now) {
   for (JobRecord& record : jobs) {
-    next_number_ = std::max(next_number_, record.number + 1);
+    ReserveNumbers(record.number);
     number_of_job_[record.job_id] = record.number;
     job_of_submission_[record.submission_id] = record.job_id;
     Job& job = jobs_[record.number];
@@ -45,6 +45,8 @@ ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, 
     if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
   }
 }
+
+void ClusterState::ReserveNumbers(uint64_t highest) { next_number_ = std::max(next_number_, highest + 1); }
 
 absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::SubmitRequest& request, absl::Time now) {
   const std::string& id = request.submission_id();
@@ -70,7 +72,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   job.job_id = absl::StrCat(request.job().name(), "-", job.number);
   job.submission_id = id;
   job.spec = request.job();
-  job.reason = "waiting: just submitted";
+  job.reason = "just submitted";
   job.submitted_unix_ms = absl::ToUnixMillis(now);
   for (uint32_t i = 0; i < job.spec.groups().count(); ++i) {
     GroupRecord group;
@@ -151,11 +153,9 @@ void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& ou
   live.silences.clear();
   const std::string text =
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
-  if (decision.state == v1::GROUP_STATE_FINISHED) {
-    Log(job, text, now);
-  } else {
-    Notice(job, text, now);
-  }
+  if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);
+  // Of a group that failed for good, the job's end says the same.
+  if (decision.state == v1::GROUP_STATE_WAITING) Notice(job, text, now);
   Store(job);
   ApplyJobDecision(job, now);
 }
@@ -163,7 +163,7 @@ void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& ou
 void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now) {
   LiveGroup& live = job.live[group.group];
   group.state = v1::GROUP_STATE_WAITING;
-  group.reason = absl::StrCat("waiting: ", why);
+  group.reason = std::string(why);
   live.retry_at = now;
   live.silences.clear();
   Notice(job,
@@ -183,7 +183,7 @@ void ClusterState::ApplyJobDecision(Job& job, absl::Time now) {
     GroupRecord evaluation;
     evaluation.group = static_cast<uint32_t>(job.record.groups.size());
     evaluation.task = v1::GroupStart::EVALUATE;
-    evaluation.reason = "waiting: all groups have just finished";
+    evaluation.reason = "all groups have just finished";
     job.record.groups.push_back(std::move(evaluation));
     job.live.emplace_back();
   }

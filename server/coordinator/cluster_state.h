@@ -33,8 +33,6 @@ using SessionId = uint64_t;
 struct ClusterOptions {
   LivenessOptions liveness;
   RestartOptions restart;
-  absl::Duration collective_timeout = absl::Seconds(30);  // Handed to ranks.
-  absl::Duration exchange_timeout = absl::Seconds(5);     // Handed to ranks.
 };
 
 // What is to be done outside, in this order: store, log, send.
@@ -67,6 +65,9 @@ class ClusterState {
   ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now);
 
   // ---- Jobs ----
+
+  // New jobs get numbers above this one.
+  void ReserveNumbers(uint64_t highest);
 
   struct Submission {
     std::string job_id;
@@ -115,7 +116,9 @@ class ClusterState {
   struct LiveGroup {
     v1::RankProgress progress;  // Of rank 0, of this incarnation.
     bool has_progress = false;
-    uint64_t furthest_step = 0;  // Of all incarnations.
+    uint64_t furthest_step = 0;    // Of all incarnations.
+    bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
+    uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
     absl::Time retry_at = absl::InfinitePast();
     std::vector<v1::Silence> silences;
   };
@@ -184,6 +187,7 @@ class ClusterState {
   void Place(absl::Time now);
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
   bool HasServers(const Job& job, absl::Time now) const;
+  bool IsInUse(const std::string& address) const;
   void FixServers(Job& job, absl::Time now);
   void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);
   void CheckWorkers(absl::Time now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/coordinator/cluster_state.h"
@@ -10,6 +11,16 @@ namespace hooke {
 namespace {
 
 constexpr size_t kSilencesMax = 64;  // Shown of one group.
+
+// The code alone does not tell: ranks whose peer is gone say UNAVAILABLE too, and daemons of ranks that die without a
+// word. A rank that gives up because of a server names it.
+bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& servers) {
+  const auto code = static_cast<absl::StatusCode>(failed.code());
+  if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
+  return std::any_of(servers.begin(), servers.end(), [&](const std::string& address) {
+    return absl::StrContains(failed.message(), absl::StrCat(" ", address));
+  });
+}
 
 }  // namespace
 
@@ -51,7 +62,11 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent
       const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
       outcome.code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
       outcome.message = Shortened(event.ended().message());
-      outcome.step = job.live[group.group].furthest_step;
+      LiveGroup& live = job.live[group.group];
+      outcome.step = live.furthest_step;
+      if (!live.lacks_server || outcome.step > group.best_step) live.server_failures = 0;
+      if (live.lacks_server) ++live.server_failures;
+      outcome.server_failures = live.server_failures;
       return EndGroup(job, group, outcome, now);
     }
     default:
@@ -79,6 +94,7 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
     case v1::RankEvent::kNotice:
       return Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
     case v1::RankEvent::kFailed:
+      if (LacksServer(event.failed(), job.record.servers)) job.live[group.group].lacks_server = true;
       return Log(job, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
     case v1::RankEvent::kHello:
       return Log(job, absl::StrCat(who, " is there (pid ", event.hello().pid(), ")"), now);

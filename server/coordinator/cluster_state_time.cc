@@ -50,6 +50,7 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
   std::vector<std::string> ended;
   for (const std::string& job_id : request.jobs()) {
     const JobRecord* job = Find(job_id);
+    if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
     if (job != nullptr && HasEnded(job->state)) ended.push_back(job_id);
   }
   return ended;
@@ -123,8 +124,16 @@ void ClusterState::LoseWorker(Worker& worker, absl::Time now) {
 void ClusterState::CheckServers(absl::Time now) {
   for (auto it = servers_.begin(); it != servers_.end();) {
     if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
-    it = now - it->second.last_heard > kForgetAfter ? servers_.erase(it) : std::next(it);
+    const bool forget = now - it->second.last_heard > kForgetAfter && !IsInUse(it->first);
+    it = forget ? servers_.erase(it) : std::next(it);
   }
+}
+
+bool ClusterState::IsInUse(const std::string& address) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& numbered) {
+    const JobRecord& job = numbered.second.record;
+    return !HasEnded(job.state) && std::count(job.servers.begin(), job.servers.end(), address) > 0;
+  });
 }
 
 void ClusterState::ServerSilent(const std::string& address, Server& server, absl::Time now) {
@@ -182,7 +191,7 @@ void ClusterState::Place(absl::Time now) {
     for (GroupRecord& group : job.record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
       if (!has_servers) {
-        ApplyWait(job, group, "waiting: no server has joined");
+        ApplyWait(job, group, "no server has joined");
         continue;
       }
       queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
@@ -247,6 +256,12 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   live.progress.Clear();
   live.has_progress = false;
   live.silences.clear();
+  live.lacks_server = false;
+  for (const std::string& address : job.record.servers) {
+    auto server = servers_.find(address);
+    if (server == servers_.end() || !server->second.silent) continue;
+    AddSilence(job, group, absl::StrCat("server ", address), server->second.last_heard);
+  }
   worker.occupants[{job.record.job_id, group.group, group.incarnation}] = job.record.spec.groups().ranks();
 
   v1::WorkerCommand command;
@@ -258,8 +273,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   start->set_incarnation(group.incarnation);
   start->set_task(group.task);
   for (const std::string& address : job.record.servers) start->add_servers(address);
-  start->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
-  start->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
+  start->set_job_key(job.record.submission_id);
   Send(worker.session, std::move(command));
   Log(job,
       absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",

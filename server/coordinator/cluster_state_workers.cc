@@ -77,7 +77,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, absl
                          " slots, running ", hello.running_size(), " groups"),
             now);
   v1::WorkerCommand welcome;
-  welcome.mutable_welcome()->set_lease_seconds(absl::ToDoubleSeconds(options_.liveness.lease));
+  welcome.mutable_welcome();
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
   TakeOver(worker, hello, now);

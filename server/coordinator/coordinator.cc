@@ -18,14 +18,19 @@ constexpr absl::Duration kStoreRetry = absl::Seconds(1);
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, absl::Time now) {
   absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
   if (!jobs.ok()) return jobs.status();
+  const absl::StatusOr<uint64_t> highest = options.log->HighestNumber();
+  if (!highest.ok()) return highest.status();
   options.logger->info("coordinator: {} jobs are stored", jobs->size());
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(options), *std::move(jobs), now));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(options), *std::move(jobs), *highest, now));
   coordinator->Flush(now);
   return coordinator;
 }
 
-Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, absl::Time now)
-    : options_(std::move(options)), state_(options_.cluster, std::move(jobs), now) {}
+Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number,
+                         absl::Time now)
+    : options_(std::move(options)), state_(options_.cluster, std::move(jobs), now) {
+  state_.ReserveNumbers(highest_number);
+}
 
 absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request, absl::Time now) {
   absl::StatusOr<ClusterState::Submission> submission;
@@ -37,7 +42,7 @@ absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
     if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kStoreTimeout)) {
       state_.EndSubmit(submission->job, false, now);
-      return absl::UnavailableError(
+      return absl::InternalError(
           "the job store has not answered for 10 s: check the coordinator's disk, then try again");
     }
     writing_ = true;
@@ -74,10 +79,10 @@ absl::Status Coordinator::WaitUntilStored(const std::string& job_id) {
     return (!writing_ && pending_.jobs.count(job_id) == 0) || !store_status_.ok();
   };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&settled), kStoreTimeout)) {
-    return absl::UnavailableError("done, but the job store has not answered for 10 s: ask again");
+    return absl::InternalError("done, but the job store has not answered for 10 s: check the coordinator's disk");
   }
   if (store_status_.ok()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("done, but not stored yet: ", store_status_.message()));
+  return absl::Status(store_status_.code(), absl::StrCat("done, but not stored yet: ", store_status_.message()));
 }
 
 absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, absl::Time now) {

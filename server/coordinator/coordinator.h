@@ -43,14 +43,16 @@ class Coordinator {
   static constexpr size_t kOutboxMax = 8192;  // Commands waiting for one worker; one that has more is disconnected.
   static constexpr size_t kPendingLogMax = 100000;  // Log lines waiting to be written; further ones are dropped.
 
-  // Loads what is stored. Errors are the store's.
+  // Loads what is stored. Errors are the store's and the log's.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, absl::Time now);
 
   // ---- Users ----
 
-  // The job's id, once it is stored. The same submission_id again gives the same id.
+  // The job's id, once it is stored. The same submission_id again gives the same id, so every error may be tried again:
+  // RESOURCE_EXHAUSTED and INTERNAL of the store after its disk was seen to; UNAVAILABLE: the same is being stored.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, absl::Time now);
-  // The job's status, once its end is stored. NOT_FOUND.
+  // The job's status, once its end is stored. NOT_FOUND; errors of the store: it is cancelled, and stored when the disk
+  // is well again.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, absl::Time now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now);
   std::vector<v1::JobStatus> List(absl::Time now);
@@ -101,7 +103,8 @@ class Coordinator {
     std::vector<JobRecord> jobs;
   };
 
-  Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, absl::Time now);
+  // `highest_number`: of the jobs that have a log, for logs and centers stay where a job store was moved away.
+  Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, absl::Time now);
 
   // Carries out what is pending, unless another thread is at it, which then does.
   void Flush(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);

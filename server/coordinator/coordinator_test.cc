@@ -81,7 +81,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   const std::string id = Submit({2, 2});
   EXPECT_EQ(id, "fashion-1");
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(Status(id).reason(), "waiting: no worker has joined");
+  EXPECT_EQ(Status(id).reason(), "no worker has joined");
 
   Heartbeat("a:1");
   FakeWorker w1("w1", 2), w2("w2", 2);
@@ -95,6 +95,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   EXPECT_EQ(start.ranks(), 2u);
   EXPECT_EQ(start.group().task(), v1::GroupStart::TRAIN);
   EXPECT_THAT(start.group().servers(), ElementsAre("b:1", "a:1"));  // The coordinator's own first.
+  EXPECT_EQ(start.group().job_key(), "s1");                         // The submission's id.
   EXPECT_EQ(start.group().job().ShortDebugString(), ExampleJob({2, 2}).ShortDebugString());
 
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
@@ -156,11 +157,11 @@ TEST_F(CoordinatorTest, AcknowledgesOnlyWhatIsStored) {
 TEST_F(CoordinatorTest, SendsNothingThatIsNotStored) {
   FakeWorker w1("w1", 2);
   const std::string id = Submit({1, 2});
-  store_->FailWith(absl::UnavailableError("broken disk"));
+  store_->FailWith(absl::InternalError("broken disk"));
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   Pass(absl::Seconds(3), {&w1});
   EXPECT_TRUE(w1.started().empty());
-  EXPECT_EQ(coordinator_->Cancel(id, now_).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(coordinator_->Cancel(id, now_).status(), absl::InternalError("done, but not stored yet: broken disk"));
   store_->FailWith(absl::OkStatus());
   Pass(absl::Seconds(2), {&w1});
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}));
@@ -199,11 +200,56 @@ TEST_F(CoordinatorTest, FailsOnWhatCannotBeMended) {
   w2.Receive(now_);
   w1.End({id, 0, 1}, absl::NotFoundError("no file /data/train-images-idx3-ubyte"), now_);
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_FAILED);
-  EXPECT_EQ(Status(id).reason(), "group 0 failed: no file /data/train-images-idx3-ubyte");
+  EXPECT_EQ(Status(id).reason(), "group 0 failed at step 0: no file /data/train-images-idx3-ubyte");
+  ASSERT_EQ(Status(id).notices_size(), 1);  // Said once.
+  EXPECT_EQ(Status(id).notices(0).text(), "job failed: " + Status(id).reason());
   EXPECT_EQ(Status(id).groups(1).state(), v1::GROUP_STATE_CANCELLED);
   w2.Receive(now_);
   EXPECT_THAT(w2.stop_reasons(), ElementsAre("the job has ended: failed"));
   EXPECT_TRUE(w2.running().empty());
+}
+
+// A group that gives up for want of a server tries again for as long as that takes; one whose ranks die without a word
+// does not, though its daemon says UNAVAILABLE too, and its peers do.
+TEST_F(CoordinatorTest, WaitsForServersButNotForCrashLoops) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const auto fail = [&](const std::string& id, const absl::Status& said) {
+    Pass(absl::Seconds(31), {&w1});
+    if (w1.running().empty()) return;
+    const GroupKey key = w1.started().back();
+    EXPECT_EQ(key.job_id, id);
+    w1.Failed(key, said, now_);
+    w1.End(key, absl::UnavailableError("rank 0 (pid 1): " + std::string(said.message())), now_);
+  };
+  const std::string waits = Submit({1, 2});
+  for (int i = 0; i < 30; ++i) fail(waits, absl::UnavailableError("server b:1: connection refused"));
+  EXPECT_EQ(Status(waits).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(w1.started().size(), 30u);
+  EXPECT_EQ(Status(waits).groups(0).reason(),
+            "failed (rank 0 (pid 1): server b:1: connection refused); starts again in 30s");
+  ASSERT_TRUE(coordinator_->Cancel(waits, now_).ok());
+
+  const std::string crashes = Submit({1, 2});
+  for (int i = 0; i < 30; ++i) fail(crashes, absl::UnavailableError("waited for rank 1, which has left the group"));
+  EXPECT_EQ(Status(crashes).state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(w1.started().size(), 40u);
+}
+
+// Where the job store was moved away, no new job gets the id of one that has a log, or whose center a server holds.
+TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
+  EXPECT_EQ(Submit(), "fashion-1");
+  EXPECT_EQ(Submit(), "fashion-2");
+  store_ = std::make_shared<InMemoryJobStore>();
+  Restart();
+  EXPECT_EQ(Submit(), "fashion-3");
+  v1::ServerHeartbeatRequest request;
+  request.set_address("b:1");
+  request.add_jobs("fashion-2");
+  request.add_jobs("other-40");
+  request.add_jobs("wrong-18446744073709551615");
+  EXPECT_THAT(*coordinator_->ServerHeartbeat(request, now_), ElementsAre());
+  EXPECT_EQ(Submit(), "fashion-41");
 }
 
 // Cancelling stops the groups, twice is as once, and slots are free only when the groups have really ended.
@@ -216,7 +262,7 @@ TEST_F(CoordinatorTest, Cancels) {
   EXPECT_EQ(coordinator_->Cancel(first, now_)->state(), v1::JOB_STATE_CANCELLED);
   EXPECT_EQ(coordinator_->Cancel(first, now_)->reason(), "cancelled by the user");
   w1.Receive(now_, /*linger=*/true);
-  EXPECT_EQ(Status(second).reason(), "waiting: 2 ranks needed, worker w1 at site hpc has 0 free slots");
+  EXPECT_EQ(Status(second).reason(), "2 ranks needed, worker w1 at site hpc has 0 free slots");
   w1.Receive(now_);
   w1.Receive(now_);
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{first, 0, 1}, GroupKey{second, 0, 1}));
@@ -390,13 +436,34 @@ TEST_F(CoordinatorTest, ShowsSilentServers) {
   EXPECT_THAT(Log(id), HasSubstr("server b:1 answers again"));
 }
 
+// A silent server that a job uses stays known for as long as the job does, and a group that starts meanwhile shows it;
+// one that nobody uses is forgotten after an hour.
+TEST_F(CoordinatorTest, KeepsTheSilentServersOfRunningJobs) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  Heartbeat("unused:1");
+  w1.Receive(now_);
+  Pass(absl::Hours(1) + absl::Seconds(1), {&w1}, /*server_lives=*/false);
+  ASSERT_EQ(coordinator_->Nodes(now_).size(), 2u);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].name(), "b:1");
+  w1.End({id, 0, 1}, absl::AbortedError("a rank died"), now_);
+  Pass(absl::Seconds(1), {&w1}, /*server_lives=*/false);
+  ASSERT_EQ(w1.started().size(), 2u);
+  ASSERT_EQ(Status(id).groups(0).silences_size(), 1);
+  EXPECT_EQ(Status(id).groups(0).silences(0).what(), "server b:1");
+  EXPECT_EQ(Status(id).groups(0).silences(0).since_unix_ms(), 1000000000);
+  Heartbeat("b:1");
+  EXPECT_EQ(Status(id).groups(0).silences_size(), 0);
+}
+
 // A job waits for a server as it waits for a worker; a server learns which of its jobs have ended.
 TEST_F(CoordinatorTest, ServersComeAndLearnOfEnds) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   Pass(absl::Seconds(5), {&w1}, /*server_lives=*/false);
   const std::string id = Submit({1, 2});
-  EXPECT_EQ(Status(id).reason(), "waiting: no server has joined");
+  EXPECT_EQ(Status(id).reason(), "no server has joined");
   Pass(absl::Seconds(1), {&w1});
   EXPECT_EQ(w1.started().size(), 1u);
   ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
@@ -462,7 +529,7 @@ TEST_F(CoordinatorTest, SurvivesWrongMessages) {
   ASSERT_TRUE(session.ok());
 
   const std::string id = Submit({1, 2});
-  EXPECT_EQ(Status(id).reason(), "waiting: 2 ranks needed, worker w1 at site hpc has 0 free slots");
+  EXPECT_EQ(Status(id).reason(), "2 ranks needed, worker w1 at site hpc has 0 free slots");
   v1::WorkerMessage message;
   v1::GroupEvent* event = message.mutable_event();
   EXPECT_TRUE(coordinator_->Message(*session, message, now_).ok());

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -57,6 +58,7 @@ class Beating : public Heartbeat {
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // To be sealed; bounded by the jobs held here.
+  std::map<std::string, absl::Time> seal_again_at_ ABSL_GUARDED_BY(mutex_);  // Of those that could not be.
 
   std::thread beater_;
   // Of its own, because a seal writes to disk, and the coordinator is not to take that for silence.
@@ -80,7 +82,11 @@ void Beating::BeatOnce() {
   answered_ = true;
   complained_ = absl::InfinitePast();
   absl::MutexLock lock(&mutex_);
-  ended_.insert(response.ended_jobs().begin(), response.ended_jobs().end());
+  const absl::Time now = absl::Now();
+  for (const std::string& job : response.ended_jobs()) {
+    auto again = seal_again_at_.find(job);
+    if (again == seal_again_at_.end() || again->second <= now) ended_.insert(job);
+  }
 }
 
 void Beating::Complain(const grpc::Status& status) {
@@ -107,11 +113,14 @@ void Beating::SealEnded() {
     if (sealed.ok()) {
       options_.logger->info("job {} has ended: its center is on disk", job);
     } else {
-      options_.logger->error("the center of job {} could not be written, trying again: {}", job, sealed.ToString());
+      options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
+                             absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
     }
-    // The next heartbeat names it again where it could not be sealed.
+    // The heartbeats go on naming it where it could not be sealed.
     absl::MutexLock lock(&mutex_);
     ended_.erase(job);
+    seal_again_at_.erase(job);
+    if (!sealed.ok()) seal_again_at_[job] = absl::Now() + options_.seal_again_after;
   }
 }
 

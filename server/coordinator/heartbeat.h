@@ -29,7 +29,8 @@ struct HeartbeatOptions {
   std::shared_ptr<spdlog::logger> logger;
   absl::Duration interval = absl::Seconds(1);
   absl::Duration call_timeout = absl::Seconds(2);
-  absl::Duration complain_every = absl::Seconds(10);  // While the coordinator does not answer.
+  absl::Duration complain_every = absl::Seconds(10);   // While the coordinator does not answer.
+  absl::Duration seal_again_after = absl::Minutes(1);  // Of a job whose center could not be written.
 };
 
 // Beats from its construction on, whether or not the coordinator answers, until it is destroyed, which waits at most

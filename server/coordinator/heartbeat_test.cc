@@ -23,13 +23,14 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
-// Holds two jobs; sealing "ended-1" works at the second try.
+// Holds two jobs; sealing "ended-1" fails a few times, then works.
 class FakeParameters : public ParameterServer {
  public:
+  explicit FakeParameters(int failures = 1) : failures_(failures) {}
   grpc::Service* service() override { return nullptr; }
   absl::Status Seal(absl::string_view job_id) override {
     absl::MutexLock lock(&mutex_);
-    if (++seals_ == 1) return absl::UnavailableError("broken disk");
+    if (++seals_ <= failures_) return absl::UnavailableError("broken disk");
     jobs_.erase(std::string(job_id));
     return absl::OkStatus();
   }
@@ -38,8 +39,13 @@ class FakeParameters : public ParameterServer {
     return {123, {jobs_.begin(), jobs_.end()}};
   }
   absl::Status Stop() override { return absl::OkStatus(); }
+  int seals() const {
+    absl::MutexLock lock(&mutex_);
+    return seals_;
+  }
 
  private:
+  const int failures_;
   mutable absl::Mutex mutex_;
   int seals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> jobs_ ABSL_GUARDED_BY(mutex_) = {"ended-1", "running-2"};
@@ -52,6 +58,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
                                v1::ServerHeartbeatResponse* response) override {
     absl::MutexLock lock(&mutex_);
     last_ = *request;
+    ++beats_;
     response->add_ended_jobs("ended-1");
     if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
     return grpc::Status::OK;
@@ -62,11 +69,19 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return last_;
   }
 
+  // False: they have not come in time.
+  bool WaitForBeats(int beats) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this, beats]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return beats_ >= beats; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&come), kDeadline);
+  }
+
   absl::Notification sealed;
 
  private:
   absl::Mutex mutex_;
   v1::ServerHeartbeatRequest last_ ABSL_GUARDED_BY(mutex_);
+  int beats_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // A server tells who it is and what it holds, and seals what has ended, again where that fails.
@@ -87,6 +102,7 @@ TEST(HeartbeatTest, TellsAndSeals) {
   options.parameters = &parameters;
   options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
   options.interval = absl::Milliseconds(10);
+  options.seal_again_after = absl::Milliseconds(10);
   {
     std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
     EXPECT_TRUE(coordinator.sealed.WaitForNotificationWithTimeout(kDeadline));
@@ -97,6 +113,33 @@ TEST(HeartbeatTest, TellsAndSeals) {
   EXPECT_THAT(log.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
   EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
   EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
+  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+}
+
+// A center that cannot be written is tried again, and complained about, once in a while, not at each heartbeat.
+TEST(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
+  FakeCoordinator coordinator;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&coordinator);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  FakeParameters parameters(1000000);
+  std::ostringstream log;
+  HeartbeatOptions options;
+  options.address = "me:1";
+  options.coordinator = absl::StrCat("127.0.0.1:", port);
+  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
+  options.parameters = &parameters;
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  options.interval = absl::Milliseconds(1);
+  {
+    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    EXPECT_TRUE(coordinator.WaitForBeats(200));
+  }
+  EXPECT_LE(parameters.seals(), 1);
+  const std::string text = log.str();
+  EXPECT_EQ(text.find("could not be written"), text.rfind("could not be written"));
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
 }
 

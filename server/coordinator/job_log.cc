@@ -12,12 +12,15 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "server/coordinator/records.h"
 
 namespace hooke {
 namespace {
 
 absl::Status FileError(absl::string_view doing, absl::string_view path) {
-  return absl::UnavailableError(absl::StrCat("cannot ", doing, " ", path, ": ", std::strerror(errno)));
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  const std::string text = absl::StrCat("cannot ", doing, " ", path, ": ", std::strerror(errno));
+  return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 absl::Status WriteAll(int file, absl::string_view path, absl::string_view text) {
@@ -43,7 +46,7 @@ std::string OneLine(absl::string_view line) {
 absl::StatusOr<JobLog> JobLog::Open(JobLogOptions options) {
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
-  if (error) return absl::UnavailableError(absl::StrCat("cannot make folder ", options.folder, ": ", error.message()));
+  if (error) return absl::InternalError(absl::StrCat("cannot make folder ", options.folder, ": ", error.message()));
   return JobLog(std::move(options));
 }
 
@@ -100,6 +103,17 @@ absl::StatusOr<LogText> JobLog::Read(absl::string_view job_id, uint64_t offset, 
   const size_t last = text.rfind('\n');
   text.resize(last == std::string::npos ? 0 : last + 1);
   return LogText{text, offset + text.size()};
+}
+
+absl::StatusOr<uint64_t> JobLog::HighestNumber() const {
+  uint64_t highest = 0;
+  std::error_code error;
+  std::filesystem::directory_iterator file(options_.folder, error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+    if (file->path().extension() == ".log") highest = std::max(highest, JobNumberOf(file->path().stem().string()));
+  }
+  if (error) return absl::InternalError(absl::StrCat("cannot read folder ", options_.folder, ": ", error.message()));
+  return highest;
 }
 
 std::string LogLine(absl::Time now, absl::string_view source_and_text) {

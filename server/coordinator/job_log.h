@@ -32,16 +32,21 @@ class JobLog {
  public:
   static constexpr size_t kLineBytesMax = 8192;  // Longer lines are cut.
 
-  // UNAVAILABLE: the folder cannot be made.
+  // INTERNAL: the folder cannot be made.
   static absl::StatusOr<JobLog> Open(JobLogOptions options);
 
   // `job_id` is one that the coordinator made: it becomes a file's name. Line ends inside a line become spaces. Past
-  // the bound lines are dropped, with OK. UNAVAILABLE: the file cannot be written, with its name and why.
+  // the bound lines are dropped, with OK. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be written, with its name and
+  // why.
   absl::Status Append(absl::string_view job_id, absl::Span<const std::string> lines);
 
   // The whole lines from byte `offset` on, at most about `bytes_max` bytes of them (at least one line when one is
   // there). A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
+
+  // The highest number at the end of a job id that has a log here; 0: none. Logs outlive a job store that was moved
+  // away. INTERNAL: the folder cannot be read.
+  absl::StatusOr<uint64_t> HighestNumber() const;
 
  private:
   explicit JobLog(JobLogOptions options) : options_(std::move(options)) {}

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -72,8 +73,19 @@ TEST_F(JobLogTest, NamesWhatIsWrong) {
   EXPECT_EQ(log.Read("a-1", 5, 100).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(log.Read("b-2", 5, 100).status().code(), absl::StatusCode::kOutOfRange);
   const absl::Status status = JobLog::Open({folder_ + "/a-1.log/logs"}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr(folder_ + "/a-1.log/logs"));
+}
+
+// The highest number of a job that has a log: what is no log, or has no number that a coordinator gave, counts not.
+TEST_F(JobLogTest, FindsTheHighestNumber) {
+  JobLog log = Open();
+  EXPECT_EQ(*log.HighestNumber(), 0u);
+  for (const char* id : {"a-1", "a-b-12", "c-7", "no-number", "13", "a-99999999999999999999", "a--5x"}) {
+    ASSERT_TRUE(log.Append(id, {"one"}).ok());
+  }
+  std::ofstream(folder_ + "/a-50.txt") << "x";
+  EXPECT_EQ(*log.HighestNumber(), 12u);
 }
 
 // A line begins with its time, in UTC, to the millisecond.

@@ -30,6 +30,10 @@ std::string GroupName(const GroupRecord& group) {
   return group.task == v1::GroupStart::EVALUATE ? "the evaluation" : absl::StrCat("group ", group.group);
 }
 
+std::string AtStep(const GroupRecord& group, const GroupOutcome& outcome) {
+  return group.task == v1::GroupStart::EVALUATE ? "" : absl::StrCat(" at step ", outcome.step);
+}
+
 }  // namespace
 
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
@@ -50,17 +54,19 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
   if (!outcome.ok && !MendsItself(outcome.code)) {
     decision.state = v1::GROUP_STATE_FAILED;
     decision.failures = group.failures + 1;
-    decision.reason = absl::StrCat(GroupName(group), " failed: ", why);
+    decision.reason = absl::StrCat(GroupName(group), " failed", AtStep(group, outcome), ": ", why);
     return decision;
   }
-  decision.failures = outcome.step > group.best_step ? 1 : group.failures + 1;
-  if (decision.failures >= options.failures_max) {
+  const uint32_t before = outcome.step > group.best_step ? 0 : group.failures;
+  const bool lacks_server = !outcome.ok && outcome.server_failures > 0;
+  decision.failures = before + (lacks_server ? 0 : 1);
+  if (!lacks_server && decision.failures >= options.failures_max) {
     decision.state = v1::GROUP_STATE_FAILED;
     decision.reason = absl::StrFormat("%s failed %d times in a row without a new step; the last time: %s",
                                       GroupName(group), decision.failures, why);
     return decision;
   }
-  const absl::Duration wait = Backoff(options, decision.failures);
+  const absl::Duration wait = Backoff(options, lacks_server ? outcome.server_failures : decision.failures);
   decision.retry_at = now + wait;
   decision.reason = absl::StrCat("failed (", why, "); starts again in ", absl::FormatDuration(wait));
   return decision;

@@ -25,6 +25,8 @@ struct GroupOutcome {
   absl::StatusCode code = absl::StatusCode::kUnknown;  // Where not ok.
   std::string message;
   uint64_t step = 0;  // The furthest step known.
+  // Ends in a row for want of a server, this one included: the job waits for that, however long. 0: another reason.
+  uint32_t server_failures = 0;
 };
 
 struct GroupDecision {
@@ -37,7 +39,8 @@ struct GroupDecision {
 };
 
 // Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, DATA_LOSS) and `failures_max`
-// failures in a row without a new step fail the job; everything else is tried again after a growing wait.
+// failures in a row without a new step fail the job; everything else is tried again after a growing wait. Ends for want
+// of a server make the wait grow, but never fail the job.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
                             absl::Time now);
 

@@ -28,7 +28,7 @@ Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms) {
 }
 
 std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
-  if (rooms.empty()) return "waiting: no worker has joined";
+  if (rooms.empty()) return "no worker has joined";
   const Room* roomiest = nullptr;
   const Room* kept = nullptr;
   for (const Room& room : rooms) {
@@ -36,12 +36,12 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
     if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
     if (roomiest == nullptr || room.worker.free > roomiest->worker.free) roomiest = &room;
   }
-  if (roomiest == nullptr) return absl::StrCat("waiting: no worker of site ", group.site, " has joined");
+  if (roomiest == nullptr) return absl::StrCat("no worker of site ", group.site, " has joined");
   if (kept != nullptr) {
-    return absl::StrCat("waiting: ", Count(group.ranks, "rank"), " needed, and the free slots of worker ",
-                        kept->worker.name, " are kept for ", kept->kept_for);
+    return absl::StrCat("", Count(group.ranks, "rank"), " needed, and the free slots of worker ", kept->worker.name,
+                        " are kept for ", kept->kept_for);
   }
-  return absl::StrCat("waiting: ", Count(group.ranks, "rank"), " needed, worker ", roomiest->worker.name, " at site ",
+  return absl::StrCat("", Count(group.ranks, "rank"), " needed, worker ", roomiest->worker.name, " at site ",
                       roomiest->worker.site, " has ", Count(roomiest->worker.free, "free slot"));
 }
 

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
@@ -31,6 +33,15 @@ struct GroupKey {
 };
 
 inline GroupKey KeyOf(const v1::GroupId& id) { return {id.job_id(), id.group(), id.incarnation()}; }
+
+// What follows the last '-' of a job's id; 0: no number that a coordinator would have given.
+inline uint64_t JobNumberOf(absl::string_view job_id) {
+  constexpr uint64_t kNumberMax = 1000000000000;
+  const size_t dash = job_id.rfind('-');
+  uint64_t number = 0;
+  if (dash == job_id.npos || !absl::SimpleAtoi(job_id.substr(dash + 1), &number)) return 0;
+  return number <= kNumberMax ? number : 0;
+}
 
 struct GroupRecord {
   uint32_t group = 0;

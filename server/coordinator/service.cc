@@ -49,8 +49,11 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
     uint64_t bytes = 0;
     for (v1::JobStatus& job : coordinator_.List(options_.clock())) {
       bytes += job.ByteSizeLong();
-      if (bytes > kListBytesMax) break;
-      *response->add_jobs() = std::move(job);
+      if (bytes > kListBytesMax) {
+        response->set_left_out(response->left_out() + 1);
+      } else {
+        *response->add_jobs() = std::move(job);
+      }
     }
     return grpc::Status::OK;
   }

@@ -191,7 +191,7 @@ TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   });
 
   WorkerStream worker(cluster, "i1");
-  EXPECT_EQ(worker.Next().welcome().lease_seconds(), 10);
+  EXPECT_TRUE(worker.Next().has_welcome());
   const v1::GroupId group = IdOf(worker.Next());
   EXPECT_EQ(group.job_id(), id);
   worker.Send(group, 1, [](v1::GroupEvent& event) {
@@ -243,6 +243,23 @@ TEST_F(ServiceTest, ARestartKeepsJobsAndGroups) {
   const v1::WorkerCommand next = worker.Next();
   EXPECT_EQ(next.start().group().job_id(), id);
   EXPECT_EQ(next.start().group().task(), v1::GroupStart::EVALUATE);
+}
+
+// A list that is longer than a message may be holds the newest jobs and says how many it leaves out.
+TEST_F(ServiceTest, SaysHowManyJobsAListLeavesOut) {
+  Cluster cluster(folder_);
+  constexpr int kJobs = 120;
+  for (int i = 0; i < kJobs; ++i) {
+    v1::SubmitResponse response;
+    const v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", i), {1024, 1});
+    ASSERT_TRUE(cluster.stub->Submit(Cluster::Context().get(), request, &response).ok());
+  }
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(cluster.stub->ListJobs(Cluster::Context().get(), {}, &jobs).ok());
+  ASSERT_GT(jobs.jobs_size(), 0);
+  EXPECT_GT(jobs.left_out(), 0u);
+  EXPECT_EQ(jobs.jobs_size() + jobs.left_out(), kJobs);
+  EXPECT_EQ(jobs.jobs(0).job_id(), absl::StrCat("fashion-", kJobs));
 }
 
 // Cancelling reaches the worker's stream and ends the watch.

@@ -89,7 +89,7 @@ class Cluster {
       for (FakeWorker& worker : workers_) worker.Disconnect(now_);
       coordinator_.reset();
     }
-    if (Chance(0.02)) store_->FailWith(absl::UnavailableError("broken disk"));
+    if (Chance(0.02)) store_->FailWith(absl::InternalError("broken disk"));
     if (Chance(0.2)) store_->FailWith(absl::OkStatus());
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (Chance(0.01)) workers_[i].Crash(now_);

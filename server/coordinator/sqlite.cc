@@ -103,8 +103,8 @@ absl::Status SqliteDatabase::Error(int code, absl::string_view doing) const {
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return absl::UnavailableError(absl::StrCat("job store ", path_, " cannot be read or written (", said,
-                                                 "): check the disk, the folder and its permissions"));
+      return absl::InternalError(absl::StrCat("job store ", path_, " cannot be read or written (", said,
+                                              "): check the disk, the folder and its permissions"));
     default:
       return absl::InternalError(absl::StrCat("job store ", path_, ": ", said, ", in: ", doing));
   }

@@ -67,7 +67,7 @@ class SqliteDatabase {
   const std::string& path() const { return path_; }
 
   // The last error, for result code `code`: DATA_LOSS: the file is damaged; FAILED_PRECONDITION: another process holds
-  // it; RESOURCE_EXHAUSTED: the disk is full; UNAVAILABLE: it cannot be read or written; INTERNAL: our mistake.
+  // it; RESOURCE_EXHAUSTED: the disk is full; INTERNAL: it cannot be read or written, or our mistake.
   absl::Status Error(int code, absl::string_view doing) const;
 
  private:

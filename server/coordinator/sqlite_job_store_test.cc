@@ -210,7 +210,7 @@ TEST_F(SqliteJobStoreTest, SaysThatTheDiskIsFull) {
   for (int i = 2; i <= 500; ++i) jobs.push_back(FullJob(i));
   const absl::Status status = store->Put(jobs);
   ASSERT_FALSE(status.ok());
-  EXPECT_TRUE(status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kResourceExhausted)
+  EXPECT_TRUE(status.code() == absl::StatusCode::kInternal || status.code() == absl::StatusCode::kResourceExhausted)
       << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);

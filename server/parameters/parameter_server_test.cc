@@ -211,6 +211,30 @@ TEST(ParameterServer, RestartsFromItsFolder) {
   std::filesystem::remove_all(folder);
 }
 
+// Save over the wire: on disk after OK; unknown and malformed ids are refused.
+TEST(ParameterServer, Saves) {
+  const auto storage = std::make_shared<InMemoryStorage>();
+  TestServer server(storage);
+  const TestCenter center = LargeCenter();
+  MakeCenter(server, center);
+  TestGroup group = MakeGroup(server, center);
+  std::vector<float> x = Ramp(0, kValues, 8);
+  ASSERT_TRUE(group.Exchange({16, group.Blocks()}, absl::MakeSpan(x)).ok());
+  ASSERT_EQ(storage->List().value().size(), 1u);
+  const auto save = [&group](const std::string& job_id) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::SaveRequest request;
+    request.set_job_id(job_id);
+    v1::SaveResponse response;
+    return group.stub().Save(&context, request, &response).error_code();
+  };
+  EXPECT_EQ(save(center.job_id), grpc::StatusCode::OK);
+  EXPECT_EQ(storage->List().value().size(), 2u);
+  EXPECT_EQ(save("job-7"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(save("../x"), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 // What a group is told when it is not the one, or its model is not the one, that the center belongs to.
 TEST(ParameterServer, Refusals) {
   TestServer server(std::make_shared<InMemoryStorage>(), 2 << 20);
@@ -237,7 +261,9 @@ TEST(ParameterServer, Refusals) {
   TestGroup unknown = MakeGroup(server, other);
   EXPECT_EQ(unknown.Pull().status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(unknown.Exchange({1, {0}}, absl::MakeSpan(x)).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(unknown.Pull().status().message(), "job job-2 has no center on this server; attach to it first");
+  EXPECT_EQ(unknown.Pull().status().message(),
+            "job job-2 has no center on this server: it failed or was cancelled before its first values, or it ran on "
+            "other servers");
 
   other.values = 1 << 20;
   const absl::Status large = MakeGroup(server, other).Attach().status();

@@ -11,8 +11,15 @@ namespace {
 
 constexpr absl::Duration kClaimTimeout = absl::Minutes(1);  // A snapshot of gigabytes on a slow disk.
 
+// To those who read a center, or have it saved: users, not groups.
+absl::Status NoCenter(absl::string_view job_id) {
+  return absl::NotFoundError(absl::StrCat("job ", job_id, " has no center on this server: it failed or was cancelled ",
+                                          "before its first values, or it ran on other servers"));
+}
+
 absl::Status NoValues(absl::string_view job_id) {
-  return absl::NotFoundError(absl::StrCat("the center of job ", job_id, " has no values here yet; attach to it first"));
+  return absl::NotFoundError(
+      absl::StrCat("the center of job ", job_id, " has no values here yet; try again when its first group trains"));
 }
 
 v1::AttachResponse::State ToState(AttachAnswer answer) {
@@ -48,6 +55,7 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint
     job->lost = snapshot.status();
   } else if (snapshot->sealed()) {
     job->sealed = true;
+    job->key = snapshot->plan().job.job_key();
   } else {
     const ShardPlan& plan = snapshot->plan();
     {
@@ -77,8 +85,14 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   const Speaker speaker = {request.sender().group(), request.sender().rank(), request.sender().incarnation()};
   absl::StatusOr<Shard::Attached> attached = (*shard)->Attach(now, speaker, options_.initialize_lease);
   if (!attached.ok()) return attached.status();
-  options_.logger->info("job {}: group {} incarnation {} attaches: {}", plan->job_id, speaker.group,
-                        speaker.incarnation, attached->reason);
+  if (attached->changed) {
+    options_.logger->info("job {}: group {} incarnation {} attaches: {}", plan->job_id, speaker.group,
+                          speaker.incarnation, attached->reason);
+  }
+  // The first snapshot may have failed: no group trains against a center that a crash would lose.
+  if (attached->answer == AttachAnswer::kReady && !HasSnapshot(plan->job_id)) {
+    if (absl::Status status = Snapshot(plan->job_id, Due::kIfNone); !status.ok()) return status;
+  }
   v1::AttachResponse response;
   response.set_state(ToState(attached->answer));
   response.set_last_sequence(attached->last_sequence);
@@ -110,6 +124,7 @@ absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterRe
       history = job->second->history;
     } else {
       absl::StatusOr<std::shared_ptr<Shard>> found = ShardOf(job_id);
+      if (absl::IsNotFound(found.status())) return NoCenter(job_id);
       if (!found.ok()) return found.status();
       shard = *std::move(found);
     }
@@ -141,6 +156,19 @@ absl::Status ParameterStore::SnapshotChanged() {
   return first_error;
 }
 
+absl::Status ParameterStore::Save(absl::string_view job_id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto job = jobs_.find(job_id);
+    if (job != jobs_.end() && job->second->sealed) return absl::OkStatus();
+    absl::StatusOr<std::shared_ptr<Shard>> shard = ShardOf(job_id);
+    if (absl::IsNotFound(shard.status())) return NoCenter(job_id);
+    if (!shard.ok()) return shard.status();
+    if (!(*shard)->initialized()) return NoValues(job_id);
+  }
+  return Snapshot(job_id, Due::kIfChanged);
+}
+
 absl::Status ParameterStore::Seal(absl::string_view job_id) {
   absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
   if (!job.ok()) return job.status();
@@ -165,6 +193,7 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
   }
   absl::MutexLock lock(&mutex_);
   center_bytes_ -= std::exchange(job.memory_bytes, 0);
+  job.key = shard->plan().job.job_key();
   job.shard = nullptr;
   job.sealed = initialized;
   if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
@@ -209,6 +238,9 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardP
       if (!mutex_.AwaitWithTimeout(absl::Condition(&made), kClaimTimeout)) {
         return absl::UnavailableError(
             absl::StrCat("the shard of job ", plan.job_id, " is still being made; try again"));
+      }
+      if (job->sealed) {
+        if (absl::Status status = CompareKeys(job->key, plan); !status.ok()) return status;
       }
       return ShardOf(plan.job_id);
     }
@@ -268,6 +300,12 @@ absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl:
   if (job->shard == nullptr) return nullptr;
   job->busy = true;
   return job;
+}
+
+bool ParameterStore::HasSnapshot(absl::string_view job_id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(job_id);
+  return found != jobs_.end() && found->second->written_updates.has_value();
 }
 
 void ParameterStore::Release(Job& job) {

@@ -47,8 +47,10 @@ class ParameterStore {
   // With every snapshot in storage loaded. A job of which none is readable is remembered as lost.
   static absl::StatusOr<std::unique_ptr<ParameterStore>> Load(ParameterStoreOptions options);
 
-  // Makes the job's shard, or attaches to it. INVALID_ARGUMENT, FAILED_PRECONDITION (another layout or job file;
-  // sealed), ABORTED, RESOURCE_EXHAUSTED (max_center_bytes; nothing was allocated), DATA_LOSS (lost).
+  // Makes the job's shard, or attaches to it. READY says, too, that a snapshot is on disk. INVALID_ARGUMENT,
+  // FAILED_PRECONDITION (another job of this id, layout or job file; sealed), ABORTED, RESOURCE_EXHAUSTED
+  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk), UNAVAILABLE (the disk),
+  // DATA_LOSS (lost).
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
   // The shard of a running job. NOT_FOUND: attach first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost.
@@ -72,6 +74,10 @@ class ParameterStore {
   // Writes a snapshot of each shard that changed since its last. Tries all; returns the first error.
   absl::Status SnapshotChanged();
 
+  // Writes a snapshot of one job's shard if it changed since its last: after OK, what was answered before the call is
+  // on disk. OK, too, for a sealed job. NOT_FOUND: no center, or no values yet. DATA_LOSS: lost. Else the disk's error.
+  absl::Status Save(absl::string_view job_id);
+
   // See ParameterServer::Seal.
   absl::Status Seal(absl::string_view job_id);
 
@@ -85,6 +91,7 @@ class ParameterStore {
     std::shared_ptr<Shard> shard;  // Null: being made, sealed, or lost.
     bool busy = false;             // One thread makes the shard, or writes its snapshot.
     bool sealed = false;
+    std::string key;  // JobSpecForShard.job_key, of a sealed job.
     absl::Status lost;
     std::optional<uint64_t> written_updates;  // The version of the last snapshot.
     uint64_t memory_bytes = 0;
@@ -101,6 +108,7 @@ class ParameterStore {
   // Makes the job this thread's, after at most a minute. Null: no such job in memory.
   absl::StatusOr<std::shared_ptr<Job>> Claim(absl::string_view job_id);
   void Release(Job& job);
+  bool HasSnapshot(absl::string_view job_id) const;
   absl::Status Snapshot(absl::string_view job_id, Due due);
   absl::Status SealClaimed(const std::string& job_id, Job& job);
 

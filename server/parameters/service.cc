@@ -96,6 +96,14 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const v1::Pull
   return Reply(*context, "Pull", WritePull(request->job_id(), *options_.store, writer));
 }
 
+grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::SaveRequest* request,
+                                    v1::SaveResponse* /*response*/) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  if (absl::Status status = CheckJobId(request->job_id()); !status.ok()) return Reply(*context, "Save", status);
+  return Reply(*context, "Save", options_.store->Save(request->job_id()));
+}
+
 grpc::Status ParameterService::Reply(const grpc::ServerContext& context, absl::string_view call,
                                      const absl::Status& status) const {
   if (status.ok()) return grpc::Status::OK;

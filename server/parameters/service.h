@@ -35,6 +35,7 @@ class ParameterService final : public v1::ParameterServer::Service {
                         grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>* stream) override;
   grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
+  grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
 
  private:
   // The status as gRPC has it; refusals are logged with who called.

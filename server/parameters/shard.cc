@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,14 +25,23 @@ absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float>
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan) {
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule);
   if (!rule.ok()) return rule.status();
-  return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule)));
+  const std::string too_large =
+      absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
+                   " bytes; lower --max-center-bytes, add servers or add memory");
+  // The one place where a peer's numbers decide how much is allocated.
+  try {
+    return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule)));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(too_large);
+  }
 }
 
 Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
     : plan_(std::move(plan)),
       rule_(std::move(rule)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
-      incarnations_(plan_.job.groups(), 0) {
+      incarnations_(plan_.job.groups(), 0),
+      told_(plan_.job.groups()) {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
@@ -47,7 +57,7 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   {
     absl::MutexLock lock(&mutex_);
     if (absl::Status status = Admit(speaker); !status.ok()) return status;
-    if (closed_) return absl::FailedPreconditionError(absl::StrCat("job ", plan_.job_id, " has ended"));
+    if (closed_) return Ended();
     if (!attach_.initialized) {
       return absl::NotFoundError(
           absl::StrCat("the center of job ", plan_.job_id, " has no values here yet; attach to it first"));
@@ -61,6 +71,8 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   AnswerWindow& window = WindowOf(speaker);
   Block& block = blocks_[*index];
   absl::MutexLock lock(&block.mutex);
+  // Again: the last snapshot may have copied this block since the check above.
+  if (closed_) return Ended();
   ExchangeId& last = block.applied[speaker.group];
   if (now == last) {
     // Lost only when the server restarted between applying and answering: then the group keeps what it has.
@@ -92,6 +104,9 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
     AttachDecision decision = DecideAttach(now, attach_, speaker, lease);
     attach_ = decision.next;
     attached.answer = decision.answer;
+    Told& told = told_[speaker.group];
+    attached.changed = told.incarnation != speaker.incarnation || told.answer != decision.answer;
+    told = {speaker.incarnation, decision.answer};
     attached.reason = std::move(decision.reason);
   }
   attached.last_sequence = LastSequence(speaker.group);
@@ -123,6 +138,10 @@ absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
 void Shard::Close() {
   absl::MutexLock lock(&mutex_);
   closed_ = true;
+}
+
+absl::Status Shard::Ended() const {
+  return absl::FailedPreconditionError(absl::StrCat("job ", plan_.job_id, " has ended"));
 }
 
 bool Shard::initialized() const {

@@ -32,7 +32,8 @@ namespace hooke {
 
 class Shard {
  public:
-  // Takes the memory of the plan; all values are 0 and the center is not initialized.
+  // Takes the memory of the plan; all values are 0 and the center is not initialized. RESOURCE_EXHAUSTED: the system
+  // has not that much memory; nothing is kept of it.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(ShardPlan plan);
 
   const ShardPlan& plan() const { return plan_; }
@@ -47,6 +48,7 @@ class Shard {
   struct Attached {
     AttachAnswer answer = AttachAnswer::kWait;
     std::string reason;
+    bool changed = true;         // Another answer than this incarnation of the group got last: worth a log line.
     uint64_t last_sequence = 0;  // The lowest over the blocks; the largest uint64 where the shard has no blocks.
   };
   // ABORTED: a later incarnation of the group has spoken. INVALID_ARGUMENT: there is no such group, rank or
@@ -70,7 +72,8 @@ class Shard {
   // error the center is unchanged and `answer` unspecified.
   absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
 
-  // From now on nothing changes the values: the job has ended.
+  // The job has ended: a block copied after this returned never changes again, so an exchange that was answered is in
+  // every later copy.
   void Close();
 
   // The index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT naming the
@@ -104,6 +107,7 @@ class Shard {
   absl::Status CheckExchange(const Exchange& exchange, uint64_t block, absl::Span<const float> values) const;
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
+  absl::Status Ended() const;
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[speaker.group * plan_.job.ranks() + speaker.rank]; }
 
   const ShardPlan plan_;
@@ -115,7 +119,13 @@ class Shard {
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // By group; 0: none seen.
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  struct Told {
+    uint32_t incarnation = 0;
+    AttachAnswer answer = AttachAnswer::kWait;
+  };
+  std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // By group: the last answer to Attach.
+  // Set under mutex_; read under it or under a block's mutex, so that exchanges of different blocks stay parallel.
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace hooke

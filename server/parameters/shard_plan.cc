@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
+constexpr size_t kMaxKeyBytes = 255;
 constexpr double kWindowBytes = 64;  // Of a rank's AnswerWindow without its answers.
 
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
@@ -45,6 +46,10 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
   if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
   if (absl::Status status = CheckRange("shard_count", job.shard_count(), kMaxShards); !status.ok()) return status;
+  if (job.job_key().size() > kMaxKeyBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.job_key has ", job.job_key().size(), " bytes; 0 to ", kMaxKeyBytes, " are allowed"));
+  }
   if (job.shard_index() < job.shard_count()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("job.shard_index is ", job.shard_index(), "; 0 to ", job.shard_count() - 1, " are allowed"));
@@ -86,7 +91,17 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
   return plan;
 }
 
+absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group) {
+  if (center_key == group.job.job_key()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "another job had the id ", group.job_id, " here, and its center is kept; submit the job under another name, or ",
+      "stop this server, remove the files ", group.job_id,
+      ".*.snapshot from the folder centers of its state and start "
+      "it again"));
+}
+
 absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
+  if (absl::Status status = CompareKeys(center.job.job_key(), group); !status.ok()) return status;
   if (center.job.shard_index() != group.job.shard_index()) {
     return Differs("shard_index", center.job.shard_index(), group.job.shard_index());
   }

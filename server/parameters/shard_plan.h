@@ -35,7 +35,12 @@ struct ShardPlan {
 // `block_values` >= 1.
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
 
-// FAILED_PRECONDITION naming the first thing that differs between a center and what a group believes of it.
+// FAILED_PRECONDITION, and what to do, where the group is of another job than the center that has its id. Equal keys,
+// also two empty ones, are the same job.
+absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);
+
+// FAILED_PRECONDITION naming the first thing that differs between a center and what a group believes of it, the key
+// first.
 absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
 
 // A job id is 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT otherwise.

@@ -62,6 +62,8 @@ TEST(PlanShard, RefusesWhatIsOutOfRange) {
       {[](auto& r) { r.mutable_job()->set_groups(1025); }, "job.groups is 1025; 1 to 1024 are allowed"},
       {[](auto& r) { r.mutable_job()->set_ranks(0); }, "job.ranks is 0; 1 to 1024 are allowed"},
       {[](auto& r) { r.mutable_job()->set_shard_count(0); }, "job.shard_count is 0; 1 to 65536 are allowed"},
+      {[](auto& r) { r.mutable_job()->set_job_key(std::string(256, 'k')); },
+       "job.job_key has 256 bytes; 0 to 255 are allowed"},
       {[](auto& r) { r.mutable_job()->set_shard_index(1); }, "job.shard_index is 1; 0 to 0 are allowed"},
       {[](auto& r) { r.clear_layout(); }, "layout: it has no parameters"},
       {[](auto& r) { r.clear_job(); }, "job.groups is 0"},
@@ -85,6 +87,7 @@ TEST(ComparePlans, NamesTheFirstDifference) {
       {[](auto& r) { r.mutable_job()->set_alpha(0.5); },
        "job.alpha differs: the center was made with 0.25, the group has 0.5; all groups of a job run with the same job "
        "file"},
+      {[](auto& r) { r.mutable_job()->set_job_key("k"); }, "another job had the id job-1 here"},
       {[](auto& r) { r.mutable_job()->set_rule(2); }, "job.rule differs: the center was made with 1, the group has 2"},
       {[](auto& r) { r.mutable_job()->set_groups(3); },
        "job.groups differs: the center was made with 2, the group has 3"},

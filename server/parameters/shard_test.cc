@@ -249,6 +249,28 @@ TEST(Shard, ClosedRefusesExchanges) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
+// What a group was answered is in a copy taken after Close: no exchange that was under way changes a block later.
+TEST(Shard, CloseIsFinal) {
+  TestCenter center;
+  center.values = 1 << 18;
+  for (int round = 0; round < 20; ++round) {
+    const auto shard = MakeShard(center, center.values);
+    Initialize(*shard);
+    std::thread group([&shard, &center]() {
+      const std::vector<float> x = Ramp(0, center.values, 8);
+      std::vector<float> answer(x.size());
+      for (uint64_t sequence = 1;
+           shard->ApplyBlock({{}, sequence, 0}, x, absl::MakeSpan(answer)).ok() && sequence < 10000; ++sequence) {
+      }
+    });
+    while (shard->updates() < 2) std::this_thread::yield();
+    shard->Close();
+    const Shard::BlockCopy copy = shard->CopyBlock(0);
+    group.join();
+    ASSERT_EQ(shard->CopyBlock(0).applied, copy.applied);
+  }
+}
+
 // One rank of a group that only exchanges: no gradients, every block now and then sent twice.
 void ExchangeManyTimes(Shard& shard, Speaker speaker, int exchanges, std::vector<float>& x) {
   std::mt19937 random(speaker.group * 100 + speaker.rank);

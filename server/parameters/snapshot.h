@@ -4,7 +4,7 @@
 // A shard as bytes, and back. The format is described in docs/snapshot.md, with a worked example. Memory needed is one
 // block, both ways.
 //
-// Used by SnapshotHistory, which knows files and generations.
+// Used by SnapshotHistory, which knows files and versions.
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SNAPSHOT_HISTORY_H_
 #define HOOKE_SERVER_PARAMETERS_SNAPSHOT_HISTORY_H_
 
-// One job's snapshots in storage: "<job id>.<generation, 12 digits>.snapshot". The newest two readable ones are kept,
+// One job's snapshots in storage: "<job id>.<version, 12 digits>.snapshot". The newest two readable ones are kept,
 // so that one bad file never costs a center. Used by ParameterStore.
 //
 // Thread-safe, but for Write: one at a time.
@@ -33,10 +33,10 @@ class SnapshotHistory {
     std::shared_ptr<spdlog::logger> logger;
     std::string job_id;
   };
-  // `generations` that storage holds, ascending.
+  // `generations`: the versions that storage holds, ascending.
   SnapshotHistory(Options options, std::vector<uint64_t> generations);
 
-  // Writes the next generation, then removes all but it and the newest readable one before it.
+  // Writes the next version, then removes all but it and the newest readable one before it.
   absl::Status Write(const Shard& shard, bool sealed);
 
   // The newest snapshot of which every byte is right. One that is not is logged with what is wrong and which one is
@@ -57,7 +57,7 @@ class SnapshotHistory {
 // "fashion-1.000000000007.snapshot".
 std::string SnapshotName(absl::string_view job_id, uint64_t generation);
 
-// The generations in storage, ascending, by job. Files of other names are left alone.
+// The versions in storage, ascending, by job. Files of other names are left alone.
 absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> ListSnapshots(Storage& storage);
 
 }  // namespace hooke

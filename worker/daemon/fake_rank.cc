@@ -110,6 +110,6 @@ int Main(const std::string& start_file, char** environment) {
 }  // namespace hooke
 
 int main(int argc, char** argv, char** environment) {
-  if (argc != 3 || std::string(argv[1]) != "--start") return 5;
+  if (argc != 4 || std::string(argv[1]) != "--start" || std::string(argv[3]).rfind("--threads=", 0) != 0) return 5;
   return hooke::Main(argv[2], environment);
 }

@@ -83,10 +83,10 @@ void Session::Run() {
       return;
     }
     if (end.welcomed) backoff = options_.backoff_min;
-    absl::MutexLock lock(&mutex_);
-    if (shutdown_) return;
+    if (is_shut_down()) return;
     options_.logger->warn("coordinator {}: {}; trying again in {}", options_.coordinator, end.status.ToString(),
                           absl::FormatDuration(backoff));
+    absl::MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&shutdown_), backoff)) return;
     backoff = std::min(2 * backoff, options_.backoff_max);
   }
@@ -203,6 +203,11 @@ void Session::HandleWelcome() {
   }
   options_.logger->info("coordinator {}: welcome", options_.coordinator);
   if (first) callbacks_.welcomed();
+}
+
+bool Session::is_shut_down() {
+  absl::MutexLock lock(&mutex_);
+  return shutdown_;
 }
 
 bool Session::was_welcomed() {

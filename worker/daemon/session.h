@@ -85,6 +85,7 @@ class Session {
   void Read(Stream& stream);
   void HandleCommand(const v1::WorkerCommand& command);
   void HandleWelcome();
+  bool is_shut_down();
   bool was_welcomed();
 
   const SessionOptions options_;

@@ -1,12 +1,17 @@
 #include "worker/daemon/session.h"
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/sinks/null_sink.h"
 #include "worker/daemon/fake_coordinator.h"
 
@@ -40,10 +45,24 @@ std::function<bool(const v1::WorkerMessage&)> IsNumber(uint64_t number) {
   return [number](const v1::WorkerMessage& message) { return message.event().number() == number; };
 }
 
+// Hands each line to a function.
+class CallingSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit CallingSink(std::function<void()> on_line) : on_line_(std::move(on_line)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg&) override { on_line_(); }
+  void flush_() override {}
+
+ private:
+  const std::function<void()> on_line_;
+};
+
 // A session with callbacks that tests look at.
 class TestSession {
  public:
-  explicit TestSession(const std::string& coordinator) {
+  explicit TestSession(const std::string& coordinator,
+                       spdlog::sink_ptr sink = std::make_shared<spdlog::sinks::null_sink_mt>()) {
     SessionOptions options;
     options.coordinator = coordinator;
     options.hello.set_name("w1");
@@ -51,7 +70,7 @@ class TestSession {
     options.welcome_within = absl::Milliseconds(300);
     options.backoff_min = absl::Milliseconds(10);
     options.backoff_max = absl::Milliseconds(50);
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    options.logger = std::make_shared<spdlog::logger>("test", std::move(sink));
     SessionCallbacks callbacks;
     callbacks.running_groups = [] { return std::vector<v1::GroupId>(); };
     callbacks.start_group = [this](const v1::StartGroup&) { start.Notify(); };
@@ -148,6 +167,22 @@ TEST(SessionTest, NoWelcome) {
   FakeCoordinator coordinator(options);
   TestSession test(coordinator.address());
   EXPECT_TRUE(coordinator.WaitForCount(IsHello, 2));
+}
+
+// Lines are logged without a lock: a slow disk under the log holds up nobody who adds events.
+TEST(SessionTest, LogsWithoutALock) {
+  std::string address;
+  { address = FakeCoordinator({}).address(); }
+  std::atomic<Session*> session = nullptr;
+  absl::Notification logged;
+  TestSession test(address, std::make_shared<CallingSink>([&] {
+                     if (session == nullptr || logged.HasBeenNotified()) return;
+                     std::thread other([&] { session.load()->AddEvent(Id(), NoticeOf("a")); });
+                     other.join();
+                     logged.Notify();
+                   }));
+  session = test.session.get();
+  EXPECT_TRUE(logged.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
 // Nobody listens: trying goes on for ever, and ending the session does not wait.

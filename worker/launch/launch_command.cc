@@ -114,7 +114,8 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     AppendMpich(command.argv);
   }
   for (absl::string_view part : {"setpriv", "--pdeathsig", "KILL", "--"}) command.argv.emplace_back(part);
-  for (const std::string& part : {options.rank_binary, std::string("--start"), options.start_file}) {
+  for (const std::string& part : {options.rank_binary, std::string("--start"), options.start_file,
+                                  absl::StrCat("--threads=", options.threads_per_rank)}) {
     command.argv.push_back(part);
   }
 

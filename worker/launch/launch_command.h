@@ -41,9 +41,9 @@ struct LaunchCommand {
   std::vector<std::string> environment;  // "NAME=value", complete.
 };
 
-// The command that starts the group on this node: every rank runs `rank_binary --start start_file`, is killed by the
-// kernel when its parent dies, and has its output labelled. Variables that another launcher or scheduler left in the
-// environment are not passed on: they would make this mpirun believe that it is part of another start.
+// The command that starts the group on this node: every rank runs `rank_binary --start start_file --threads=N`, is
+// killed by the kernel when its parent dies, and has its output labelled. Variables that another launcher or scheduler
+// left in the environment are not passed on: they would make this mpirun believe that it is part of another start.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
 struct TaggedLine {

@@ -35,7 +35,7 @@ TEST(LaunchCommandTest, OpenMpi) {
       "state/g|"
       "--mca|btl_vader_backing_directory|/dev/shm/g|--mca|osc_sm_backing_directory|/dev/shm/"
       "g|--mca|mpi_yield_when_idle|1|--mca|"
-      "btl_tcp_links|4|setpriv|--pdeathsig|KILL|--|/opt/hooke rank|--start|/state/g/start");
+      "btl_tcp_links|4|setpriv|--pdeathsig|KILL|--|/opt/hooke rank|--start|/state/g/start|--threads=1");
 }
 
 // The whole MPICH command line.
@@ -43,13 +43,20 @@ TEST(LaunchCommandTest, Mpich) {
   const LaunchCommand command = MakeLaunchCommand(Options(MpiFlavour::kMpich));
   EXPECT_EQ(absl::StrJoin(command.argv, "|"),
             "/usr/bin/mpirun.x|-n|3|-launcher|fork|-prepend-rank|setpriv|--pdeathsig|KILL|--|/opt/hooke "
-            "rank|--start|/state/g/start");
+            "rank|--start|/state/g/start|--threads=1");
   EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
 }
 
 // Only root is allowed what only root needs.
 TEST(LaunchCommandTest, NotAsRoot) {
   EXPECT_THAT(MakeLaunchCommand(Options(MpiFlavour::kOpenMpi)).argv, Not(Contains("--allow-run-as-root")));
+}
+
+// Each rank is told its threads: its kernels do not look at the environment alone.
+TEST(LaunchCommandTest, ThreadsOfARank) {
+  LaunchOptions options = Options(MpiFlavour::kMpich);
+  options.threads_per_rank = 6;
+  EXPECT_EQ(MakeLaunchCommand(options).argv.back(), "--threads=6");
 }
 
 // Threads per rank replace what the daemon was started with; another launcher's variables do not reach this mpirun.

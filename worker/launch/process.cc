@@ -191,7 +191,7 @@ class Process::Runner {
     } else if (kill_at.has_value() && !asked_) {
       asked_ = true;
       tree.Signal(SIGTERM);
-      tree.Signal(SIGCONT);  // A stopped process cannot end in peace.
+      tree.ContinueStopped();  // A stopped process cannot end in peace.
     } else if (now >= next_scan_) {
       tree.ReapOrphans();
       next_scan_ = now + kScanInterval;

@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
 
@@ -131,6 +132,29 @@ TEST(ProcessTest, SigtermComesFirst) {
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->ok());
   EXPECT_THAT(script.Lines(0), Contains("bye"));
+}
+
+// A process that is stopped goes on, so that it can end on SIGTERM.
+TEST(ProcessTest, StoppedProcessEndsInPeace) {
+  Script script("trap 'echo bye; exit 0' TERM; echo $$; kill -STOP $$; while :; do sleep 0.05; done");
+  const std::vector<pid_t> pids = script.Pids(1);
+  const absl::Time limit = Soon();
+  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && absl::Now() < limit) sched_yield();
+  script.process().Stop(absl::Seconds(20));
+  const std::optional<ProcessEnd> end = script.process().Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->ok()) << ToString(*end);
+  EXPECT_THAT(script.Lines(0), Contains("bye"));
+}
+
+// A process that is not stopped never sees SIGCONT: mpirun crashes on it while it ends.
+TEST(ProcessTest, NoSigcontForARunningProcess) {
+  Script script("trap 'echo continued' CONT; trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done");
+  script.Lines(1);
+  script.process().Stop(absl::Milliseconds(300));
+  ASSERT_TRUE(script.process().Wait(Soon()).has_value());
+  EXPECT_THAT(script.Lines(0), Contains("asked"));
+  EXPECT_THAT(script.Lines(0), Not(Contains("continued")));
 }
 
 // Every line arrives before the end is reported: many, a last one without a line end, and one longer than any buffer.

@@ -107,6 +107,12 @@ int ProcessTree::Signal(int signal) {
   return static_cast<int>(alive.size());
 }
 
+void ProcessTree::ContinueStopped() {
+  for (const ProcessStat& process : Refresh()) {
+    if (process.state == 'T') SignalProcess(process, SIGCONT);
+  }
+}
+
 void ProcessTree::ReapOrphans() {
   Refresh();
   for (const Key& key : known_) {

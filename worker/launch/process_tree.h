@@ -42,6 +42,10 @@ class ProcessTree {
   // Looks again and sends `signal` to each that lives; returns how many there were.
   int Signal(int signal);
 
+  // Looks again and lets those go on that are stopped. Others get no signal: a process that is about to end may take
+  // SIGCONT badly (Open MPI's mpirun crashes).
+  void ContinueStopped();
+
   // Reaps the tree's dead orphans that are this process's children by now; never the root.
   void ReapOrphans();
 

@@ -1,5 +1,6 @@
 #include "worker/rank/agreement.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -51,18 +52,27 @@ absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers) {
   return absl::OkStatus();
 }
 
-absl::Status BroadcastOutcome(Group& group, absl::Status& outcome) {
+absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root) {
   std::vector<float> values(kMessageBytes + 2, 0.0f);
   absl::string_view message = outcome.message().substr(0, kMessageBytes);
   values[0] = static_cast<float>(outcome.code());
   values[1] = static_cast<float>(message.size());
   for (size_t i = 0; i < message.size(); ++i) values[i + 2] = static_cast<float>(static_cast<uint8_t>(message[i]));
-  if (absl::Status status = group.Broadcast(TensorList(absl::MakeSpan(values)), 0); !status.ok()) return status;
-  if (group.rank() == 0) return absl::OkStatus();
+  if (absl::Status status = group.Broadcast(TensorList(absl::MakeSpan(values)), root); !status.ok()) return status;
+  if (group.rank() == root) return absl::OkStatus();
   std::string text;
   for (size_t i = 0; i < static_cast<size_t>(values[1]); ++i) text.push_back(static_cast<char>(values[i + 2]));
   outcome = absl::Status(static_cast<absl::StatusCode>(static_cast<int>(values[0])), text);
   return absl::OkStatus();
+}
+
+absl::Status AgreeOnOutcome(Group& group, absl::Status& outcome) {
+  std::vector<uint64_t> failed(group.size(), 0);
+  failed[group.rank()] = outcome.ok() ? 0 : 1;
+  if (absl::Status status = SumNumbers(group, absl::MakeSpan(failed)); !status.ok()) return status;
+  const auto first = std::find(failed.begin(), failed.end(), uint64_t{1});
+  if (first == failed.end()) return absl::OkStatus();
+  return BroadcastOutcome(group, outcome, static_cast<int>(first - failed.begin()));
 }
 
 }  // namespace hooke

@@ -19,8 +19,11 @@ absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
 // All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
 absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
 
-// `outcome` becomes rank 0's on all ranks, code and message (its first 240 bytes).
-absl::Status BroadcastOutcome(Group& group, absl::Status& outcome);
+// `outcome` becomes that of rank `root` on all ranks, code and message (its first 240 bytes).
+absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root = 0);
+
+// `outcome` becomes that of the lowest rank that failed, on all ranks; it stays OK where nobody did.
+absl::Status AgreeOnOutcome(Group& group, absl::Status& outcome);
 
 }  // namespace hooke
 

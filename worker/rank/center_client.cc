@@ -165,6 +165,18 @@ absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) c
   return absl::OkStatus();
 }
 
+absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const {
+  for (ServerCalls* server : options_.servers) {
+    if (absl::Status status = server->Save(options_.sender.job_id(), deadline); !status.ok()) return status;
+  }
+  // Only now: what a server knows of an exchange after it has saved, it also knows after a start.
+  absl::StatusOr<Attached> attached = Attach(vector, deadline);
+  if (!attached.ok()) return attached.status();
+  if (attached->last_sequence >= sequence) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("a server was started again and has lost the exchange at step ", sequence,
+                                          "; the group goes on from step ", attached->last_sequence));
+}
+
 absl::Status CenterClient::PullShard(size_t server, absl::Span<float> vector, absl::Time deadline) const {
   ServerCalls& calls = *options_.servers[server];
   ShardReader reader(layout_, {server, options_.servers.size()}, options_.partition, vector);

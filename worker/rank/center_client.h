@@ -58,6 +58,10 @@ class CenterClient {
   // difference. After an error `vector` is unspecified.
   absl::Status Pull(absl::Span<float> vector, absl::Time deadline) const;
 
+  // OK: every server has this group's exchange `sequence` on its disk. DATA_LOSS: a server has lost it, started again
+  // before it could save. `vector` as in Attach.
+  absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
+
  private:
   absl::StatusOr<v1::AttachResponse> AttachOnce(size_t server, absl::Span<const float> vector,
                                                 absl::Time deadline) const;

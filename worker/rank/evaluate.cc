@@ -42,4 +42,14 @@ absl::StatusOr<Evaluation> EvaluateInGroup(Group& group, Model& model, const Sam
   return Evaluation{sums[0], sums[1], static_cast<double>(sums[2]) * kLossUnit};
 }
 
+v1::CenterEvaluated EvaluatedMessage(const Evaluation& result, uint64_t step, double epoch) {
+  v1::CenterEvaluated evaluated;
+  evaluated.set_step(step);
+  evaluated.set_epoch(epoch);
+  evaluated.set_samples(result.samples);
+  evaluated.set_accuracy(static_cast<double>(result.correct) / static_cast<double>(result.samples));
+  evaluated.set_loss(result.loss_sum / static_cast<double>(result.samples));
+  return evaluated;
+}
+
 }  // namespace hooke

@@ -187,6 +187,20 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   EXPECT_EQ(group.front(), 4.0f);
 }
 
+// A server that failed the exchange before and comes back without its disk gets the exchange's whole time to take its
+// shard again, not that of a probe: others may be creating it meanwhile.
+TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[0]->SetReachable(false);
+  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), absl::MakeSpan(group))[0].status.ok());
+  servers_[0]->Forget();
+  servers_[0]->MakeWait(100);
+  servers_[0]->SetReachable(true);
+  ExpectAllOk(client->Exchange({2, absl::Seconds(30), absl::Milliseconds(200)}, absl::MakeSpan(group)));
+}
+
 // Errors that trying again does not cure end the exchange at once and keep their code.
 TEST_F(ExchangeTest, FinalErrorsEndAtOnce) {
   Attach(Ramp(1, 0));

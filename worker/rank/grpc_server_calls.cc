@@ -104,6 +104,15 @@ class GrpcServerCalls : public ServerCalls {
     return refused.ok() ? status : refused;
   }
 
+  absl::Status Save(const std::string& job_id, absl::Time deadline) override {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    v1::SaveRequest request;
+    request.set_job_id(job_id);
+    v1::SaveResponse response;
+    return FromGrpc(stub_->Save(&context, request, &response), address_);
+  }
+
   std::shared_ptr<ExchangeStream> OpenExchange() override {
     return std::make_shared<GrpcExchangeStream>(*stub_, address_);
   }

@@ -93,6 +93,7 @@ class InMemoryCalls : public ServerCalls {
                     const std::function<absl::Status(const v1::PullResponse&)>& sink) override {
     return server_->Pull(sink);
   }
+  absl::Status Save(const std::string&, absl::Time) override { return server_->Save(); }
   std::shared_ptr<ExchangeStream> OpenExchange() override { return std::make_shared<InMemoryStream>(server_); }
 
  private:
@@ -149,7 +150,27 @@ absl::Status InMemoryServer::Initialize(const InitialValues& values) {
   if (!center_.empty()) return absl::OkStatus();
   absl::Span<const float> mine = values.vector.subspan(values.shard.begin, values.shard.size());
   center_.assign(mine.begin(), mine.end());
+  disk_center_ = center_;
+  disk_answered_.clear();
   return absl::OkStatus();
+}
+
+absl::Status InMemoryServer::Save() {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  if (!save_error_.ok()) return save_error_;
+  if (restart_before_save_) LoadDisk();
+  restart_before_save_ = false;
+  if (center_.empty()) return absl::NotFoundError("no such job");
+  disk_center_ = center_;
+  disk_answered_ = answered_;
+  return absl::OkStatus();
+}
+
+void InMemoryServer::LoadDisk() {
+  center_ = disk_center_;
+  answered_ = disk_answered_;
+  ++generation_;
 }
 
 absl::Status InMemoryServer::Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink) {
@@ -225,8 +246,25 @@ void InMemoryServer::SetError(absl::Status error) {
   error_ = std::move(error);
 }
 
+void InMemoryServer::Restart() {
+  absl::MutexLock lock(&mutex_);
+  LoadDisk();
+}
+
+void InMemoryServer::RestartBeforeSave() {
+  absl::MutexLock lock(&mutex_);
+  restart_before_save_ = true;
+}
+
+void InMemoryServer::SetSaveError(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  save_error_ = std::move(error);
+}
+
 void InMemoryServer::Forget() {
   absl::MutexLock lock(&mutex_);
+  disk_center_.clear();
+  disk_answered_.clear();
   center_.clear();
   answered_.clear();
   incarnations_.clear();
@@ -256,6 +294,11 @@ int InMemoryServer::repeated() const {
 int InMemoryServer::streams() const {
   absl::MutexLock lock(&mutex_);
   return streams_;
+}
+
+v1::JobSpecForShard InMemoryServer::job() const {
+  absl::MutexLock lock(&mutex_);
+  return job_.job();
 }
 
 }  // namespace hooke

@@ -36,6 +36,12 @@ class InMemoryServer {
   void SetError(absl::Status error);
   // The server was started again without its disk.
   void Forget();
+  // The server is started again from its disk: it holds what it held when it was last initialized or saved.
+  void Restart();
+  // The server is started again right before the next Save.
+  void RestartBeforeSave();
+  // Saving ends with this error from now on; OK: no more.
+  void SetSaveError(absl::Status error);
   // Attach answers WAIT so many times.
   void MakeWait(int times);
 
@@ -43,6 +49,7 @@ class InMemoryServer {
   int applied() const;                // Blocks to which the rule was applied.
   int repeated() const;               // Blocks whose answer was repeated.
   int streams() const;                // Streams opened so far.
+  v1::JobSpecForShard job() const;    // As the group that created the shard described it.
 
  private:
   friend class InMemoryCalls;
@@ -53,10 +60,13 @@ class InMemoryServer {
     uint64_t sequence = 0;
     std::vector<float> answer;
   };
+  using AnsweredBlocks = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // By group and block.
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
   absl::Status Initialize(const InitialValues& values);
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
+  absl::Status Save();
+  void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<v1::ExchangeResponse> Apply(const v1::ExchangeRequest::Header& header, const v1::Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -72,9 +82,13 @@ class InMemoryServer {
   Range shard_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> center_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::pair<uint32_t, uint64_t>, Answered> answered_ ABSL_GUARDED_BY(mutex_);  // By group and block.
-  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);                   // Highest seen of each group.
-  int generation_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams of an older one are broken.
+  AnsweredBlocks answered_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
+  AnsweredBlocks disk_answered_ ABSL_GUARDED_BY(mutex_);
+  bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // Highest seen of each group.
+  int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older one are broken.
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
   int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -147,6 +147,7 @@ void RankRun::DialServers() {
   options.job.set_alpha(job_.averaging().alpha());
   options.job.set_groups(job_.groups().count());
   options.job.set_ranks(job_.groups().ranks());
+  options.job.set_job_key(task_.start.job_key());
   options.layout = model_->layout();
   options.partition = Partition(model_->layout().values());
   for (const std::string& address : task_.start.servers()) {
@@ -219,22 +220,21 @@ absl::StatusOr<uint64_t> RankRun::Train() {
 absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
   const TrainerOptions options = Options();
   task_.reporter->Enter(v1::RankProgress::ATTACHING);
-  absl::Status status =
-      PullInGroup(*task_.group, *center_, {options.collective_timeout / 3, options.attach_timeout}, arena_->vector());
+  PullCall call;
+  call.attempt = options.collective_timeout / 3;
+  call.timeout = options.attach_timeout;
+  absl::Status status = PullInGroup(*task_.group, *center_, call, arena_->vector());
   if (!status.ok()) return status;
   task_.reporter->Enter(v1::RankProgress::EVALUATING);
   absl::StatusOr<Evaluation> result = EvaluateInGroup(*task_.group, *model_, SamplesOf(*test_data_));
   if (!result.ok()) return result.status();
   const uint64_t steps_per_epoch = train_data_->size() / (uint64_t{job_.groups().count()} * job_.groups().ranks() *
                                                           std::max<uint64_t>(job_.train().batch_size(), 1));
-  v1::CenterEvaluated evaluated;
-  evaluated.set_step(steps_per_epoch * job_.train().epochs());
-  evaluated.set_epoch(job_.train().epochs());
-  evaluated.set_samples(result->samples);
-  evaluated.set_accuracy(static_cast<double>(result->correct) / static_cast<double>(result->samples));
-  evaluated.set_loss(result->loss_sum / static_cast<double>(result->samples));
-  if (task_.group->rank() == 0) task_.reporter->Evaluated(evaluated);
-  return evaluated.step();
+  const uint64_t steps = steps_per_epoch * job_.train().epochs();
+  if (task_.group->rank() == 0) {
+    task_.reporter->Evaluated(EvaluatedMessage(*result, steps, job_.train().epochs()));
+  }
+  return steps;
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "worker/rank/center_client.h"
 #include "worker/rank/grpc_server_calls.h"
 #include "worker/rank/idx_dataset.h"
+#include "worker/rank/in_memory_server.h"
 #include "worker/rank/model.h"
 #include "worker/rank/sampler.h"
 
@@ -130,7 +131,7 @@ class RankTaskTest : public ::testing::Test {
         ReporterOptions options;
         if (rank == 0) options.sinks.push_back(std::make_unique<KeepSink>(&events_));
         Reporter reporter(std::move(options));
-        results[rank] = RunRankTask({start, groups[rank].get(), &reporter, DialServer, 1});
+        results[rank] = RunRankTask({start, groups[rank].get(), &reporter, dial_, 1});
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -192,6 +193,7 @@ class RankTaskTest : public ::testing::Test {
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<grpc::Server> server_;
+  ServerDialer dial_ = DialServer;
   std::vector<v1::RankEvent> events_;
 };
 
@@ -233,6 +235,18 @@ TEST_F(RankTaskTest, TrainsThenEvaluatesTheCenter) {
   ASSERT_NE(evaluated, nullptr);
   EXPECT_EQ(evaluated->evaluated().samples(), kImages);
   EXPECT_EQ(evaluated->evaluated().step(), 12u);
+}
+
+// Servers learn which job of that name it is.
+TEST_F(RankTaskTest, AttachesWithTheJobsKey) {
+  InMemoryServer server("first:1");
+  dial_ = [&server](const std::string&) { return server.Dial(); };
+  v1::GroupStart start = Start(1);
+  start.mutable_job()->mutable_train()->set_epochs(1);
+  start.set_job_key("5d41402abc4b");
+  absl::StatusOr<uint64_t> steps = Run(start);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_EQ(server.job().job_key(), "5d41402abc4b");
 }
 
 // Data that cannot be used fails the task with a code that is not tried again, and names the file or the model.

@@ -199,6 +199,27 @@ TEST_F(RealServerTest, LostDisk) {
   EXPECT_EQ(Center().back(), 4.0f);
 }
 
+// Servers write the center when they are asked to; one that does not hold the exchange that is asked for, or cannot be
+// reached, is no success.
+TEST_F(RealServerTest, SavesAnExchange) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  for (auto& client : Clients(1)) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(7), absl::MakeSpan(group))) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    }
+  }
+  absl::Status saved = center_->Save(7, group, absl::Now() + kPatience);
+  EXPECT_TRUE(saved.ok()) << saved;
+  absl::Status lost = center_->Save(8, group, absl::Now() + kPatience);
+  EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lost.message()), HasSubstr("has lost the exchange at step 8; the group goes on from step 7"));
+  servers_[1].Stop();
+  absl::Status gone = center_->Save(7, group, absl::Now() + absl::Milliseconds(500));
+  EXPECT_FALSE(gone.ok());
+  EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
+}
+
 // What a server refuses for good comes back at once with its code: a replaced incarnation, another layout, a job that
 // has ended.
 TEST_F(RealServerTest, FinalErrors) {

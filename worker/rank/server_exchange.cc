@@ -107,6 +107,8 @@ absl::Status ServerExchange::Exchange() {
       }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();
+      // It has answered: a suspected server gets the time that creating the shard takes.
+      deadline_ = started_ + call_.timeout;
       vector = vector_;
       deadline = deadline_;
     }

@@ -17,16 +17,19 @@ using Phase = v1::RankProgress;
 // Rank 0 does `work` until it succeeds, fails for good, or `call.timeout` is over; all ranks return its outcome. The
 // others wait in collectives, whose deadline each attempt meets.
 absl::Status InRankZero(Group& group, const PullCall& call, const std::function<absl::Status(absl::Time)>& work) {
-  const absl::Time end = absl::Now() + call.timeout;
+  const absl::Time end = call.clock() + call.timeout;
   while (true) {
     absl::Status outcome;
     uint64_t again = 0;
     if (group.rank() == 0) {
-      outcome = work(std::min(end, absl::Now() + call.attempt));
-      again = !outcome.ok() && !IsFatalExchangeError(outcome) && absl::Now() < end;
+      outcome = work(std::min(end, call.clock() + call.attempt));
+      again = !outcome.ok() && !IsFatalExchangeError(outcome) && call.clock() + call.pause < end;
     }
     if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&again, 1)); !status.ok()) return status;
-    if (again != 0) continue;
+    if (again != 0) {
+      if (group.rank() == 0) call.sleep(call.pause);
+      continue;
+    }
     if (absl::Status status = BroadcastOutcome(group, outcome); !status.ok()) return status;
     return outcome;
   }
@@ -70,9 +73,19 @@ absl::StatusOr<uint64_t> Trainer::Run() {
     }
   }
   parts_.reporter->Enter(Phase::FINISHING);
+  if (absl::Status status = SaveCenter(); !status.ok()) return status;
   // Nobody leaves before all have ended: a rank that is gone looks like one that died.
   if (absl::Status status = parts_.group->Barrier(); !status.ok()) return status;
   return std::max(*first, steps_total_);
+}
+
+PullCall Trainer::CallFor(absl::Duration timeout) const {
+  PullCall call;
+  call.attempt = options_.collective_timeout / 3;
+  call.timeout = timeout;
+  call.clock = options_.clock;
+  call.sleep = options_.sleep;
+  return call;
 }
 
 absl::StatusOr<uint64_t> Trainer::Begin() {
@@ -93,18 +106,14 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
 // ranks learn how it went.
 absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   Attached attached;
-  const PullCall call = {options_.collective_timeout / 3, options_.attach_timeout};
+  const PullCall call = CallFor(options_.attach_timeout);
   absl::Status outcome = InRankZero(*parts_.group, call, [&](absl::Time deadline) {
     absl::StatusOr<Attached> center = parts_.center->Attach(parts_.arena->vector(), deadline);
     if (!center.ok()) return center.status();
     attached = *center;
     return parts_.center->Pull(parts_.arena->vector(), deadline + options_.collective_timeout / 3);
   });
-  if (!outcome.ok()) {
-    // A server that is not there is worth another start of the group.
-    if (!absl::IsDeadlineExceeded(outcome)) return outcome;
-    return absl::UnavailableError(outcome.message());
-  }
+  if (!outcome.ok()) return outcome;
   uint64_t numbers[] = {attached.last_sequence, attached.window_blocks};
   absl::Status status = BroadcastNumbers(*parts_.group, absl::MakeSpan(numbers));
   if (!status.ok()) return status;
@@ -171,17 +180,25 @@ absl::Status Trainer::Exchange(uint64_t step) {
   call.sequence = step;
   call.timeout = std::min(options_.exchange_timeout, options_.collective_timeout / 2);
   call.probe_timeout = call.timeout / 10;
-  if (step == steps_total_) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
+  const bool last = step == steps_total_;
+  if (last) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
   const std::vector<ServerOutcome> outcomes = exchange_->Exchange(call, parts_.arena->vector());
   bool all_ok = true;
+  absl::Status failure;
   for (const ServerOutcome& outcome : outcomes) {
     if (outcome.status.ok()) continue;
     all_ok = false;
-    if (IsFatalExchangeError(outcome.status)) return outcome.status;
-    // Nobody else holds what this group has learned.
-    if (options_.only_publish && step == steps_total_) return absl::UnavailableError(outcome.status.message());
+    if (IsFatalExchangeError(outcome.status)) {
+      failure = outcome.status;
+    } else if (last && failure.ok()) {
+      failure = absl::UnavailableError(outcome.status.message());
+    }
   }
   parts_.reporter->AddExchange(all_ok);
+  if (last) {
+    if (absl::Status status = AgreeOnOutcome(*parts_.group, failure); !status.ok()) return status;
+  }
+  if (!failure.ok()) return failure;
   for (std::string& notice : notices_->Take(outcomes, step, options_.clock())) {
     parts_.reporter->Notice(std::move(notice));
   }
@@ -193,18 +210,29 @@ absl::Status Trainer::AllGather() {
   return parts_.group->AllGather(TensorList(parts_.arena->vector()), slices_);
 }
 
+// Also where the last exchange was made by an earlier incarnation, which may have failed here.
+absl::Status Trainer::SaveCenter() {
+  if (!ExchangeDue(steps_total_)) return absl::OkStatus();
+  const PullCall call = CallFor(options_.attach_timeout);
+  absl::Status saved = InRankZero(*parts_.group, call, [this](absl::Time deadline) {
+    return parts_.center->Save(steps_total_, parts_.arena->vector(), deadline);
+  });
+  if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
+  // All else another start of the group may mend: it goes on from what the servers still have.
+  return absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message()));
+}
+
 absl::Status Trainer::Evaluate(uint64_t step) {
   parts_.reporter->Enter(Phase::EVALUATING);
   if (parts_.center == nullptr) return EvaluateCenter(step);
   // The center takes the group's place in the arena for as long as it is evaluated.
   const absl::Span<float> vector = parts_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());
-  const PullCall call = {options_.collective_timeout / 3, options_.exchange_timeout};
-  absl::Status status = PullInGroup(*parts_.group, *parts_.center, call, vector);
+  absl::Status status = PullInGroup(*parts_.group, *parts_.center, CallFor(options_.exchange_timeout), vector);
   if (status.ok()) {
     status = EvaluateCenter(step);
-  } else if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    // Either the servers or the group; the latter shows in the next collective.
+  } else if (!IsFatalExchangeError(status)) {
+    // The servers, and the next exchange mends a lost shard; or the group, which shows in the next collective.
     parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": ", status.message()));
     status = absl::OkStatus();
   }
@@ -216,13 +244,7 @@ absl::Status Trainer::EvaluateCenter(uint64_t step) {
   absl::StatusOr<Evaluation> result = EvaluateInGroup(*parts_.group, *parts_.model, *parts_.test);
   if (!result.ok()) return result.status();
   if (parts_.group->rank() != 0) return absl::OkStatus();
-  v1::CenterEvaluated evaluated;
-  evaluated.set_step(step);
-  evaluated.set_epoch(Epoch(step));
-  evaluated.set_samples(result->samples);
-  evaluated.set_accuracy(static_cast<double>(result->correct) / static_cast<double>(result->samples));
-  evaluated.set_loss(result->loss_sum / static_cast<double>(result->samples));
-  parts_.reporter->Evaluated(evaluated);
+  parts_.reporter->Evaluated(EvaluatedMessage(*result, step, Epoch(step)));
   return absl::OkStatus();
 }
 

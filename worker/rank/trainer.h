@@ -7,11 +7,11 @@
 //   from its step step      batch -> forward, backward -> all-reduce of gradients, buffers and loss -> optimizer
 //   exchange  each `interval` steps: this rank's slice with the servers, then all-gather: all ranks hold the same
 //   vector again evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples end       a last
-//   exchange
+//   exchange, which every server must take and write to disk
 //
 // A rank that fails alone returns an error and ends, and its group with it. What all ranks must decide alike (whether
 // the center is there) rank 0 decides and broadcasts; that a server missed an exchange concerns only the slice and
-// needs no agreement.
+// needs no agreement, but at the last one: no next one makes up for it, so the group fails, to be started again.
 
 #include <cstdint>
 #include <functional>
@@ -59,14 +59,28 @@ struct TrainerOptions {
   uint32_t epochs = 1;
   uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
   uint32_t interval = 1;        // Steps between two exchanges.
-  // Rule NONE: group 0 alone exchanges, when the center is to be evaluated and at the end, and then must succeed.
+  // Rule NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
   bool only_publish = false;
   ScheduleOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   absl::Duration attach_timeout = absl::Seconds(60);
   std::function<absl::Time()> clock = absl::Now;
+  std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
+
+// How rank 0 tries at the servers while the others wait for it.
+struct PullCall {
+  absl::Duration attempt;                          // Of one attempt; with the pause less than the group's deadline.
+  absl::Duration timeout;                          // Of all.
+  absl::Duration pause = absl::Milliseconds(250);  // Between two attempts.
+  std::function<absl::Time()> clock = absl::Now;
+  std::function<void(absl::Duration)> sleep = absl::SleepFor;
+};
+
+// Rank 0 reads the center; after OK all ranks hold it in `vector`. Collective. Tries until the call's timeout where
+// servers cannot be reached.
+absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector);
 
 // In Arena::Sizes::statistics: the loss.
 inline constexpr uint64_t kTrainerStatistics = 1;
@@ -88,12 +102,14 @@ class Trainer {
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);
   absl::Status AllGather();
+  absl::Status SaveCenter();
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 
   bool ExchangeDue(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
+  PullCall CallFor(absl::Duration timeout) const;
   void OpenExchange(const Attached& attached);
 
   const TrainerParts parts_;
@@ -107,14 +123,6 @@ class Trainer {
   std::unique_ptr<ExchangeClient> exchange_;
   std::unique_ptr<ServerNotices> notices_;
 };
-
-// Rank 0 reads the center; after OK all ranks hold it in `vector`. Collective. Tries until `timeout` where servers
-// cannot be reached.
-struct PullCall {
-  absl::Duration attempt;  // Of one attempt; less than the group's deadline.
-  absl::Duration timeout;
-};
-absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector);
 
 }  // namespace hooke
 

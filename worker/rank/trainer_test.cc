@@ -350,9 +350,114 @@ TEST_F(TrainerTest, AttachFailureReachesAllRanks) {
   options_.attach_timeout = absl::Milliseconds(400);
   GroupResult result = Run({.ranks = 3});
   for (const absl::StatusOr<uint64_t>& steps : result.steps) {
-    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_THAT(std::string(steps.status().message()), HasSubstr("second:2"));
   }
+}
+
+// A server that misses the last exchange fails the group, on all ranks; started again, the group goes on from the
+// exchange before and ends with all servers.
+TEST_F(TrainerTest, LastExchangeNeedsEveryServer) {
+  options_.collective_timeout = absl::Seconds(3);
+  options_.exchange_timeout = absl::Seconds(1);
+  GroupRun run;
+  run.ranks = 3;
+  run.seed = 40;
+  run.before_step = [this](uint64_t step) {
+    if (step == 15) servers_[0]->SetReachable(false);
+  };
+  GroupResult result = Run(run);
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("first:1"));
+  }
+  EXPECT_EQ(result.progress.exchange_failures(), 1u);
+
+  servers_[0]->SetReachable(true);
+  result = Run({.ranks = 3, .incarnation = 2, .seed = 40});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
+  EXPECT_EQ(result.progress.exchanges(), 1u);  // From step 15.
+  EXPECT_EQ(servers_[0]->applied(), 6 * 2);
+  EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
+}
+
+// What the last exchange left is on every server's disk when the group has ended; so it is where an earlier incarnation
+// made that exchange and could not save.
+TEST_F(TrainerTest, EndsWithTheCenterOnDisk) {
+  options_.attach_timeout = absl::Seconds(1);
+  servers_[1]->SetSaveError(absl::InternalError("input/output error"));
+  GroupResult result = Run({.ranks = 2, .seed = 40});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("input/output error"));
+  }
+  servers_[1]->SetSaveError(absl::OkStatus());
+  result = Run({.ranks = 2, .incarnation = 2});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_EQ(result.progress.exchanges(), 0u);
+  for (auto& server : servers_) {
+    const std::vector<float> center = server->center();
+    server->Restart();
+    EXPECT_EQ(server->center(), center);
+  }
+}
+
+// A server that was started again after the last exchange has lost it, though it saves without complaint: the group
+// fails and makes up for it.
+TEST_F(TrainerTest, SavingWhatWasLostIsNoSuccess) {
+  servers_[1]->RestartBeforeSave();
+  GroupResult result = Run({.ranks = 2, .seed = 40});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("has lost the exchange at step 24"));
+  }
+  result = Run({.ranks = 2, .incarnation = 2, .seed = 40});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_EQ(result.progress.exchanges(), 8u);
+}
+
+// A server that has lost its disk costs an evaluation, not the job: the next exchange gives it its shard back.
+TEST_F(TrainerTest, EvaluationOutlivesALostShard) {
+  options_.evaluate_every = 1;
+  options_.interval = 5;
+  options_.exchange_timeout = absl::Seconds(1);
+  GroupRun run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 11) servers_[1]->Forget();
+  };
+  GroupResult result = Run(run);
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_FALSE(servers_[1]->center().empty());
+  EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(0));
+  std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
+  ASSERT_THAT(notices, SizeIs(2));  // One of each rank.
+  EXPECT_THAT(notices[0].notice().text(), HasSubstr("the center was not evaluated at step 12: "));
+}
+
+// Between two attempts at servers that cannot be reached rank 0 pauses, and ends with the call's timeout.
+TEST(PullInGroupTest, PausesBetweenAttempts) {
+  InMemoryServer server("first:1");
+  server.SetReachable(false);
+  std::unique_ptr<ServerCalls> calls = server.Dial();
+  CenterOptions center;
+  center.servers = {calls.get()};
+  std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
+  absl::Time now = absl::UnixEpoch();
+  std::vector<absl::Duration> pauses;
+  PullCall call;
+  call.attempt = absl::Seconds(1);
+  call.timeout = absl::Seconds(5);
+  call.clock = [&now] { return now; };
+  call.sleep = [&](absl::Duration pause) {
+    pauses.push_back(pause);
+    now += pause;
+  };
+  std::vector<float> vector;
+  absl::Status status = PullInGroup(*group, CenterClient(center), call, absl::MakeSpan(vector));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(pauses, SizeIs(19));  // The twentieth would end at the timeout.
+  EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));
 }
 
 // A server's final word ends the rank with its code; the group's other ranks end as well.
