@@ -48,6 +48,14 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
+// The same file by its folder's real name. Open MPI takes the folder above that of an absolute mpirun for its prefix
+// and refuses "/", which is what /bin/mpirun says where /bin is a link to /usr/bin.
+std::string InRealFolder(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::path(path).parent_path(), error);
+  return error ? path : (folder / std::filesystem::path(path).filename()).string();
+}
+
 // The flags that are not yet in their place in WorkerFlags.
 struct RawFlags {
   std::string slots;
@@ -105,6 +113,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   worker.launch.rank_binary = Absolute(worker.launch.rank_binary);
   if (worker.launch.mpirun.find('/') == std::string::npos)
     worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
+  worker.launch.mpirun = InRealFolder(worker.launch.mpirun);
   worker.state_dir = Absolute(worker.state_dir);
   worker.collective_timeout = ToDuration(raw.collective_timeout);
   worker.exchange_timeout = ToDuration(raw.exchange_timeout);
