@@ -20,7 +20,7 @@ void Effects::Append(Effects later) {
 }
 
 ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now)
-    : options_(std::move(options)), last_tick_(now) {
+    : options_(options), last_tick_(now) {
   for (JobRecord& record : jobs) {
     ReserveNumbers(record.number);
     number_of_job_[record.job_id] = record.number;

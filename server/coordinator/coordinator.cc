@@ -273,6 +273,7 @@ void Coordinator::Finish(Batch batch, const absl::Status& stored, absl::Time now
   pending_ = std::move(batch.effects);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): its commands are moved from.
 void Coordinator::Deliver(Effects effects, absl::Time now) {
   const auto close = [this, now](SessionId session, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto outbox = outboxes_.find(session);

@@ -48,7 +48,7 @@ class CoordinatorTest : public testing::Test {
   }
 
   // Lets time pass; `alive` workers and server b:1 send their heartbeats, and workers obey.
-  void Pass(absl::Duration time, std::vector<FakeWorker*> alive, bool server_lives = true) {
+  void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true) {
     const absl::Time end = now_ + time;
     while (now_ < end) {
       now_ += absl::Milliseconds(500);

@@ -151,7 +151,7 @@ TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   }
 }
 
-JobRecord Job(v1::JobState state, std::vector<v1::GroupState> groups, bool evaluation = false) {
+JobRecord Job(v1::JobState state, const std::vector<v1::GroupState>& groups, bool evaluation = false) {
   JobRecord job;
   job.state = state;
   for (v1::GroupState group_state : groups) {

@@ -66,8 +66,9 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override {
     absl::StatusOr<v1::JobStatus> job = coordinator_.Cancel(request->job_id(), options_.clock());
-    if (job.ok()) *response->mutable_job() = *std::move(job);
-    return ToGrpc(job.status());
+    if (!job.ok()) return ToGrpc(job.status());
+    *response->mutable_job() = *std::move(job);
+    return grpc::Status::OK;
   }
 
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {

@@ -87,7 +87,7 @@ class Cluster {
 // A worker's end of a session.
 class WorkerStream {
  public:
-  WorkerStream(Cluster& cluster, const std::string& instance, std::vector<v1::GroupId> running = {})
+  WorkerStream(Cluster& cluster, const std::string& instance, const std::vector<v1::GroupId>& running = {})
       : context_(Cluster::Context()), stream_(cluster.stub->WorkerSession(context_.get())) {
     v1::WorkerMessage message;
     v1::WorkerHello* hello = message.mutable_hello();
