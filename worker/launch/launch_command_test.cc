@@ -8,7 +8,6 @@ namespace hooke {
 namespace {
 
 using ::testing::Contains;
-using ::testing::HasSubstr;
 using ::testing::Not;
 
 LaunchOptions Options(MpiFlavour flavour) {
