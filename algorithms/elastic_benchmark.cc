@@ -74,7 +74,7 @@ void BenchmarkElasticExchange(benchmark::State& state) {
   const std::vector<float> x = Wave(values, 0);
   std::vector<float> center = Wave(values, 1);
   std::vector<float> answer(values);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
     benchmark::DoNotOptimize(answer.data());
     benchmark::ClobberMemory();
@@ -88,7 +88,7 @@ void BenchmarkMomentumStep(benchmark::State& state) {
   const std::vector<float> gradient = Wave(values, 0);
   std::vector<float> p = Wave(values, 1);
   const std::unique_ptr<Optimizer> optimizer = MomentumSgd(values);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     optimizer->Step(1e-6, gradient, absl::MakeSpan(p));
     benchmark::DoNotOptimize(p.data());
     benchmark::ClobberMemory();
@@ -101,7 +101,7 @@ void BenchmarkMemcpy(benchmark::State& state) {
   const size_t bytes = static_cast<size_t>(state.range(0)) * 8;
   const std::vector<char> from(bytes, 1);
   std::vector<char> to(bytes);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     std::memcpy(to.data(), from.data(), bytes);
     benchmark::DoNotOptimize(to.data());
     benchmark::ClobberMemory();

@@ -84,6 +84,7 @@ void AddAllCommands(CLI::App& app, Invocation& invocation) {
   AddLogsCommand(app, invocation);
   AddCancelCommand(app, invocation);
   AddNodesCommand(app, invocation);
+  AddProfileCommand(app, invocation);
   AddExportCommand(app, invocation);
   AddVersionCommand(app, invocation);
   AddCompletionCommand(app, invocation);

@@ -125,9 +125,11 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
   const ProgramResult result = Run({"submit", path});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err, path +
-                            ":4: averging: unknown key; allowed here: name, model, data, train, groups, averaging (did "
-                            "you mean \"averaging\"?)\n");
+  EXPECT_EQ(
+      result.err,
+      path +
+          ":4: averging: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+          "you mean \"averaging\"?)\n");
   absl::MutexLock lock(&coordinator_.mutex);
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
@@ -270,6 +272,49 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+// profile prints what ranks sent, writes their trace, and does neither twice over a file nor for a job that has none.
+TEST_F(CommandTest, Profile) {
+  EXPECT_EQ(Run({"profile", "nope-1"}).err, "hooke: no job nope-1\n");
+  const ProgramResult none = Run({"profile", "fashion-1"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.err, "hooke: it has no profile\n");
+  for (const uint32_t group : {0, 1}) {
+    v1::ReadProfileResponse& rank = coordinator_.profiles.emplace_back();
+    rank.set_group(group);
+    rank.mutable_profile()->set_step_ns(1000000);
+    rank.mutable_profile()->set_machine("m");
+    v1::CollectiveProfile* some = rank.mutable_profile()->add_collectives();
+    some->set_operation(v1::ALL_REDUCE);
+    some->set_bytes_min(1000);
+    some->set_bytes_max(1000);
+    some->add_bucket_begin_ns(5000);
+    some->add_bucket_end_ns(5001);
+    some->add_bucket_calls(3);
+    rank.mutable_profile()->add_events()->set_phase(v1::RankProgress::COMPUTE);
+  }
+  EXPECT_THAT(Run({"profile", "fashion-1"}).out,
+              StartsWith("fashion-1: 2 ranks of 2 groups, together 0.002 s in steps\nOPERATION   BYTES        CALLS"));
+  EXPECT_THAT(Run({"profile", "fashion-1", "--exact"}).out, HasSubstr("\nall-reduce  1000   6 "));
+  EXPECT_THAT(Run({"profile", "fashion-1", "--per-group"}).out,
+              HasSubstr("\n\nfashion-1, group 1: 1 rank of 1 group,"));
+  const nlohmann::json json = nlohmann::json::parse(Run({"profile", "fashion-1", "--per-group", "--output=json"}).out);
+  EXPECT_EQ(json["all"]["collectives"][0]["calls"], 6);
+  EXPECT_EQ(json["per_group"][1]["group"], 1);
+  const std::string path = folder_ + "/trace.json";
+  const std::vector<std::string> trace = {"profile", "fashion-1", "--trace", path};
+  const ProgramResult written = Run(trace);
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr(path + ": 2 events of 2 ranks; open it at"));
+  std::ifstream file(path);
+  EXPECT_EQ(nlohmann::json::parse(file)["otherData"]["job_id"], "fashion-1");
+  const ProgramResult again = Run(trace);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_EQ(again.err, absl::StrCat("hooke: ", path,
+                                    ": the file exists already; choose another name, or --force to replace it\n"));
+  EXPECT_EQ(Run({"profile", "fashion-1", "--trace", path, "--force"}).exit_code, 0);
+  EXPECT_EQ(Run({"profile", "fashion-1", "--force"}).exit_code, 2);
+}
+
 // What bash completes: commands, flags, values, job ids from the coordinator, files.
 TEST_F(CommandTest, BashCompletion) {
   const std::string programs = std::filesystem::absolute("client").string();
@@ -285,6 +330,8 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_EQ(complete("hooke su", 1), "submit\n");
   EXPECT_EQ(complete("hooke up --work", 2), "--workers\n");
   EXPECT_EQ(complete("hooke jobs --output ''", 3), "table json\n");
+  EXPECT_EQ(complete("hooke prof", 1), "profile\n");
+  EXPECT_EQ(complete("hooke profile fashion-1 --trace deploy/job", 4), "deploy/jobs\n");
   EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke --coordinator 127.0.0.1:1 watch fa", 4), "\n");
   EXPECT_EQ(complete("hooke completion ''", 2), "bash zsh\n");

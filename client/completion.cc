@@ -68,12 +68,13 @@ _hooke() {
   case $previous in
     --output) COMPREPLY=($(compgen -W "table json" -- "$current")); return ;;
     @FOLDER_FLAGS@) COMPREPLY=($(compgen -d -- "$current")); return ;;
+    @FILE_FLAGS@) COMPREPLY=($(compgen -f -- "$current")); return ;;
     @VALUE_FLAGS@) return ;;
   esac
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       --coordinator) coordinator=${COMP_WORDS[i+1]}; ((++i)) ;;
-      --output|@FOLDER_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
+      --output|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=${COMP_WORDS[i]}; else ((++n)); fi ;;
     esac
@@ -111,12 +112,13 @@ _hooke() {
   case $previous in
     --output) compadd table json; return ;;
     @FOLDER_FLAGS@) _files -/; return ;;
+    @FILE_FLAGS@) _files; return ;;
     @VALUE_FLAGS@) return ;;
   esac
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
       --coordinator) coordinator=(--coordinator ${words[i+1]}); ((++i)) ;;
-      --output|@FOLDER_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
+      --output|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=${words[i]}; else ((++n)); fi ;;
     esac
@@ -148,13 +150,20 @@ _hooke() {
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _hooke "$@"; else compdef _hooke hooke; fi
 )zsh";
 
-// "--a|--b": the flags of all commands whose value is (or is not) a folder; --output has a case of its own.
-std::string ValueFlags(const CLI::App& app, bool folders) {
+enum class ValueKind { kFolder, kFile, kOther };
+
+ValueKind ValueKindOf(const CLI::Option& option) {
+  if (option.get_type_name() == "DIR") return ValueKind::kFolder;
+  return option.get_type_name() == "FILE" ? ValueKind::kFile : ValueKind::kOther;
+}
+
+// "--a|--b": the flags of all commands with such a value; --output has a case of its own.
+std::string ValueFlags(const CLI::App& app, ValueKind kind) {
   std::set<std::string> flags;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (const CLI::Option* option : command->get_options()) {
       const bool has_value = !option->get_positional() && option->get_items_expected_max() > 0;
-      if (!has_value || option->check_lname("output") || (option->get_type_name() == "DIR") != folders) continue;
+      if (!has_value || option->check_lname("output") || ValueKindOf(*option) != kind) continue;
       for (const std::string& name : option->get_lnames()) flags.insert("--" + name);
     }
   }
@@ -176,8 +185,9 @@ std::string Fill(const char* script, const CLI::App& app) {
       script, {{"@TOP_FLAGS@", absl::StrJoin(WordsOf(app).flags, " ")},
                {"@COMMANDS@",
                 absl::StrJoin(commands, " ", [](std::string* out, const Words& words) { out->append(words.command); })},
-               {"@FOLDER_FLAGS@", ValueFlags(app, true)},
-               {"@VALUE_FLAGS@", ValueFlags(app, false)},
+               {"@FOLDER_FLAGS@", ValueFlags(app, ValueKind::kFolder)},
+               {"@FILE_FLAGS@", ValueFlags(app, ValueKind::kFile)},
+               {"@VALUE_FLAGS@", ValueFlags(app, ValueKind::kOther)},
                {"@DESCRIBED@", Described(commands)},
                {"@FLAG_CASES@", FlagCases(commands)},
                {"@KIND_CASES@", KindCases(commands)}});

@@ -63,7 +63,7 @@ bool IsConnectionFailure(absl::string_view message) {
          absl::c_any_of(kWords, [&](absl::string_view word) { return absl::StrContains(lower, word); });
 }
 
-CoordinatorClient::CoordinatorClient(std::string address, std::shared_ptr<grpc::Channel> channel)
+CoordinatorClient::CoordinatorClient(std::string address, const std::shared_ptr<grpc::Channel>& channel)
     : address_(std::move(address)), stub_(v1::Coordinator::NewStub(channel)) {}
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(const std::string& address,
@@ -159,6 +159,29 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_i
     return absl::InternalError(absl::StrCat("the coordinator at ", address_, " said nothing about job ", job_id));
   }
   return Explain(job.status());
+}
+
+absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProfile(const std::string& job_id,
+                                                                                    bool trace) {
+  v1::ReadProfileRequest request;
+  request.set_job_id(job_id);
+  request.set_trace(trace);
+  TimedReader<v1::ReadProfileResponse> reader([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub_->PrepareAsyncReadProfile(context, request, queue);
+  });
+  std::vector<v1::ReadProfileResponse> ranks;
+  while (true) {
+    absl::StatusOr<v1::ReadProfileResponse> rank = reader.Next(kCallTimeout);
+    if (rank.ok()) {
+      ranks.push_back(*std::move(rank));
+    } else if (!absl::IsOutOfRange(rank.status())) {
+      return Explain(rank.status());
+    } else if (ranks.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has no profile any more"));
+    } else {
+      return ranks;
+    }
+  }
 }
 
 std::unique_ptr<TimedReader<v1::JobStatus>> CoordinatorClient::WatchJob(const std::string& job_id) {

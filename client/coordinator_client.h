@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,8 @@ class CoordinatorClient {
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
   // The job as it is now. NOT_FOUND when there is none of that id.
   absl::StatusOr<v1::JobStatus> GetJob(const std::string& job_id);
+  // The profiles of the job's ranks, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has none.
+  absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
 
   // Streams; their errors go through Explain to be shown.
   std::unique_ptr<TimedReader<v1::JobStatus>> WatchJob(const std::string& job_id);
@@ -40,7 +43,7 @@ class CoordinatorClient {
   absl::Status Explain(const absl::Status& status) const;
 
  private:
-  CoordinatorClient(std::string address, std::shared_ptr<grpc::Channel> channel);
+  CoordinatorClient(std::string address, const std::shared_ptr<grpc::Channel>& channel);
 
   const std::string address_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;

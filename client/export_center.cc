@@ -1,10 +1,8 @@
 #include "client/export_center.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "client/coordinator_client.h"
 #include "client/job_text.h"
+#include "client/new_file.h"
 #include "client/safetensors.h"
 #include "client/timed_reader.h"
 #include "proto/parameter_server.grpc.pb.h"
@@ -142,11 +141,7 @@ class CenterFile {
 }  // namespace
 
 absl::StatusOr<Exported> ExportCenter(const v1::JobStatus& job, const ExportOptions& options) {
-  std::error_code ignored;
-  const std::filesystem::file_status there = std::filesystem::status(options.path, ignored);
-  if (std::filesystem::is_directory(there))
-    return absl::FailedPreconditionError(absl::StrCat(options.path, ": is a folder; name a file"));
-  if (!options.force && std::filesystem::exists(there)) return FileExistsError(options.path);
+  if (absl::Status status = CheckNewFile(options.path, options.force); !status.ok()) return status;
   if (job.servers().empty()) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.job_id(), " (", JobStateText(job.state()),
                                                       ") has no center yet; export it after its first step"));

@@ -4,11 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {
-
-bool HasEnded(const v1::JobStatus& job) { return job.ended_unix_ms() != 0; }
 
 grpc::Status NoSuchJob(const std::string& job_id) { return {grpc::NOT_FOUND, absl::StrCat("no job ", job_id)}; }
 
@@ -51,7 +50,7 @@ grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::W
     ++watches;
   }
   for (const v1::JobStatus& status : found->second) writer->Write(status);
-  if (HasEnded(found->second.back())) return grpc::Status::OK;
+  if (HasEnded(found->second.back().state())) return grpc::Status::OK;
   // Open and silent until the watcher or the listener goes; bounded, so that a broken test ends.
   for (int i = 0; i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return grpc::Status::CANCELLED;
@@ -66,6 +65,17 @@ grpc::Status FakeCoordinator::ReadLog(grpc::ServerContext*, const v1::ReadLogReq
     chunk.set_text(log.substr(offset, kChunk));
     chunk.set_next_offset(offset + chunk.text().size());
     writer->Write(chunk);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
+                                          grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
+  if (jobs.count(request->job_id()) == 0) return NoSuchJob(request->job_id());
+  if (profiles.empty()) return {grpc::FAILED_PRECONDITION, "it has no profile"};
+  for (v1::ReadProfileResponse profile : profiles) {
+    if (!request->trace()) profile.mutable_profile()->clear_events();
+    writer->Write(profile);
   }
   return grpc::Status::OK;
 }

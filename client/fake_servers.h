@@ -40,6 +40,8 @@ class FakeCoordinator : public v1::Coordinator::Service {
                         grpc::ServerWriter<v1::JobStatus>* writer) override;
   grpc::Status ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* request,
                        grpc::ServerWriter<v1::LogChunk>* writer) override;
+  grpc::Status ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
+                           grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override;
@@ -50,6 +52,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
   uint32_t jobs_left_out = 0;
   std::vector<v1::NodeStatus> nodes;
   std::string log;
+  std::vector<v1::ReadProfileResponse> profiles;  // Of every job; none: FAILED_PRECONDITION.
   grpc::Status submit_status;
 
   mutable absl::Mutex mutex;

@@ -27,7 +27,7 @@ Interrupts::~Interrupts() {
 
 std::optional<int> Interrupts::WaitFor(absl::Duration wait) {
   pollfd ready = {fd_, POLLIN, 0};
-  poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(wait), 0, 3600 * 1000)));
+  poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(wait), 0, 3600000)));
   signalfd_siginfo info;
   if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return std::nullopt;
   return static_cast<int>(info.ssi_signo);

@@ -73,6 +73,22 @@ TEST(JobFileTest, FillsInEveryDefault) {
   EXPECT_EQ(job->groups().count(), 1u);
   EXPECT_EQ(job->groups().site(), "");
   EXPECT_DOUBLE_EQ(job->averaging().alpha(), 0.5);
+  EXPECT_EQ(job->collectives().aggregation(), v1::CollectivesSpec::ALLREDUCE);
+  EXPECT_TRUE(job->collectives().overlap());
+  EXPECT_EQ(job->collectives().order(), v1::CollectivesSpec::FUNNELED);
+  EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 1);
+}
+
+// How the ranks of a group act as one: every key reaches the spec.
+TEST(JobFileTest, ReadsCollectives) {
+  const absl::StatusOr<v1::JobSpec> job =
+      ParseJobFile(absl::StrCat(kLeast, "collectives: {aggregation: rooted, order: concurrent, bucket_mib: 0.25}"),
+                   "job.yaml", "/jobs");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->collectives().aggregation(), v1::CollectivesSpec::ROOTED);
+  EXPECT_TRUE(job->collectives().overlap());
+  EXPECT_EQ(job->collectives().order(), v1::CollectivesSpec::CONCURRENT);
+  EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 0.25);
 }
 
 // Defaults that follow from another key do so.
@@ -97,14 +113,16 @@ struct WrongFile {
 
 constexpr WrongFile kWrongFiles[] = {
     {"averaging:", "averging:",
-     "job.yaml:6: averging: unknown key; allowed here: name, model, data, train, groups, averaging (did you mean "
+     "job.yaml:6: averging: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+     "you mean "
      "\"averaging\"?)"},
     {"epochs: 4", "epoch: 4",
      "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
      "schedule (did you mean "
      "\"epochs\"?)"},
     {"model: lenet", "model: lenet\nmomentum: 0.9",
-     "job.yaml:3: momentum: unknown key; allowed here: name, model, data, train, groups, averaging (did you mean "
+     "job.yaml:3: momentum: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+     "you mean "
      "\"train.optimizer.momentum\"?)"},
     {"seed: 1", "zzz: 1",
      "job.yaml:4: train.zzz: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
@@ -135,6 +153,13 @@ constexpr WrongFile kWrongFiles[] = {
      "job.yaml:6: averaging.alpha: does not apply to averaging.rule none; only to elastic: remove it"},
     {"rule: elastic", "rule: elstic",
      "job.yaml:6: averaging.rule: \"elstic\" is not known; must be one of elastic, none (did you mean \"elastic\"?)"},
+    {"averaging: {rule: elastic, interval: 16}", "collectives: {overlap: false, order: funneled}",
+     "job.yaml:6: collectives.order: does not apply to collectives.overlap false; only to true: remove it"},
+    {"averaging: {rule: elastic, interval: 16}", "collectives: {overlap: true, bucket_mib: 0}",
+     "job.yaml:6: collectives.bucket_mib: 0 is out of range; must be a number above 0 and at most 4096"},
+    {"averaging: {rule: elastic, interval: 16}", "collectives: {aggregation: root}",
+     "job.yaml:6: collectives.aggregation: \"root\" is not known; must be one of allreduce, rooted (did you mean "
+     "\"rooted\"?)"},
     {"model: lenet", "model: vgg", "job.yaml:2: model: \"vgg\" is not known; must be one of mlp, lenet, resnet20"},
     {"model: lenet", "", "job.yaml:1: model: is missing; must be one of mlp, lenet, resnet20"},
     {"test: /abs/t10k", "", "job.yaml:3: data.test: is missing; must be a path prefix"},
@@ -187,7 +212,8 @@ TEST(JobFileTest, SaysWhatIsWrong) {
 // All mistakes of a file are told at once, in the order of the file.
 TEST(JobFileTest, TellsAllMistakesAtOnce) {
   EXPECT_EQ(ErrorOf("nme: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups: {count: 0}\n"),
-            "job.yaml:1: nme: unknown key; allowed here: name, model, data, train, groups, averaging (did you mean "
+            "job.yaml:1: nme: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+            "you mean "
             "\"name\"?)\n"
             "job.yaml:1: name: is missing; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter\n"
             "job.yaml:4: groups.count: 0 is out of range; must be an integer from 1 to 1024");

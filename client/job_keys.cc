@@ -97,6 +97,14 @@ template <>
 bool Parse(const std::string& name, v1::AveragingSpec::Rule* value) {
   return v1::AveragingSpec::Rule_Parse(name, value);
 }
+template <>
+bool Parse(const std::string& name, v1::CollectivesSpec::Aggregation* value) {
+  return v1::CollectivesSpec::Aggregation_Parse(name, value);
+}
+template <>
+bool Parse(const std::string& name, v1::CollectivesSpec::Order* value) {
+  return v1::CollectivesSpec::Order_Parse(name, value);
+}
 
 v1::OptimizerSpec& Optimizer(v1::JobSpec& job) { return *job.mutable_train()->mutable_optimizer(); }
 v1::ScheduleSpec& Schedule(v1::JobSpec& job) { return *job.mutable_train()->mutable_schedule(); }
@@ -209,12 +217,45 @@ std::vector<JobKey> GroupsAndAveragingKeys() {
   };
 }
 
+std::vector<JobKey> CollectivesKeys() {
+  const std::string overlap = "collectives.overlap=true";
+  return {
+      Choice(
+          "collectives.aggregation", {"allreduce", "rooted"}, "allreduce",
+          "`allreduce`: every rank gets the mean gradient and steps. `rooted`: rank 0 alone does, then broadcasts the "
+          "parameters.",
+          [](const KeyValue& v, v1::JobSpec& job) {
+            job.mutable_collectives()->set_aggregation(
+                ParseChoice<v1::CollectivesSpec::Aggregation>(Parse<v1::CollectivesSpec::Aggregation>, "", v));
+          }),
+      Boolean(
+          "collectives.overlap", "true",
+          "Gradients travel in buckets while backward goes on, and `rooted` broadcasts beside the next forward pass; "
+          "`false`: all at once, between two passes.",
+          [](const KeyValue& v, v1::JobSpec& job) { job.mutable_collectives()->set_overlap(v.boolean); }),
+      OnlyWith(
+          overlap,
+          Choice("collectives.order", {"funneled", "concurrent", "chained"}, "funneled",
+                 "Who starts the collectives of buckets: one thread, several each with a communicator of its own, or "
+                 "whoever completes the next bucket.",
+                 [](const KeyValue& v, v1::JobSpec& job) {
+                   job.mutable_collectives()->set_order(
+                       ParseChoice<v1::CollectivesSpec::Order>(Parse<v1::CollectivesSpec::Order>, "", v));
+                 })),
+      OnlyWith(
+          overlap,
+          Number("collectives.bucket_mib", AboveUpTo(0, 4096), "1", "A bucket closes when it holds so many MiB.",
+                 [](const KeyValue& v, v1::JobSpec& job) { job.mutable_collectives()->set_bucket_mib(v.number); })),
+  };
+}
+
 }  // namespace
 
 const std::vector<JobKey>& JobKeys() {
   static const std::vector<JobKey>& keys = *[] {
     auto* all = new std::vector<JobKey>;
-    for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsAndAveragingKeys}) {
+    for (auto part :
+         {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsAndAveragingKeys, CollectivesKeys}) {
       for (JobKey& key : part()) all->push_back(std::move(key));
     }
     return all;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {
@@ -28,10 +29,6 @@ std::string Counted(uint32_t count, absl::string_view what) {
 std::string JobStateText(v1::JobState state) { return Lower(v1::JobState_Name(state), "JOB_STATE_"); }
 
 std::string GroupStateText(v1::GroupState state) { return Lower(v1::GroupState_Name(state), "GROUP_STATE_"); }
-
-bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
-}
 
 std::string Printable(absl::string_view text) {
   std::string printable(text);

@@ -16,9 +16,6 @@ namespace hooke {
 std::string JobStateText(v1::JobState state);      // "running"
 std::string GroupStateText(v1::GroupState state);  // "running"
 
-// Whether the state is the job's last.
-bool HasEnded(v1::JobState state);
-
 // Without control characters: what a peer says must not steer the terminal.
 std::string Printable(absl::string_view text);
 

@@ -50,11 +50,11 @@ TEST(JobTextTest, ASilenceIsToldOnce) {
     job.mutable_groups(i)->set_group(static_cast<uint32_t>(i));
     v1::Silence* server = job.mutable_groups(i)->add_silences();
     server->set_what("server 127.0.0.1:4001");
-    server->set_since_unix_ms(12 * 3600 * 1000);
+    server->set_since_unix_ms(int64_t{12} * 3600 * 1000);
     server->set_step(120);
     v1::Silence* rank = job.mutable_groups(i)->add_silences();
     rank->set_what("rank 1 (pid 4711)");
-    rank->set_since_unix_ms(12 * 3600 * 1000);
+    rank->set_since_unix_ms(int64_t{12} * 3600 * 1000);
     rank->set_step(120);
   }
   const std::vector<JobSilence> silences = Silences(job, absl::FromUnixSeconds(12 * 3600 + 6), absl::UTCTimeZone());

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/job_text.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {
@@ -75,8 +76,8 @@ std::string DoneText(const v1::JobStatus& job) {
 }
 
 std::string SizeText(uint64_t bytes) {
-  if (bytes < 1024 * 1024) return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / 1024);
-  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1024 * 1024));
+  const double kib = static_cast<double>(bytes) / 1024;
+  return kib < 1024 ? absl::StrFormat("%.1f KiB", kib) : absl::StrFormat("%.1f MiB", kib / 1024);
 }
 
 }  // namespace

@@ -1,16 +1,15 @@
 #include "client/safetensors.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "client/new_file.h"
 
 namespace hooke {
 namespace {
@@ -36,24 +35,6 @@ std::string LittleEndian(uint64_t value) {
     value >>= 8;
   }
   return bytes;
-}
-
-// Renames without replacing where the file system can; where it cannot, a check just before must do.
-int RenameNew(const std::string& from, const std::string& to) {
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (std::error_code ignored; std::filesystem::exists(std::filesystem::symlink_status(to, ignored))) return EEXIST;
-  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-}
-
-// The name of a new file is durable once its folder is.
-int SyncFolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path();
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
-  close(fd);
-  return error;
 }
 
 }  // namespace
@@ -142,8 +123,7 @@ absl::Status SafetensorsFile::WriteAt(uint64_t offset, absl::string_view bytes) 
 absl::Status SafetensorsFile::Finish(bool replace) {
   if (fsync(fd_) != 0) return Failed("cannot be written", errno);
   if (close(std::exchange(fd_, -1)) != 0) return Failed("cannot be written", errno);
-  const int error =
-      replace ? (rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno) : RenameNew(temporary_, path_);
+  const int error = PutInPlace(temporary_, path_, replace);
   if (error == EEXIST) return FileExistsError(path_);
   if (error != 0) return Failed("cannot be put in place", error);
   temporary_.clear();
@@ -155,11 +135,6 @@ absl::Status SafetensorsFile::Finish(bool replace) {
 absl::Status SafetensorsFile::Failed(absl::string_view what, int error) const {
   return absl::FailedPreconditionError(
       absl::StrCat(path_, ": ", what, ": ", std::strerror(error), "; choose a file elsewhere, or make room"));
-}
-
-absl::Status FileExistsError(absl::string_view path) {
-  return absl::AlreadyExistsError(
-      absl::StrCat(path, ": the file exists already; choose another name, or --force to replace it"));
 }
 
 }  // namespace hooke

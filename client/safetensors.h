@@ -73,9 +73,6 @@ class SafetensorsFile {
   uint64_t bytes_;
 };
 
-// "model.safetensors: the file exists already; ...".
-absl::Status FileExistsError(absl::string_view path);
-
 }  // namespace hooke
 
 #endif  // HOOKE_CLIENT_SAFETENSORS_H_

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/job_text.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {

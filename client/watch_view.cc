@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/job_text.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {

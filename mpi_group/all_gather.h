@@ -9,10 +9,10 @@
 
 namespace hooke {
 
-// parts[r] of the values goes from rank r to all, around a ring: n-1 steps; each rank sends all parts but one. The
-// parts are ascending, do not overlap, and are the same on all ranks; there are transport.size() of them. They may be
-// of any length: the slowest step is as long as the longest part. After an error the values outside the own part are
-// unspecified.
+// parts[r] of the values goes from rank r to all, around a ring: n-1 steps; each rank sends all parts but one, in
+// chunks, a window of them under way each way. The parts are ascending, do not overlap, and are the same on all ranks;
+// there are transport.size() of them. They may be of any length, or empty; values in no part stay. After an error the
+// values outside the own part are unspecified.
 absl::Status RingAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                            const Call& call);
 

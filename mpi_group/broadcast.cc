@@ -1,49 +1,45 @@
 #include "mpi_group/broadcast.h"
 
-#include <vector>
+#include <algorithm>
+
+#include "mpi_group/message_window.h"
 
 namespace hooke {
-namespace {
 
-struct Tree {
-  int parent = -1;            // -1 at the root.
-  std::vector<int> children;  // The largest subtree first: it takes longest.
-};
-
-// Ranks count from the root. A rank's parent is it without its lowest bit; its children add one lower bit.
-//   n = 8: 0 -> 4, 2, 1;  4 -> 6, 5;  6 -> 7;  2 -> 3
-Tree BinomialTree(int rank, int n, int root) {
-  const int own = (rank - root + n) % n;
-  Tree tree;
-  int bit = 1;
-  while (bit < n && (own & bit) == 0) bit <<= 1;
-  if (own != 0) tree.parent = (own - bit + root) % n;
-  for (bit >>= 1; bit > 0; bit >>= 1) {
-    if (own + bit < n) tree.children.push_back((own + bit + root) % n);
+absl::Status TreeBroadcast(Transport& transport, const TensorList& values, const TreeShape& shape, int root,
+                           const Call& call) {
+  const Tree tree = MakeTree(shape, transport.rank(), transport.size(), root);
+  const ValueRange all = {0, values.size()};
+  const uint64_t chunk_values = ChunkValues(call, values.type());
+  const uint64_t chunks = ChunkCount(all, chunk_values);
+  const int window = std::max(1, call.window);
+  SendWindow sends(transport, call, window * static_cast<int>(tree.children.size()));
+  ReceiveWindow receives(transport, call, window);
+  for (uint64_t i = 0; i < chunks; ++i) {
+    while (tree.parent >= 0 && receives.started() < std::min(chunks, i + window)) {
+      const TensorList next = values.Slice(Chunk(all, receives.started(), chunk_values));
+      absl::Status status = receives.StartInto(tree.parent, next);
+      if (!status.ok()) return status;
+    }
+    if (tree.parent >= 0) {
+      const absl::StatusOr<absl::Span<const char>> received = receives.Next();
+      if (!received.ok()) return received.status();
+    }
+    const TensorList chunk = values.Slice(Chunk(all, i, chunk_values));
+    for (int child : tree.children) {
+      absl::Status status = sends.Start(child, chunk);
+      if (!status.ok()) return status;
+    }
   }
-  return tree;
+  return sends.Finish();
 }
 
-}  // namespace
-
 absl::Status BinomialBroadcast(Transport& transport, const TensorList& values, int root, const Call& call) {
-  const Tree tree = BinomialTree(transport.rank(), transport.size(), root);
-  const ValueRange all = {0, values.size()};
-  for (uint64_t i = 0; i < ChunkCount(all, call.chunk_values); ++i) {
-    const TensorList chunk = values.Slice(Chunk(all, i, call.chunk_values));
-    if (tree.parent >= 0) {
-      const absl::Span<float> received = ContiguousRoom(chunk, call.scratch.incoming);
-      absl::Status status = transport.Receive({tree.parent, MutableBytesOf(received)}, call.deadline);
-      if (!status.ok()) return status;
-      if (chunk.pieces().size() > 1) Scatter(received, chunk);
-    }
-    const absl::Span<const float> outgoing = ContiguousValues(chunk, call.scratch.outgoing);
-    for (int child : tree.children) {
-      absl::Status status = transport.Send({child, BytesOf(outgoing)}, call.deadline);
-      if (!status.ok()) return status;
-    }
-  }
-  return absl::OkStatus();
+  return TreeBroadcast(transport, values, BinomialShape(), root, call);
+}
+
+absl::Status ChainBroadcast(Transport& transport, const TensorList& values, int root, const Call& call) {
+  return TreeBroadcast(transport, values, ChainShape(transport.size()), root, call);
 }
 
 }  // namespace hooke

@@ -4,21 +4,21 @@
 
 namespace hooke {
 
-absl::Span<float> ContiguousRoom(const TensorList& list, std::vector<float>& buffer) {
+absl::Span<char> ContiguousRoom(const TensorList& list, std::vector<char>& buffer) {
   if (list.empty()) return {};
   if (list.pieces().size() == 1) return list.pieces().front();
-  if (buffer.size() < list.size()) buffer.resize(list.size());
-  return absl::MakeSpan(buffer).first(list.size());
+  if (buffer.size() < list.bytes()) buffer.resize(list.bytes());
+  return absl::MakeSpan(buffer).first(list.bytes());
 }
 
-absl::Span<const float> ContiguousValues(const TensorList& list, std::vector<float>& buffer) {
-  const absl::Span<float> room = ContiguousRoom(list, buffer);
+absl::Span<const char> ContiguousValues(const TensorList& list, std::vector<char>& buffer) {
+  const absl::Span<char> room = ContiguousRoom(list, buffer);
   if (list.pieces().size() > 1) Gather(list, room);
   return room;
 }
 
-std::vector<ValueRange> EvenParts(uint64_t values, int n) {
-  std::vector<ValueRange> parts(n);
+Parts EvenParts(uint64_t values, int n) {
+  Parts parts(n);
   const uint64_t count = n;
   uint64_t begin = 0;
   for (uint64_t i = 0; i < count; ++i) {
@@ -29,13 +29,19 @@ std::vector<ValueRange> EvenParts(uint64_t values, int n) {
   return parts;
 }
 
-ValueRange Chunk(ValueRange range, uint64_t index, uint64_t chunk_values) {
-  const uint64_t begin = std::min(range.begin + index * chunk_values, range.end);
-  return {begin, std::min(begin + chunk_values, range.end)};
+ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values) {
+  const uint64_t begin = std::min(range.begin + index * values, range.end);
+  return {begin, std::min(begin + values, range.end)};
 }
 
-uint64_t ChunkCount(ValueRange range, uint64_t chunk_values) {
-  return (range.size() + chunk_values - 1) / chunk_values;
+uint64_t ChunkCount(ValueRange range, uint64_t values) { return (range.size() + values - 1) / values; }
+
+uint64_t ChunkValues(const Call& call, DataType type) { return std::max<uint64_t>(1, call.chunk_bytes / SizeOf(type)); }
+
+uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values) {
+  uint64_t longest = 0;
+  for (ValueRange range : ranges) longest = std::max(longest, ChunkCount(range, values));
+  return longest;
 }
 
 }  // namespace hooke

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpi_group/tensor_list.h"
@@ -15,31 +16,43 @@ namespace hooke {
 
 // Working memory of collectives. A group keeps one over its calls, so that a call allocates nothing once it has grown.
 struct Scratch {
-  std::vector<float> outgoing;
-  std::vector<float> incoming;
+  // Of one message under way each (message_window.h).
+  std::vector<std::vector<char>> outgoing;
+  std::vector<std::vector<char>> incoming;
+  // Of a whole list (accumulator.h, reference.h).
+  std::vector<char> working;
 };
 
 struct Call {
   absl::Time deadline;
   Scratch& scratch;  // For the call; no other call uses it meanwhile.
-  // Values per message. All ranks pass the same. A portion that is sent, received and reduced stays in a core's cache
-  // meanwhile.
-  uint64_t chunk_values = 65536;
+  // Of the longest message; all ranks pass the same. A portion that is sent, received and reduced stays in a core's
+  // cache meanwhile. A multiple of 8.
+  uint64_t chunk_bytes = 256 * 1024;
+  // Messages under way at once from or to a peer, where an algorithm cuts its values into chunks: while one is reduced,
+  // others travel. All ranks pass the same; at least 1.
+  int window = 4;
 };
 
 // The values of `list` as contiguous memory: its own where it has at most one piece, else room in `buffer`, whose
 // content is unspecified.
-absl::Span<float> ContiguousRoom(const TensorList& list, std::vector<float>& buffer);
+absl::Span<char> ContiguousRoom(const TensorList& list, std::vector<char>& buffer);
 // The same, holding the list's values.
-absl::Span<const float> ContiguousValues(const TensorList& list, std::vector<float>& buffer);
+absl::Span<const char> ContiguousValues(const TensorList& list, std::vector<char>& buffer);
 
 // Part i of n is as long as the others, or one longer for the first ones; the parts follow each other and cover [0,
 // values).
-std::vector<ValueRange> EvenParts(uint64_t values, int n);
+using Parts = absl::InlinedVector<ValueRange, 8>;
+Parts EvenParts(uint64_t values, int n);
 
-// Portion `index` of a range cut into portions of `chunk_values`; empty past the range's end.
-ValueRange Chunk(ValueRange range, uint64_t index, uint64_t chunk_values);
-uint64_t ChunkCount(ValueRange range, uint64_t chunk_values);
+// Portion `index` of a range cut into portions of `values` values; empty past the range's end.
+ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values);
+uint64_t ChunkCount(ValueRange range, uint64_t values);
+
+// Of one of `call`'s chunks; at least 1.
+uint64_t ChunkValues(const Call& call, DataType type);
+// Of the longest of several ranges.
+uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values);
 
 }  // namespace hooke
 

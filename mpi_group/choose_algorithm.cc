@@ -1,39 +1,119 @@
 #include "mpi_group/choose_algorithm.h"
 
-namespace hooke {
+#include <algorithm>
 
-absl::string_view NameOf(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "all-reduce";
-    case Operation::kBroadcast:
-      return "broadcast";
-    case Operation::kAllGather:
-      return "all-gather";
-    case Operation::kBarrier:
-      return "barrier";
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace hooke {
+namespace {
+
+// Whether the ranks can do it this way at all.
+bool Possible(Algorithm algorithm, const Topology& topology, const Workload& workload) {
+  switch (algorithm) {
+    case Algorithm::kArena:
+      return topology.nodes == 1 && workload.shared;
+    case Algorithm::kStaged:
+    case Algorithm::kStagedSlices:
+      return topology.nodes == 1 && topology.shared_memory;
+    case Algorithm::kTwoLevel:
+      return topology.nodes > 1 && topology.largest_node > 1 && topology.shared_memory && !workload.rounds_once;
+    default:
+      return true;
   }
-  return "unknown operation";
 }
 
-Choice ChooseAlgorithm(const Topology& topology, const Workload& workload) {
-  if (topology.ranks == 1) return {Algorithm::kNothing, "a single rank has it all"};
-  if (workload.operation == Operation::kBarrier) return {Algorithm::kDissemination, "fewest steps for a barrier"};
-  if (workload.bytes == 0) return {Algorithm::kNothing, "no values"};
-  switch (workload.operation) {
-    case Operation::kBroadcast:
-      return {Algorithm::kBinomialTree, "one source: fewest steps"};
-    case Operation::kAllGather:
-      if (workload.shared) return {Algorithm::kSharedMemory, "values in shared memory: no messages"};
-      return {Algorithm::kRing, "every link carries each part once"};
-    default:
-      break;
+bool Fits(const TuningRule& rule, const Topology& topology, const Workload& workload) {
+  if (rule.operation != workload.operation || workload.bytes > rule.bytes_max) return false;
+  if (topology.ranks > rule.ranks_max || (rule.oversubscribed && !topology.oversubscribed)) return false;
+  if (rule.where == TuningRule::Where::kOneNode && topology.nodes > 1) return false;
+  if (rule.where == TuningRule::Where::kSeveralNodes && topology.nodes == 1) return false;
+  if (rule.values == TuningRule::Values::kArena && !workload.shared) return false;
+  if (rule.values == TuningRule::Values::kPrivate && workload.shared) return false;
+  return Possible(rule.algorithm, topology, workload);
+}
+
+absl::string_view ReasonFor(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kNothing:
+      return "nothing to do";
+    case Algorithm::kReference:
+      return "tiny: the number of messages in a row decides";
+    case Algorithm::kRing:
+      return "every rank sends the least bytes possible, to one neighbour";
+    case Algorithm::kPairwise:
+      return "the least bytes possible, in a single step";
+    case Algorithm::kRecursiveDoubling:
+      return "few values: the fewest steps";
+    case Algorithm::kHalvingDoubling:
+      return "the least bytes possible in few steps";
+    case Algorithm::kBinomialTree:
+      return "few values: the fewest levels";
+    case Algorithm::kChain:
+      return "many values: no rank sends them twice";
+    case Algorithm::kDissemination:
+      return "fewest steps for a barrier";
+    case Algorithm::kArena:
+      return "values in a shared arena: in place, no copy, no messages";
+    case Algorithm::kStaged:
+      return "one node: through shared memory, one meeting per chunk";
+    case Algorithm::kStagedSlices:
+      return "one node, several ranks: each reduces its slice in shared memory";
+    case Algorithm::kTwoLevel:
+      return "several ranks per node: each byte crosses a link once";
   }
-  if (workload.shared) return {Algorithm::kSharedMemory, "values in shared memory: no messages"};
-  if (topology.ranks > 2 && workload.bytes <= kTinyBytes) {
-    return {Algorithm::kReference, "tiny: the number of messages in a row decides"};
+  return "unknown algorithm";
+}
+
+Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
+  Choice choice = {rule.algorithm, rule.chunk_bytes, 0, ReasonFor(rule.algorithm)};
+  if (rule.algorithm == Algorithm::kTwoLevel) {
+    choice.drivers = rule.drivers == 0 ? topology.smallest_node : std::min(rule.drivers, topology.smallest_node);
   }
-  return {Algorithm::kRing, "every rank sends the least bytes possible"};
+  return choice;
+}
+
+}  // namespace
+
+Topology OneNode(int ranks) { return {ranks, 1, ranks, ranks, true, false}; }
+
+Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning) {
+  if (topology.ranks == 1) return {Algorithm::kNothing, 0, 0, "a single rank has it all"};
+  if (workload.bytes == 0 && workload.operation != Operation::kBarrier) {
+    return {Algorithm::kNothing, 0, 0, "no values"};
+  }
+  for (const std::vector<TuningRule>* rules : {&tuning.rules, &DefaultRules()}) {
+    for (const TuningRule& rule : *rules) {
+      if (Fits(rule, topology, workload)) return ChoiceOf(rule, topology);
+    }
+  }
+  // Not reached: the last default rule of each operation fits everything.
+  return {Algorithm::kReference, 0, 0, "no rule fits"};
+}
+
+std::string ExplainChoices(const Topology& topology, const Tuning& tuning) {
+  std::string table = absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %12s  %-18s %12s  %s\n",
+                                      topology.ranks, topology.nodes, topology.smallest_node, topology.largest_node,
+                                      "operation", "values", "bytes up to", "algorithm", "chunk bytes", "reason");
+  for (Operation operation : kAllOperations) {
+    for (bool shared : {true, false}) {
+      if (operation == Operation::kBarrier && shared) continue;
+      for (uint64_t bytes = 4; bytes <= uint64_t{1} << 30; bytes *= 2) {
+        const Choice choice = ChooseAlgorithm(topology, {operation, bytes, shared}, tuning);
+        const Choice next = ChooseAlgorithm(topology, {operation, bytes * 2, shared}, tuning);
+        // One line per run of equal choices, and one for all that is larger.
+        const bool last = bytes == uint64_t{1} << 30;
+        if (!last && next.algorithm == choice.algorithm && next.chunk_bytes == choice.chunk_bytes &&
+            next.drivers == choice.drivers) {
+          continue;
+        }
+        absl::StrAppendFormat(&table, "%-14s %-8s %12s  %-18s %12d  %s\n", NameOf(operation),
+                              shared ? "arena" : "private", last ? "any" : absl::StrCat(bytes),
+                              NameOf(choice.algorithm), choice.chunk_bytes, choice.reason);
+      }
+    }
+  }
+  return table;
 }
 
 }  // namespace hooke

@@ -4,44 +4,48 @@
 // Which algorithm a collective takes. Pure; the same answer on every rank, for it is made of what all ranks know alike.
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
+#include "mpi_group/operation.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 
-enum class Operation { kAllReduce, kBroadcast, kAllGather, kBarrier };
-
-enum class Algorithm {
-  kNothing,        // A single rank, or no values.
-  kReference,      // Through rank 0 (reference.h).
-  kRing,           // ring.h, all_gather.h.
-  kBinomialTree,   // broadcast.h
-  kDissemination,  // barrier.h
-  kSharedMemory,   // In place, on the peers' memory (shared_arena.h).
-};
-
 struct Topology {
   int ranks = 1;
+  int nodes = 1;
+  int smallest_node = 1;  // Ranks of it.
+  int largest_node = 1;
+  bool shared_memory = false;   // The ranks of each node share memory; true where no node has two ranks.
+  bool oversubscribed = false;  // A node has more ranks than cores.
 };
+// `ranks` of one node that share memory.
+Topology OneNode(int ranks);
 
 struct Workload {
   Operation operation = Operation::kAllReduce;
   uint64_t bytes = 0;
-  bool shared = false;  // The values lie in an arena that all ranks can reach.
+  bool shared = false;  // The values lie in an arena of the node's ranks.
+  // A sum of 16-bit values: it is rounded once, so partial sums must not be stored.
+  bool rounds_once = false;
+
+  friend bool operator==(const Workload& a, const Workload& b) {
+    return a.operation == b.operation && a.bytes == b.bytes && a.shared == b.shared && a.rounds_once == b.rounds_once;
+  }
 };
 
 struct Choice {
   Algorithm algorithm = Algorithm::kNothing;
+  uint64_t chunk_bytes = 256 * 1024;
+  int drivers = 0;           // Of kTwoLevel; at least 1.
   absl::string_view reason;  // Always set; of static duration.
 };
 
-// All-reduces of at most this many bytes, among more than two ranks, go through rank 0.
-inline constexpr uint64_t kTinyBytes = 1024;
+Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
-// As messages name it: "all-reduce".
-absl::string_view NameOf(Operation operation);
-
-Choice ChooseAlgorithm(const Topology& topology, const Workload& workload);
+// A table, for people: the choice for each operation and size, values in an arena or not.
+std::string ExplainChoices(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke
 

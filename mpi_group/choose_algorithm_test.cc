@@ -1,39 +1,151 @@
 #include "mpi_group/choose_algorithm.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace hooke {
 namespace {
 
-// The whole of the decision, as a table.
-TEST(ChooseAlgorithmTest, Table) {
-  constexpr uint64_t kMany = 6600000;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint64_t kMany = 6600000;
+
+// Ranks per node on `nodes` nodes.
+Topology Nodes(int nodes, int smallest, int largest) {
+  return {smallest * (nodes - 1) + largest, nodes, smallest, largest, true, false};
+}
+
+Topology WithoutSharedMemory(Topology topology) {
+  topology.shared_memory = false;
+  return topology;
+}
+
+// What is chosen without a tuning, as a table.
+TEST(ChooseAlgorithmTest, Defaults) {
   const struct {
-    int ranks;
+    Topology topology;
     Workload workload;
     Algorithm algorithm;
   } kTable[] = {
-      {1, {Operation::kAllReduce, kMany, true}, Algorithm::kNothing},
-      {1, {Operation::kBarrier, 0, false}, Algorithm::kNothing},
-      {2, {Operation::kAllReduce, 0, false}, Algorithm::kNothing},
-      {2, {Operation::kBroadcast, 0, false}, Algorithm::kNothing},
-      {2, {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
-      {2, {Operation::kAllReduce, 4, false}, Algorithm::kRing},
-      {2, {Operation::kAllReduce, kMany, false}, Algorithm::kRing},
-      {3, {Operation::kAllReduce, kTinyBytes, false}, Algorithm::kReference},
-      {3, {Operation::kAllReduce, kTinyBytes + 1, false}, Algorithm::kRing},
-      {2, {Operation::kAllReduce, 4, true}, Algorithm::kSharedMemory},
-      {8, {Operation::kAllReduce, kMany, true}, Algorithm::kSharedMemory},
-      {8, {Operation::kAllGather, kMany, true}, Algorithm::kSharedMemory},
-      {8, {Operation::kAllGather, kMany, false}, Algorithm::kRing},
-      {8, {Operation::kBroadcast, kMany, true}, Algorithm::kBinomialTree},
+      {OneNode(1), {Operation::kAllReduce, kMany, true}, Algorithm::kNothing},
+      {OneNode(1), {Operation::kBarrier, 0, false}, Algorithm::kNothing},
+      {OneNode(2), {Operation::kAllReduce, 0, false}, Algorithm::kNothing},
+      {OneNode(2), {Operation::kBroadcast, 0, false}, Algorithm::kNothing},
+      {OneNode(2), {Operation::kBarrier, 0, false}, Algorithm::kStaged},
+      {Nodes(2, 1, 1), {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
+      {OneNode(2), {Operation::kAllReduce, 4, false}, Algorithm::kStaged},
+      {OneNode(2), {Operation::kAllReduce, 4, true}, Algorithm::kStaged},
+      {OneNode(2), {Operation::kAllReduce, kMany, true}, Algorithm::kArena},
+      {OneNode(2), {Operation::kAllReduce, kMany, false}, Algorithm::kStaged},
+      {OneNode(8), {Operation::kAllReduce, 4, false}, Algorithm::kStaged},
+      {OneNode(8), {Operation::kAllReduce, kMany, false}, Algorithm::kStagedSlices},
+      {OneNode(8), {Operation::kAllReduce, kMany, true}, Algorithm::kArena},
+      {OneNode(8), {Operation::kAllGather, kMany, true}, Algorithm::kArena},
+      {OneNode(8), {Operation::kAllGather, kMany, false}, Algorithm::kStaged},
+      {OneNode(8), {Operation::kReduceScatter, kMany, false}, Algorithm::kStaged},
+      {OneNode(8), {Operation::kBroadcast, kMany, true}, Algorithm::kArena},
+      {OneNode(8), {Operation::kReduce, kMany, false}, Algorithm::kStaged},
+      {WithoutSharedMemory(OneNode(2)), {Operation::kAllReduce, kMany, false}, Algorithm::kRing},
+      {WithoutSharedMemory(OneNode(4)), {Operation::kAllReduce, 4, false}, Algorithm::kRecursiveDoubling},
+      {Nodes(4, 1, 1), {Operation::kAllReduce, 4, false}, Algorithm::kRecursiveDoubling},
+      {Nodes(4, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
+      {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, false}, Algorithm::kRing},
+      {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, true}, Algorithm::kRing},
+      {Nodes(2, 1, 3), {Operation::kAllReduce, kMany, true}, Algorithm::kTwoLevel},
+      {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false}, Algorithm::kTwoLevel},
+      // Partial sums of 16-bit values must not be stored.
+      {Nodes(2, 2, 2), {Operation::kAllReduce, kMany, false, true}, Algorithm::kRing},
+      {Nodes(2, 2, 2), {Operation::kBroadcast, kMany, false}, Algorithm::kTwoLevel},
+      {Nodes(4, 1, 1), {Operation::kBroadcast, kMany, false}, Algorithm::kChain},
+      {Nodes(4, 1, 1), {Operation::kBroadcast, 4, false}, Algorithm::kBinomialTree},
+      {Nodes(4, 1, 1), {Operation::kReduce, kMany, false}, Algorithm::kChain},
+      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true}, Algorithm::kRing},
+      {Nodes(2, 2, 2), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
   };
   for (const auto& row : kTable) {
-    const Choice choice = ChooseAlgorithm({row.ranks}, row.workload);
+    const Choice choice = ChooseAlgorithm(row.topology, row.workload);
     EXPECT_EQ(choice.algorithm, row.algorithm)
-        << NameOf(row.workload.operation) << " of " << row.workload.bytes << " bytes on " << row.ranks << " ranks";
+        << NameOf(choice.algorithm) << " instead of " << NameOf(row.algorithm) << " for "
+        << NameOf(row.workload.operation) << " of " << row.workload.bytes << " bytes on " << row.topology.ranks
+        << " ranks of " << row.topology.nodes;
     EXPECT_FALSE(choice.reason.empty());
   }
+}
+
+// Of a tuning the first rule that fits decides; what it does not speak of is chosen as without it.
+TEST(ChooseAlgorithmTest, TuningDecides) {
+  Tuning tuning;
+  TuningRule small;
+  small.where = TuningRule::Where::kOneNode;
+  small.values = TuningRule::Values::kPrivate;
+  small.ranks_max = 4;
+  small.bytes_max = 1000;
+  small.algorithm = Algorithm::kReference;
+  small.chunk_bytes = 128;
+  TuningRule crowded;
+  crowded.oversubscribed = true;
+  crowded.algorithm = Algorithm::kPairwise;
+  tuning.rules = {small, crowded};
+  Topology crowd = OneNode(4);
+  crowd.oversubscribed = true;
+  const auto chosen = [&](const Topology& topology, const Workload& workload) {
+    return ChooseAlgorithm(topology, workload, tuning).algorithm;
+  };
+  EXPECT_EQ(chosen(OneNode(4), {Operation::kAllReduce, 1000, false}), Algorithm::kReference);
+  EXPECT_EQ(ChooseAlgorithm(OneNode(4), {Operation::kAllReduce, 1000, false}, tuning).chunk_bytes, 128);
+  EXPECT_EQ(chosen(crowd, {Operation::kAllReduce, 1001, false}), Algorithm::kPairwise);
+  for (const auto& [topology, workload] : {std::pair<Topology, Workload>{OneNode(4), {Operation::kAllReduce, 1001}},
+                                           {OneNode(5), {Operation::kAllReduce, 1000}},
+                                           {OneNode(4), {Operation::kAllReduce, 1000, true}},
+                                           {OneNode(4), {Operation::kBroadcast, 1000}},
+                                           {Nodes(2, 2, 2), {Operation::kAllReduce, 1000}}}) {
+    EXPECT_EQ(chosen(topology, workload), ChooseAlgorithm(topology, workload).algorithm);
+  }
+}
+
+// A rule whose algorithm is not possible is passed over: shared memory between nodes, an arena for values elsewhere,
+// two levels where each node has one rank.
+TEST(ChooseAlgorithmTest, ImpossibleRulesArePassedOver) {
+  for (Algorithm algorithm : {Algorithm::kArena, Algorithm::kStaged, Algorithm::kTwoLevel}) {
+    Tuning tuning;
+    tuning.rules.resize(1);
+    tuning.rules[0].algorithm = algorithm;
+    EXPECT_EQ(ChooseAlgorithm(Nodes(3, 1, 1), {Operation::kAllReduce, kMany, false}, tuning).algorithm,
+              Algorithm::kRing);
+  }
+}
+
+// Two levels use as many drivers as every node has ranks, or fewer if the rule says so.
+TEST(ChooseAlgorithmTest, Drivers) {
+  EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, kMany}).drivers, 3);
+  EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, 4}).drivers, 1);
+}
+
+// The defaults choose for all operations, whatever the ranks and sizes, an algorithm that does them.
+TEST(ChooseAlgorithmTest, DefaultsCoverEverything) {
+  for (const Topology& topology : {OneNode(2), OneNode(100), WithoutSharedMemory(OneNode(3)), Nodes(2, 1, 1),
+                                   Nodes(3, 1, 4), WithoutSharedMemory(Nodes(3, 4, 4))}) {
+    for (Operation operation : kAllOperations) {
+      for (bool shared : {false, true}) {
+        for (uint64_t bytes = 1; bytes < uint64_t{1} << 40; bytes *= 2) {
+          const Choice choice = ChooseAlgorithm(topology, {operation, bytes, shared});
+          ASSERT_NE(choice.algorithm, Algorithm::kNothing);
+          ASSERT_TRUE(Does(choice.algorithm, operation)) << NameOf(operation) << " by " << NameOf(choice.algorithm);
+          ASSERT_NE(choice.reason, "no rule fits");
+        }
+      }
+    }
+  }
+}
+
+// The table for people has a line per operation and range of sizes, with reasons.
+TEST(ChooseAlgorithmTest, Explanation) {
+  const std::string table = ExplainChoices(OneNode(2), {});
+  EXPECT_THAT(table, HasSubstr("2 ranks on 1 nodes"));
+  EXPECT_THAT(table, HasSubstr("all-reduce     arena"));
+  EXPECT_THAT(table, HasSubstr("values in a shared arena: in place, no copy, no messages"));
+  EXPECT_THAT(table, Not(HasSubstr("ring")));
 }
 
 }  // namespace

@@ -21,18 +21,42 @@ class FaultyTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  absl::Status Exchange(const Outgoing& outgoing, const Incoming& incoming, absl::Time deadline) override {
-    if (faults_.close_at == exchanges_++) transport_.reset();
-    if (transport_ == nullptr) return absl::UnavailableError("this rank's transport is closed, as its faults demand");
+  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
+    if (faults_.close_at == sends_++) transport_.reset();
+    if (transport_ == nullptr) return Closed();
     const bool late = Happens(faults_.delay_probability);
     const bool lost = Happens(faults_.drop_probability);
-    if (outgoing.bytes.empty()) return transport_->Receive(incoming, deadline);
-    if (late) absl::SleepFor(std::min(faults_.delay, deadline - absl::Now()));
-    if (lost) return transport_->Receive(incoming, deadline);
-    return transport_->Exchange(outgoing, incoming, deadline);
+    if (outgoing.bytes.empty()) return Ticket();
+    if (late) absl::SleepFor(faults_.delay);
+    if (lost) return Ticket();
+    return transport_->StartSend(outgoing);
+  }
+
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
+    if (transport_ == nullptr) return Closed();
+    return transport_->StartReceive(incoming);
+  }
+
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override {
+    if (transport_ == nullptr) return Closed();
+    return transport_->Wait(ticket, deadline);
+  }
+
+  void Begin(const CallLabel& label, absl::Time now) override {
+    if (transport_ != nullptr) transport_->Begin(label, now);
+  }
+
+  absl::Status CheckNotices() override { return transport_ == nullptr ? Closed() : transport_->CheckNotices(); }
+
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    return transport_ == nullptr ? failure : transport_->Settle(failure, until);
   }
 
  private:
+  static absl::Status Closed() {
+    return absl::UnavailableError("this rank's transport is closed, as its faults demand");
+  }
+
   bool Happens(double probability) { return std::uniform_real_distribution<double>(0, 1)(random_) < probability; }
 
   const Faults faults_;
@@ -40,7 +64,7 @@ class FaultyTransport : public Transport {
   const int size_;
   std::unique_ptr<Transport> transport_;
   std::mt19937_64 random_;
-  uint64_t exchanges_ = 0;
+  uint64_t sends_ = 0;
 };
 
 }  // namespace

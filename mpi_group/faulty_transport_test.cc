@@ -28,7 +28,7 @@ absl::Status SumOfOnes(Transport& transport, std::vector<float>& values, absl::D
   values.assign(1000, 1);
   Scratch scratch;
   return RingAllReduce(transport, TensorList(absl::MakeSpan(values)), ReduceOp::kSum,
-                       {absl::Now() + deadline, scratch, /*chunk_values=*/16});
+                       {absl::Now() + deadline, scratch, /*chunk_bytes=*/64});
 }
 
 // Late messages change nothing but the time.

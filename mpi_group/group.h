@@ -10,12 +10,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
+#include "mpi_group/tuning.h"
 
 namespace spdlog {
 class logger;
@@ -23,13 +26,15 @@ class logger;
 
 namespace hooke {
 
-enum class ReduceOp { kSum, kMean, kMin, kMax };
-
 struct GroupOptions {
   // How long a collective may take, from its call on this rank. A rank that enters later than this is reported as
   // missing by the others.
   absl::Duration deadline = absl::Seconds(30);
   std::shared_ptr<spdlog::logger> logger;  // Null for silence.
+  // By which algorithms are chosen; rank 0's counts on all ranks.
+  Tuning tuning;
+  // Ranks with the same one share a node. Empty: NodeIdentity() of topology.h; tests make several nodes of one.
+  std::string node;
 };
 
 class Group {
@@ -41,20 +46,43 @@ class Group {
 
   // Every rank ends with the reduction of all ranks' values, in place.
   virtual absl::Status AllReduce(const TensorList& values, ReduceOp op) = 0;
+
+  // Rank `root` ends with the reduction of all ranks' values; the values of the others are unspecified.
+  virtual absl::Status Reduce(const TensorList& values, ReduceOp op, int root) = 0;
+
   // Every rank ends with `root`'s values.
   virtual absl::Status Broadcast(const TensorList& values, int root) = 0;
-  // Slice r of `values` is parts[r], a range of values; on entry rank r's own slice is right, on return all are. The
-  // parts are the same on all ranks, ascending, do not overlap; parts.size() == size().
+
+  // Slice r of `values` is parts[r], a range of values. The parts are the same on all ranks, ascending, do not overlap;
+  // parts.size() == size().
+  // On return rank r's own slice is the reduction of all ranks' values there; all other values are unspecified.
+  virtual absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) = 0;
+  // On entry rank r's own slice is right, on return all are.
   virtual absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) = 0;
+
   // Returns after all ranks have called it.
   virtual absl::Status Barrier() = 0;
 
-  // Zeroed memory for `values` floats of this rank, owned by the group and valid until it is destroyed. Where all ranks
-  // can share memory (one node), AllReduce and AllGather of lists that lie in one such arena, at the same places of it
-  // on every rank, work in place on the peers' memory: no messages, no copies. Elsewhere it is ordinary memory. Between
-  // two calls a rank touches only its own arena.
-  virtual absl::StatusOr<absl::Span<float>> AllocateShared(uint64_t values) = 0;
+  // Zeroed memory of this rank, 64-byte aligned, owned by the group and valid until it is destroyed. The ranks of a
+  // node share it: reductions and all-gathers of lists that lie in one such arena, at the same places of it on every
+  // rank, work in place on the peers' memory, without copies. Where memory cannot be shared it is ordinary memory.
+  // Between two calls a rank touches only its own arena. All ranks pass the same size.
+  virtual absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) = 0;
+
+  // Another group of the same ranks, for calls from another thread at the same time. Collective. Memory that this group
+  // has allocated so far counts as shared in it too. This group outlives it. FAILED_PRECONDITION where that cannot be.
+  virtual absl::StatusOr<std::unique_ptr<Group>> Clone() {
+    return absl::FailedPreconditionError("groups of this kind serve one thread only");
+  }
 };
+
+// The same, as values.
+template <typename T>
+absl::StatusOr<absl::Span<T>> AllocateSharedValues(Group& group, uint64_t values) {
+  const absl::StatusOr<absl::Span<char>> bytes = group.AllocateShared(values * sizeof(T));
+  if (!bytes.ok()) return bytes.status();
+  return absl::Span<T>(reinterpret_cast<T*>(bytes->data()), values);
+}
 
 }  // namespace hooke
 

@@ -1,86 +1,158 @@
 #include "mpi_group/in_process_transport.h"
 
+#include <atomic>
 #include <cstring>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "mpi_group/settlement.h"
 #include "mpi_group/transport_group.h"
 
 namespace hooke {
 namespace {
 
-enum class Wait { kDone, kClosed, kDeadline, kWrongSize };
+enum class Outcome { kPending, kDone, kClosed, kOtherCall, kWrongSize };
 
-// The way from one rank to another. It holds at most one message: the sender's own memory, lent until the receiver has
-// copied it.
+// A message that one side has started; the memory is lent until the outcome is known or the channel is closed.
+struct Message {
+  uint32_t call = 0;  // Its fingerprint.
+  absl::Span<const char> outgoing;
+  absl::Span<char> incoming;
+  Outcome outcome = Outcome::kPending;
+};
+
+// The way from one rank to another. Messages of the two sides meet in order; the side that comes second copies.
 class Channel {
  public:
-  // The sender: lends a message, then waits until it is taken. Every Post is followed by an AwaitTaken, which ends the
-  // loan in any case.
-  void Post(absl::Span<const char> bytes) {
+  void Send(Message* message) {
     absl::MutexLock lock(&mutex_);
-    message_ = bytes;
-    posted_ = true;
+    sends_.push_back(message);
+    Match();
   }
-  Wait AwaitTaken(absl::Time deadline) {
+  void Receive(Message* message) {
     absl::MutexLock lock(&mutex_);
-    const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !posted_ || closed_; };
-    mutex_.AwaitWithDeadline(absl::Condition(&settled), deadline);
-    if (!posted_) return Wait::kDone;
-    posted_ = false;
-    return closed_ ? Wait::kClosed : Wait::kDeadline;
+    receives_.push_back(message);
+    Match();
   }
 
-  // The receiver.
-  Wait Take(absl::Span<char> bytes, absl::Time deadline) {
+  // kPending if the deadline passed first.
+  Outcome Await(const Message& message, absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
-    const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return posted_ || closed_; };
+    const auto settled = [&message]() { return message.outcome != Outcome::kPending; };
     mutex_.AwaitWithDeadline(absl::Condition(&settled), deadline);
-    if (!posted_) return closed_ ? Wait::kClosed : Wait::kDeadline;
-    if (message_.size() != bytes.size()) return Wait::kWrongSize;
-    std::memcpy(bytes.data(), message_.data(), bytes.size());
-    posted_ = false;
-    return Wait::kDone;
+    return message.outcome;
   }
 
-  // Either: nothing more will pass. A message that was posted before can still be taken.
+  // Either side: nothing more will pass, and no message is lent any longer.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
+    Match();
   }
 
  private:
+  void Match() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (!sends_.empty() && !receives_.empty()) {
+      Message& send = *sends_.front();
+      Message& receive = *receives_.front();
+      sends_.pop_front();
+      receives_.pop_front();
+      send.outcome = receive.outcome = Copy(send, receive);
+    }
+    if (!closed_) return;
+    for (std::deque<Message*>* waiting : {&sends_, &receives_}) {
+      for (Message* message : *waiting) message->outcome = Outcome::kClosed;
+      waiting->clear();
+    }
+  }
+
+  static Outcome Copy(const Message& send, const Message& receive) {
+    if (send.call != receive.call) return Outcome::kOtherCall;
+    if (send.outgoing.size() != receive.incoming.size()) return Outcome::kWrongSize;
+    std::memcpy(receive.incoming.data(), send.outgoing.data(), send.outgoing.size());
+    return Outcome::kDone;
+  }
+
   absl::Mutex mutex_;
-  absl::Span<const char> message_ ABSL_GUARDED_BY(mutex_);
-  bool posted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Message*> sends_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Message*> receives_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// What the ranks say about a failure, where all can read it.
+class Board {
+ public:
+  explicit Board(int n) : settlement_(n) {}
+
+  void Say(int rank, const Statement& statement) {
+    absl::MutexLock lock(&mutex_);
+    settlement_.Hear(rank, statement);
+    any_.store(true, std::memory_order_release);
+  }
+  void Leave(int rank) {
+    absl::MutexLock lock(&mutex_);
+    settlement_.HearLeft(rank);
+  }
+
+  absl::Status FirstReport() {
+    if (!any_.load(std::memory_order_acquire)) return absl::OkStatus();
+    absl::MutexLock lock(&mutex_);
+    return settlement_.FirstReport();
+  }
+
+  // The first rank's to conclude is everyone's.
+  absl::Status AwaitVerdict(absl::Time until) {
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithDeadline(absl::Condition(&settlement_, &Settlement::complete), until);
+    settlement_.Hear(0, VerdictStatement(settlement_.Verdict()));
+    return settlement_.Verdict();
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+  absl::Mutex mutex_;
+  Settlement settlement_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Network {
  public:
-  explicit Network(int n) : size_(n), channels_(static_cast<size_t>(n) * n) {}
+  explicit Network(int n) : size_(n), channels_(static_cast<size_t>(n) * n), board_(n) {}
 
   int size() const { return size_; }
   Channel& channel(int from, int to) { return channels_[static_cast<size_t>(from) * size_ + to]; }
+  Board& board() { return board_; }
+
+  void Close() {
+    for (Channel& channel : channels_) channel.Close();
+  }
 
  private:
   const int size_;
   std::vector<Channel> channels_;
+  Board board_;
 };
 
-absl::Status Result(Wait wait, absl::string_view what, int peer) {
-  switch (wait) {
-    case Wait::kDone:
+absl::Status Result(Outcome outcome, absl::string_view what, int peer, const CallLabel& call) {
+  switch (outcome) {
+    case Outcome::kDone:
       return absl::OkStatus();
-    case Wait::kClosed:
+    case Outcome::kClosed:
       return absl::UnavailableError(absl::StrCat(what, " rank ", peer, ", which has left the group"));
-    case Wait::kDeadline:
+    case Outcome::kPending:
       return absl::DeadlineExceededError(absl::StrCat("waited for rank ", peer, " until the deadline (", what, " it)"));
-    case Wait::kWrongSize:
-      return absl::InternalError(absl::StrCat(what, " rank ", peer, ": its message has another size than this rank's; ",
-                                              "all ranks must call the same operations with the same sizes"));
+    case Outcome::kOtherCall:
+      return absl::InvalidArgumentError(absl::StrCat(what, " rank ", peer,
+                                                     ", which is in another call than this rank (", call.Text(),
+                                                     "); all ranks must call the same operations"));
+    case Outcome::kWrongSize:
+      return absl::InvalidArgumentError(absl::StrCat(what, " rank ", peer,
+                                                     ": its message has another size than this rank's; all ranks must ",
+                                                     "call the same operations with the same sizes"));
   }
   return absl::InternalError("unknown outcome of a wait");
 }
@@ -89,30 +161,77 @@ class InProcessTransport : public Transport {
  public:
   InProcessTransport(std::shared_ptr<Network> network, int rank) : network_(std::move(network)), rank_(rank) {}
 
-  ~InProcessTransport() override { Leave(); }
+  ~InProcessTransport() override {
+    network_->board().Leave(rank_);
+    Leave();
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return network_->size(); }
 
-  absl::Status Exchange(const Outgoing& outgoing, const Incoming& incoming, absl::Time deadline) override {
-    absl::Status status;
-    if (!outgoing.bytes.empty()) network_->channel(rank_, outgoing.to).Post(outgoing.bytes);
-    if (!incoming.bytes.empty()) {
-      Channel& channel = network_->channel(incoming.from, rank_);
-      status = Result(channel.Take(incoming.bytes, deadline), "receiving from", incoming.from);
+  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
+    if (outgoing.bytes.empty()) return Ticket();
+    const Ticket ticket = NewMessage(outgoing.to, /*sends=*/true);
+    Started& started = started_[ticket.slot];
+    started.message.outgoing = outgoing.bytes;
+    network_->channel(rank_, outgoing.to).Send(&started.message);
+    return ticket;
+  }
+
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
+    if (incoming.bytes.empty()) return Ticket();
+    const Ticket ticket = NewMessage(incoming.from, /*sends=*/false);
+    Started& started = started_[ticket.slot];
+    started.message.incoming = incoming.bytes;
+    network_->channel(incoming.from, rank_).Receive(&started.message);
+    return ticket;
+  }
+
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override {
+    if (ticket.slot < 0) return absl::OkStatus();
+    const Started& started = started_[ticket.slot];
+    Channel& channel = started.sends ? network_->channel(rank_, started.peer) : network_->channel(started.peer, rank_);
+    const Outcome outcome = channel.Await(started.message, deadline);
+    if (outcome == Outcome::kDone) {
+      free_.push_back(ticket.slot);
+      return absl::OkStatus();
     }
-    if (!outgoing.bytes.empty()) {
-      // A failed receive ends the loan of the outgoing message at once: its receiver learns of this rank's failure soon
-      // enough.
-      const absl::Time until = status.ok() ? deadline : absl::InfinitePast();
-      const Wait sent = network_->channel(rank_, outgoing.to).AwaitTaken(until);
-      if (status.ok()) status = Result(sent, "sending to", outgoing.to);
-    }
-    if (!status.ok()) Leave();
-    return status;
+    Leave();
+    // Who reports a failure closes all channels, so nobody needs to look for notices while waiting.
+    const absl::Status report = outcome == Outcome::kClosed ? CheckNotices() : absl::OkStatus();
+    return report.ok() ? Result(outcome, started.sends ? "sending to" : "receiving from", started.peer, history_.last())
+                       : report;
+  }
+
+  void Begin(const CallLabel& label, absl::Time now) override { history_.Begin(label, now); }
+
+  absl::Status CheckNotices() override { return network_->board().FirstReport(); }
+
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    network_->board().Say(rank_, FailureStatement(history_, failure, absl::Now()));
+    network_->Close();
+    return network_->board().AwaitVerdict(until);
   }
 
  private:
+  struct Started {
+    Message message;
+    int peer = -1;
+    bool sends = false;
+  };
+
+  Ticket NewMessage(int peer, bool sends) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<int>(started_.size()));
+      started_.emplace_back();
+    }
+    const Ticket ticket = {free_.back()};
+    free_.pop_back();
+    started_[ticket.slot] = {Message(), peer, sends};
+    started_[ticket.slot].message.call = history_.fingerprint();
+    return ticket;
+  }
+
   void Leave() {
     for (int peer = 0; peer < size(); ++peer) {
       network_->channel(rank_, peer).Close();
@@ -122,6 +241,9 @@ class InProcessTransport : public Transport {
 
   const std::shared_ptr<Network> network_;
   const int rank_;
+  CallHistory history_;
+  std::deque<Started> started_;  // Slots: channels point to their messages, so they stay where they are.
+  std::vector<int> free_;        // Of them.
 };
 
 }  // namespace
@@ -134,11 +256,36 @@ std::vector<std::unique_ptr<Transport>> MakeInProcessTransports(int n) {
   return transports;
 }
 
+namespace {
+
+// The networks of clones: the ranks' k-th calls get the same one.
+class Clones {
+ public:
+  explicit Clones(int n) : calls_(n) {}
+
+  std::unique_ptr<Transport> New(int rank) {
+    absl::MutexLock lock(&mutex_);
+    const size_t call = calls_[rank]++;
+    if (call == networks_.size()) networks_.push_back(std::make_shared<Network>(static_cast<int>(calls_.size())));
+    return std::make_unique<InProcessTransport>(networks_[call], rank);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<size_t> calls_ ABSL_GUARDED_BY(mutex_);  // Of each rank.
+  std::vector<std::shared_ptr<Network>> networks_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
 std::vector<std::unique_ptr<Group>> MakeInProcessGroups(int n, const GroupOptions& options) {
+  const auto clones = std::make_shared<Clones>(n);
   std::vector<std::unique_ptr<Group>> groups;
   groups.reserve(n);
   for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(n)) {
-    groups.push_back(MakeTransportGroup(std::move(transport), options));
+    const int rank = transport->rank();
+    groups.push_back(
+        MakeTransportGroup(std::move(transport), options, [clones, rank](absl::Time) { return clones->New(rank); }));
   }
   return groups;
 }

@@ -13,8 +13,8 @@
 #include "mpi_group/mpi_group.h"
 #include "mpi_group/mpi_test_session.h"
 #include "mpi_group/mpi_transport.h"
-#include "mpi_group/reference.h"
 #include "mpi_group/ring.h"
+#include "mpi_group/transport_collectives.h"
 
 namespace hooke {
 namespace {
@@ -28,7 +28,7 @@ std::unique_ptr<Transport> NewTransport(uint64_t message_bytes_max) {
   return transport.ok() ? *std::move(transport) : nullptr;
 }
 
-class MpiCollectivesTest : public testing::TestWithParam<CollectiveCase> {
+class MpiCollectivesTest : public testing::TestWithParam<NamedCheck> {
  protected:
   static void SetUpTestSuite() { transport_ = NewTransport(uint64_t{1} << 30).release(); }
   static void TearDownTestSuite() { delete transport_; }
@@ -38,30 +38,25 @@ class MpiCollectivesTest : public testing::TestWithParam<CollectiveCase> {
 
 Transport* MpiCollectivesTest::transport_ = nullptr;
 
-// The ring gives the reduction of all ranks' values, the same bits everywhere.
-TEST_P(MpiCollectivesTest, RingAllReduce) {
-  CheckAllReduce(*transport_, RingAllReduce, /*in_rank_order=*/false, GetParam());
+// Every collective is right between processes, for every size, type and reduction.
+TEST_P(MpiCollectivesTest, AllCases) {
+  for (const CollectiveCase& one : AllCollectiveCases()) GetParam().check(*transport_, one);
 }
 
-// The naive version gives exactly the reduction in rank order.
-TEST_P(MpiCollectivesTest, ReferenceAllReduce) {
-  CheckAllReduce(*transport_, ReferenceAllReduce, /*in_rank_order=*/true, GetParam());
-}
+INSTANTIATE_TEST_SUITE_P(All, MpiCollectivesTest, testing::ValuesIn(AllTransportCollectives()),
+                         [](const auto& info) { return info.param.name; });
 
-// Every rank ends with the root's values, whichever rank that is.
-TEST_P(MpiCollectivesTest, Broadcast) { CheckBroadcast(*transport_, GetParam()); }
-
-// Every rank ends with all parts; values in no part stay.
-TEST_P(MpiCollectivesTest, AllGather) { CheckAllGather(*transport_, GetParam()); }
+class MpiGroupTest : public testing::TestWithParam<CollectiveCase> {};
 
 // All operations of a group are right, in ordinary memory and in the shared arena.
-TEST_P(MpiCollectivesTest, Group) {
+TEST_P(MpiGroupTest, AllOperations) {
   const absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(TestSession(), GroupOptions());
   ASSERT_EQ(group.status(), absl::OkStatus());
   CheckGroup(**group, GetParam());
+  CheckReplicas(**group, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MpiCollectivesTest, testing::ValuesIn(AllCollectiveCases()),
+INSTANTIATE_TEST_SUITE_P(All, MpiGroupTest, testing::ValuesIn(AllCollectiveCases()),
                          [](const auto& info) { return NameOf(info.param); });
 
 // Messages longer than MPI takes at once travel in several; the limit is lowered to see it, to one that divides
@@ -70,8 +65,7 @@ TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
   const std::unique_ptr<Transport> transport = NewTransport(1001);
   ASSERT_NE(transport, nullptr);
   for (SizeClass size : {SizeClass::kOne, SizeClass::kOdd, SizeClass::kLarge}) {
-    CheckAllReduce(*transport, RingAllReduce, /*in_rank_order=*/false, {size, ReduceOp::kSum, true});
-    CheckBroadcast(*transport, {size, ReduceOp::kSum, true});
+    CheckAllReduce(*transport, RingAllReduce, {size, /*pieces=*/true});
   }
 }
 

@@ -1,5 +1,5 @@
-// One rank of mpi_fault_test.cc: sums without end until something fails; then writes what it was told to
-// FOLDER/RANK.report and exits with 1.
+// One rank of mpi_fault_test.cc: calls collectives without end until something fails; then writes what it was told to
+// FOLDER/RANK.report and exits with 1. With --error, rank 1 goes wrong in the fifth round.
 
 #include <unistd.h>
 
@@ -18,9 +18,14 @@
 namespace hooke {
 namespace {
 
+constexpr int kVictim = 1;
+constexpr int kWrongRound = 4;
+
 struct Options {
   std::string folder;
+  std::string error;
   int deadline_ms = 1000;
+  int reports = 0;
   bool shared = false;
 };
 
@@ -32,28 +37,44 @@ int Reports(const std::string& folder) {
   return count;
 }
 
-// mpirun ends the other ranks as soon as one exits: this one stays until all but the victim have reported, so that the
-// test sees what each was told.
+// mpirun ends the other ranks as soon as one exits: this one stays until as many have reported as the test expects, so
+// that it sees what each was told.
 void Report(const Options& options, const MpiSession& session, const absl::Status& status) {
   const std::string path = absl::StrCat(options.folder, "/", session.rank());
   std::ofstream(path) << status;
   std::filesystem::rename(path, path + ".report");
   const absl::Time deadline = absl::Now() + absl::Seconds(5);
-  while (Reports(options.folder) < session.size() - 1 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  while (Reports(options.folder) < options.reports && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
 }
 
-absl::Status SumWithoutEnd(MpiSession& session, const Options& options) {
+// The calls of a round, on a rank that goes wrong in it as `error` says, or not if that is empty.
+absl::Status Round(Group& group, absl::Span<float> values, const std::string& error, const Options& options) {
+  TensorList sum(error == "size" ? values.first(values.size() - 1) : values);
+  if (error == "type") sum = TensorList(absl::MakeSpan(reinterpret_cast<int32_t*>(values.data()), values.size()));
+  if (error == "late") absl::SleepFor(absl::Milliseconds(options.deadline_ms) + absl::Milliseconds(1500));
+  absl::Status status;
+  if (error != "skip") status = group.AllReduce(sum, error == "op" ? ReduceOp::kMax : ReduceOp::kMean);
+  if (status.ok() && error == "order") status = group.Broadcast(TensorList(values.first(100)), 0);
+  if (status.ok()) status = group.Barrier();
+  if (status.ok() && error != "order") {
+    status = group.Broadcast(TensorList(values.first(100)), error == "root" ? kVictim : 0);
+  }
+  return status;
+}
+
+absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
   if (!group.ok()) return group.status();
   std::vector<float> own(1 << 20);
   absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
-  if (options.shared) values = (*group)->AllocateShared(own.size());
+  if (options.shared) values = AllocateSharedValues<float>(**group, own.size());
   if (!values.ok()) return values.status();
   absl::Status status;
   for (int round = 0; status.ok(); ++round) {
-    status = (*group)->AllReduce(TensorList(*values), ReduceOp::kMean);
+    const bool wrong = session.rank() == kVictim && round == kWrongRound;
+    status = Round(**group, *values, wrong ? options.error : "", options);
     if (round == 3) std::cout << absl::StrCat("summing ", session.rank(), " ", getpid(), "\n") << std::flush;
   }
   return status;
@@ -67,6 +88,8 @@ int main(int argc, char** argv) {
   hooke::Options options;
   app.add_option("--folder", options.folder)->required();
   app.add_option("--deadline-ms", options.deadline_ms);
+  app.add_option("--error", options.error);
+  app.add_option("--reports", options.reports, "How many ranks will report");
   app.add_flag("--shared", options.shared);
   CLI11_PARSE(app, argc, argv);
   const auto session = hooke::MpiSession::Start();
@@ -74,6 +97,6 @@ int main(int argc, char** argv) {
     std::cerr << session.status() << "\n";
     return 1;
   }
-  hooke::Report(options, **session, hooke::SumWithoutEnd(**session, options));
+  hooke::Report(options, **session, hooke::CallWithoutEnd(**session, options));
   hooke::MpiSession::ExitWithoutFinalize(1);
 }

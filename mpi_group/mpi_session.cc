@@ -12,14 +12,15 @@
 namespace hooke {
 
 absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(const Options& options) {
+  const int wanted = options.concurrent ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
   int provided = MPI_THREAD_SINGLE;
-  absl::Status status =
-      MpiStatus(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  absl::Status status = MpiStatus(MPI_Init_thread(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
   if (!status.ok()) return status;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (provided < MPI_THREAD_SERIALIZED) {
-    return absl::FailedPreconditionError(
-        "this MPI library offers no MPI_THREAD_SERIALIZED; install one built with threads");
+  if (provided < wanted) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this MPI library offers no ", options.concurrent ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SERIALIZED",
+        "; install one built with threads"));
   }
   int rank = 0;
   int size = 0;

@@ -8,6 +8,7 @@
 // within `finalize_deadline` in Finish. Otherwise the process is to end with a code other than 0 and without
 // MPI_Finalize, by ExitWithoutFinalize: mpirun then ends the other ranks.
 
+#include <atomic>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -20,9 +21,12 @@ class MpiSession {
  public:
   struct Options {
     absl::Duration finalize_deadline = absl::Seconds(10);
+    // Several threads call MPI at the same time, as those of a group and its clones do. Costs each call a lock.
+    bool concurrent = false;
   };
 
-  // FAILED_PRECONDITION: MPI offers no MPI_THREAD_SERIALIZED. INTERNAL: MPI's own message.
+  // FAILED_PRECONDITION: MPI offers no MPI_THREAD_SERIALIZED, or, concurrent, no MPI_THREAD_MULTIPLE. INTERNAL: MPI's
+  // own message.
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(const Options& options);
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start() { return Start(Options()); }
 
@@ -34,12 +38,13 @@ class MpiSession {
   // In MPI_COMM_WORLD.
   int rank() const { return rank_; }
   int size() const { return size_; }
+  bool concurrent() const { return options_.concurrent; }
 
   // The end of MPI in this process; collective. After an error (DEADLINE_EXCEEDED: not all ranks came;
   // FAILED_PRECONDITION: the session is failed; INTERNAL: MPI's own message) the process ends by ExitWithoutFinalize.
   absl::Status Finish();
 
-  // After a failed collective: MPI may be in any state, no further call to it is safe.
+  // After a failed collective: MPI may be in any state, and no call to it may be counted on. Transport::Settle tries.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
 
@@ -53,7 +58,7 @@ class MpiSession {
   const Options options_;
   const int rank_;
   const int size_;
-  bool failed_ = false;
+  std::atomic<bool> failed_ = false;  // Set by the threads of any group.
   bool finished_ = false;
 };
 

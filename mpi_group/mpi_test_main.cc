@@ -30,7 +30,11 @@ MpiSession& TestSession() { return *session; }
 }  // namespace hooke
 
 int main(int argc, char** argv) {
-  absl::StatusOr<std::unique_ptr<hooke::MpiSession>> session = hooke::MpiSession::Start();
+  hooke::MpiSession::Options options;
+#ifdef HOOKE_CONCURRENT_MPI_TEST
+  options.concurrent = true;
+#endif
+  absl::StatusOr<std::unique_ptr<hooke::MpiSession>> session = hooke::MpiSession::Start(options);
   if (!session.ok()) {
     std::cerr << session.status() << "\n";
     return 1;

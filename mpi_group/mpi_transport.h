@@ -1,8 +1,11 @@
 #ifndef HOOKE_MPI_GROUP_MPI_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_MPI_TRANSPORT_H_
 
-// A Transport between the ranks of MPI_COMM_WORLD, with a communicator of its own, so that its messages meet no others.
-// Plain MPI-3.1. The session outlives it, and is marked failed by its first error.
+// A Transport between the ranks of MPI_COMM_WORLD, with communicators of its own, so that its messages meet no others.
+// Plain MPI-3.1. The session outlives it, and is marked failed by its first error; only Settle calls MPI after that.
+//
+// MPI keeps short messages for receivers that come later: a rank that only sends in a call may end it though a receiver
+// is in another one. Both hear of that in the next call in which one waits for the other.
 
 #include <cstdint>
 #include <memory>

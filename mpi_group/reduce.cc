@@ -1,37 +1,51 @@
 #include "mpi_group/reduce.h"
 
-#include <algorithm>
-#include <cstddef>
+#include "mpi_group/reduce_dispatch.h"
+#include "mpi_group/reduce_variant.h"
 
 namespace hooke {
 namespace {
 
-template <typename Operation>
-void Apply(absl::Span<const float> from, absl::Span<float> into, Operation operation) {
-  const float* __restrict__ a = from.data();
-  float* __restrict__ b = into.data();
-  const size_t n = into.size();
-  for (size_t i = 0; i < n; ++i) b[i] = operation(b[i], a[i]);
+// The order of a variant's tables.
+static_assert(static_cast<int>(DataType::kInt64) == ReduceVariant::kTypes - 1, "A type has no kernels.");
+static_assert(static_cast<int>(ReduceOp::kMax) == ReduceVariant::kOps - 1, "A reduction has no kernels.");
+
+const ReduceVariant& Best() {
+  static const ReduceVariant* const best = SupportedReduceVariants().front();
+  return *best;
 }
 
 }  // namespace
 
-void ReduceInto(ReduceOp op, absl::Span<const float> from, absl::Span<float> into) {
-  switch (op) {
-    case ReduceOp::kSum:
-    case ReduceOp::kMean:
-      return Apply(from, into, [](float a, float b) { return a + b; });
-    case ReduceOp::kMin:
-      return Apply(from, into, [](float a, float b) { return std::min(a, b); });
-    case ReduceOp::kMax:
-      return Apply(from, into, [](float a, float b) { return std::max(a, b); });
-  }
+void Reduce(const Reduction& reduction, absl::Span<const char* const> sources, absl::Span<char* const> destinations,
+            uint64_t values) {
+  const bool undivided = reduction.op == ReduceOp::kMean && reduction.mean_of == 0;
+  const ReduceOp op = undivided ? ReduceOp::kSum : reduction.op;
+  Best().reduce[static_cast<int>(reduction.type)][static_cast<int>(op)](
+      sources.data(), sources.size(), destinations.data(), destinations.size(), values, reduction.mean_of);
 }
 
-void FinishReduction(ReduceOp op, int ranks, absl::Span<float> values) {
+void ReduceInto(const Reduction& reduction, absl::Span<const char> from, absl::Span<char> into) {
+  const char* const sources[] = {into.data(), from.data()};
+  char* const destinations[] = {into.data()};
+  Reduce(reduction, sources, destinations, into.size() / SizeOf(reduction.type));
+}
+
+void FinishReduction(DataType type, ReduceOp op, int ranks, absl::Span<char> values) {
   if (op != ReduceOp::kMean) return;
-  const float factor = 1.0f / static_cast<float>(ranks);
-  for (float& value : values) value *= factor;
+  const char* const sources[] = {values.data()};
+  char* const destinations[] = {values.data()};
+  Reduce({type, op, ranks}, sources, destinations, values.size() / SizeOf(type));
+}
+
+void Widen(DataType type, absl::Span<const char> from, absl::Span<float> to) {
+  const auto kernel = type == DataType::kBFloat16 ? Best().widen_bfloat16 : Best().widen_float16;
+  kernel(from.data(), reinterpret_cast<char*>(to.data()), to.size());
+}
+
+void Narrow(DataType type, absl::Span<const float> from, absl::Span<char> to) {
+  const auto kernel = type == DataType::kBFloat16 ? Best().narrow_bfloat16 : Best().narrow_float16;
+  kernel(reinterpret_cast<const char*>(from.data()), to.data(), from.size());
 }
 
 }  // namespace hooke

@@ -20,6 +20,10 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = 2 * 1024 * 1024;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack.
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 using Name = std::array<char, 64>;  // Zero-terminated.
 
@@ -72,9 +76,36 @@ absl::StatusOr<int> OpenTogether(Transport& transport, absl::Time deadline) {
   return status;
 }
 
-bool Reserve(int file, uint64_t offset, uint64_t bytes) {
+// All of the file, aligned to huge pages; MAP_FAILED if that can't be.
+void* MapFile(int file, uint64_t bytes) {
+  // Room is taken first, then the aligned part of it is replaced and the rest given back.
+  void* const room =
+      mmap(nullptr, bytes + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MAP_FAILED;
+  const auto begin = reinterpret_cast<uintptr_t>(room);
+  const uintptr_t aligned = RoundUp(begin, kHugePageBytes);
+  void* const base =
+      mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (base == MAP_FAILED) {
+    munmap(room, bytes + kHugePageBytes);
+    return MAP_FAILED;
+  }
+  if (aligned > begin) munmap(room, aligned - begin);
+  const uintptr_t end = begin + bytes + kHugePageBytes;
+  if (end > aligned + bytes) munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  return base;
+}
+
+// Takes memory for a part of the file now, so that touching it never fails. Through the mapping, for only so the system
+// gives huge pages; kernels before 5.14 know only how to take it from the file.
+bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
+  if (bytes >= kHugePageBytes) madvise(base + offset, bytes, MADV_HUGEPAGE);
   int error = EINTR;
-  while (error == EINTR) error = posix_fallocate(file, offset, bytes);
+  while (error == EINTR) error = madvise(base + offset, bytes, kPopulateWrite) == 0 ? 0 : errno;
+  if (error == 0) return true;
+  if (error != EINVAL) return false;
+  error = EINTR;
+  while (error == EINTR) error = posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   return error == 0;
 }
 
@@ -82,7 +113,7 @@ bool Reserve(int file, uint64_t offset, uint64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& transport, uint64_t bytes_per_rank,
                                                                    absl::Time deadline) {
-  const uint64_t region = (bytes_per_rank + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uint64_t region = RoundUp(bytes_per_rank, bytes_per_rank >= kHugePageBytes ? kHugePageBytes : kPageBytes);
   const uint64_t total = region * transport.size();
   const absl::StatusOr<int> file = OpenTogether(transport, deadline);
   if (!file.ok()) return file.status();
@@ -90,12 +121,18 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& tr
 
   const absl::Status no_room = absl::ResourceExhaustedError(
       absl::StrCat("no room for ", total, " bytes of shared memory on the node: enlarge /dev/shm"));
-  // Each rank reserves its own region, so that it lies in the memory next to that rank's core.
-  absl::Status status = Agree(transport, Reserve(*file, region * transport.rank(), region), no_room, deadline);
-  if (!status.ok()) return status;
-  void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *file, 0);
-  status = Agree(transport, base != MAP_FAILED, no_room, deadline);
+  // All ranks set the same size; none of them touches what another one may not have set yet.
+  void* base = ftruncate(*file, static_cast<off_t>(total)) == 0 ? MapFile(*file, total) : MAP_FAILED;
+  absl::Status status = Agree(transport, base != MAP_FAILED, no_room, deadline);
   if (status.ok()) {
+    // Each rank reserves its own region, so that it lies in the memory next to that rank's core.
+    const bool reserved = Reserve(*file, static_cast<char*>(base), region * transport.rank(), region);
+    status = Agree(transport, reserved, no_room, deadline);
+  }
+  if (status.ok()) {
+    // Now, not when it is first used.
+    if (region >= kHugePageBytes) madvise(base, total, MADV_HUGEPAGE);
+    madvise(base, total, kPopulateWrite);
     return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(base), region, transport.size()));
   }
   if (base != MAP_FAILED) munmap(base, total);

@@ -26,7 +26,8 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // The ranks' regions follow each other, each a whole number of pages of at least the size asked for.
+  // The ranks' regions follow each other, each a whole number of pages of at least the size asked for; huge pages, where
+  // the system has them, if it is as much as one.
   char* base() const { return base_; }
   uint64_t bytes_per_rank() const { return bytes_per_rank_; }
 

@@ -1,44 +1,43 @@
 #include "mpi_group/tensor_list.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstring>
 
 namespace hooke {
 
-TensorList::TensorList(absl::Span<float> values) : TensorList(std::vector<absl::Span<float>>{values}) {}
-
-TensorList::TensorList(std::vector<absl::Span<float>> parts) : pieces_(std::move(parts)) {
-  pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), [](absl::Span<float> piece) { return piece.empty(); }),
-                pieces_.end());
-  for (absl::Span<float> piece : pieces_) size_ += piece.size();
+void TensorList::AddBytes(absl::Span<char> bytes) {
+  if (bytes.empty()) return;
+  pieces_.push_back(bytes);
+  size_ += bytes.size() / SizeOf(type_);
 }
 
 TensorList TensorList::Slice(ValueRange range) const {
   TensorList slice;
+  slice.type_ = type_;
+  const uint64_t value_bytes = SizeOf(type_);
+  const uint64_t first = range.begin * value_bytes;
+  const uint64_t last = range.end * value_bytes;
   uint64_t piece_begin = 0;
-  for (absl::Span<float> piece : pieces_) {
-    if (piece_begin >= range.end) break;
-    const uint64_t begin = std::max(range.begin, piece_begin);
-    const uint64_t end = std::min<uint64_t>(range.end, piece_begin + piece.size());
-    if (begin < end) {
-      slice.pieces_.push_back(piece.subspan(begin - piece_begin, end - begin));
-      slice.size_ += end - begin;
-    }
+  for (absl::Span<char> piece : pieces_) {
+    if (piece_begin >= last) break;
+    const uint64_t begin = std::max(first, piece_begin);
+    const uint64_t end = std::min<uint64_t>(last, piece_begin + piece.size());
+    if (begin < end) slice.AddBytes(piece.subspan(begin - piece_begin, end - begin));
     piece_begin += piece.size();
   }
   return slice;
 }
 
-void Gather(const TensorList& from, absl::Span<float> to) {
-  for (absl::Span<float> piece : from.pieces()) {
-    std::copy(piece.begin(), piece.end(), to.begin());
+void Gather(const TensorList& from, absl::Span<char> to) {
+  for (absl::Span<char> piece : from.pieces()) {
+    std::memcpy(to.data(), piece.data(), piece.size());
     to.remove_prefix(piece.size());
   }
 }
 
-void Scatter(absl::Span<const float> from, const TensorList& to) {
-  for (absl::Span<float> piece : to.pieces()) {
-    std::copy_n(from.begin(), piece.size(), piece.begin());
+void Scatter(absl::Span<const char> from, const TensorList& to) {
+  for (absl::Span<char> piece : to.pieces()) {
+    std::memcpy(piece.data(), from.data(), piece.size());
     from.remove_prefix(piece.size());
   }
 }

@@ -5,9 +5,12 @@
 // nothing: the memory outlives it. Copying one is cheap and shares the memory; slices are views.
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "mpi_group/data_type.h"
 
 namespace hooke {
 
@@ -21,28 +24,66 @@ struct ValueRange {
 
 class TensorList {
  public:
+  using Pieces = absl::InlinedVector<absl::Span<char>, 4>;
+
   TensorList() = default;
   // One vector.
-  explicit TensorList(absl::Span<float> values);
-  // Several, in order. Empty ones are allowed.
-  explicit TensorList(std::vector<absl::Span<float>> parts);
+  template <typename T>
+  explicit TensorList(absl::Span<T> values) : type_(DataTypeOf<T>()) {
+    Add(values);
+  }
+  // Several of one type, in order. Empty ones are allowed.
+  template <typename T>
+  TensorList(std::initializer_list<absl::Span<T>> parts) : type_(DataTypeOf<T>()) {
+    for (absl::Span<T> part : parts) Add(part);
+  }
+  template <typename T>
+  explicit TensorList(const std::vector<absl::Span<T>>& parts) : type_(DataTypeOf<T>()) {
+    for (absl::Span<T> part : parts) Add(part);
+  }
+  // One vector of values of `type`, as bytes: a whole number of values.
+  TensorList(DataType type, absl::Span<char> bytes) : type_(type) { AddBytes(bytes); }
+  // Several.
+  TensorList(DataType type, const std::vector<absl::Span<char>>& parts) : type_(type) {
+    for (absl::Span<char> part : parts) AddBytes(part);
+  }
 
+  DataType type() const { return type_; }
   uint64_t size() const { return size_; }  // Values.
+  uint64_t bytes() const { return size_ * SizeOf(type_); }
   bool empty() const { return size_ == 0; }
-  // The pieces in order, none of them empty.
-  const std::vector<absl::Span<float>>& pieces() const { return pieces_; }
+
+  // The pieces in order, as bytes, each a whole number of values, none of them empty.
+  const Pieces& pieces() const { return pieces_; }
 
   // A view of the values in `range`, which lies within [0, size()).
   TensorList Slice(ValueRange range) const;
 
  private:
-  std::vector<absl::Span<float>> pieces_;
+  template <typename T>
+  void Add(absl::Span<T> values) {
+    AddBytes({reinterpret_cast<char*>(values.data()), values.size() * sizeof(T)});
+  }
+  void AddBytes(absl::Span<char> bytes);
+
+  DataType type_ = DataType::kFloat32;
+  Pieces pieces_;
   uint64_t size_ = 0;
 };
 
-// Copies all values of a list, in order, to or from contiguous memory of list.size() floats.
-void Gather(const TensorList& from, absl::Span<float> to);
-void Scatter(absl::Span<const float> from, const TensorList& to);
+// Copies all values of a list, in order, to or from contiguous memory of list.bytes() bytes.
+void Gather(const TensorList& from, absl::Span<char> to);
+void Scatter(absl::Span<const char> from, const TensorList& to);
+
+// The bytes of values, and back; for callers of Gather, Scatter and Transport.
+template <typename T>
+absl::Span<const char> BytesOf(absl::Span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+template <typename T>
+absl::Span<char> MutableBytesOf(absl::Span<T> values) {
+  return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(T)};
+}
 
 }  // namespace hooke
 

@@ -2,7 +2,9 @@
 
 #include <spdlog/logger.h>
 
-#include <functional>
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,117 +13,333 @@
 #include "absl/time/clock.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/barrier.h"
-#include "mpi_group/broadcast.h"
 #include "mpi_group/call.h"
 #include "mpi_group/choose_algorithm.h"
-#include "mpi_group/reference.h"
-#include "mpi_group/ring.h"
-#include "mpi_group/shared_arena.h"
-#include "mpi_group/shared_memory.h"
+#include "mpi_group/group_nodes.h"
+#include "mpi_group/message_collectives.h"
+#include "mpi_group/node_collectives.h"
+#include "mpi_group/two_level.h"
 
 namespace hooke {
 namespace {
 
-// Memory that all ranks reach, and the arena in it.
-struct NodeArena {
-  NodeArena(std::unique_ptr<SharedMemory> mapped, const SharedArena::Layout& layout)
-      : memory(std::move(mapped)), arena(layout) {}
+// Ordinary memory comes in these.
+struct alignas(64) Line {
+  char bytes[64] = {};
+};
 
-  const std::unique_ptr<SharedMemory> memory;
-  SharedArena arena;
+// What a rank asks for, beside the values.
+struct Request {
+  Operation operation = Operation::kBarrier;
+  std::optional<ReduceOp> op;
+  int root = -1;
+  absl::Span<const ValueRange> parts;
+};
+
+uint64_t HashOf(absl::Span<const ValueRange> parts) {
+  uint64_t hash = 0;
+  for (const ValueRange& part : parts) {
+    for (uint64_t end : {part.begin, part.end}) hash = (hash ^ end) * 0x9E3779B97F4A7C15u + 1;
+  }
+  return hash;
+}
+
+bool RoundsOnce(const Request& request, DataType type) {
+  return SizeOf(type) == 2 && (request.op == ReduceOp::kSum || request.op == ReduceOp::kMean);
+}
+
+// The calls of a group on this rank. The transport hears of them late: before messages, and when something failed. What
+// goes through shared memory alone is too quick for it.
+class Calls {
+ public:
+  void Add(const Request& request, const TensorList& values) {
+    CallLabel& label = Next();
+    label.operation = NameOf(request.operation);
+    label.values = values.size();
+    label.type = values.type();
+    label.op = request.op;
+    label.root = request.root;
+    label.detail = HashOf(request.parts);
+  }
+  void AddAllocation(uint64_t bytes) {
+    CallLabel& label = Next();
+    label = {label.number, "shared allocation", bytes, std::nullopt, std::nullopt, -1, 0};
+  }
+
+  void Tell(Transport& transport, absl::Time now) {
+    for (told_ = std::max(told_, count_ - std::min(count_, kKept)); told_ < count_;) {
+      transport.Begin(labels_[++told_ % kKept], now);
+    }
+  }
+
+ private:
+  static constexpr uint64_t kKept = 8;  // As many as a rank can tell after a failure.
+
+  CallLabel& Next() {
+    CallLabel& label = labels_[++count_ % kKept];
+    label.number = count_;
+    return label;
+  }
+
+  uint64_t count_ = 0;
+  uint64_t told_ = 0;
+  std::array<CallLabel, kKept> labels_;
 };
 
 class TransportGroup : public Group {
  public:
-  TransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options)
-      : options_(options), transport_(std::move(transport)) {}
+  TransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options, NewTransport another)
+      : options_(options), transport_(std::move(transport)), another_(std::move(another)) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
 
   absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
-    return Run(Operation::kAllReduce, values, [&](Algorithm algorithm, SharedArena* arena, const Call& call) {
-      switch (algorithm) {
-        case Algorithm::kSharedMemory:
-          return SharedMemoryAllReduce(*arena, values, op, call.deadline);
-        case Algorithm::kReference:
-          return ReferenceAllReduce(*transport_, values, op, call);
+    return Run({Operation::kAllReduce, op, -1, {}}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedAllReduce(NodeCallFor(plan), values, reduction);
+        case Algorithm::kStagedSlices:
+          return StagedSlicesAllReduce(NodeCallFor(plan), values, reduction);
+        case Algorithm::kArena:
+          return ArenaAllReduce(NodeCallFor(plan), *plan.arena, values, reduction);
+        case Algorithm::kTwoLevel:
+          return TwoLevelAllReduce(
+              TwoLevelCallFor(plan, rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr), values, op,
+              plan.choice.drivers);
         default:
-          return RingAllReduce(*transport_, values, op, call);
+          return AllReduceBy(plan.choice.algorithm, *transport_, values, op, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
+    absl::Status status = CheckRoot("reduce to", root);
+    if (!status.ok()) return status;
+    return Run({Operation::kReduce, op, root, {}}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedReduce(NodeCallFor(plan), values, reduction, root);
+        case Algorithm::kArena:
+          return ArenaReduce(NodeCallFor(plan), *plan.arena, values, reduction, root);
+        case Algorithm::kTwoLevel:
+          return TwoLevelReduce(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values, op,
+                                nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
+        default:
+          return ReduceBy(plan.choice.algorithm, *transport_, values, op, root, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    absl::Status status = CheckParts(parts, size(), values.size());
+    if (!status.ok()) return status;
+    return Run({Operation::kReduceScatter, op, -1, parts}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedReduceScatter(NodeCallFor(plan), values, parts, reduction);
+        case Algorithm::kArena:
+          return ArenaReduceScatter(NodeCallFor(plan), *plan.arena, values, parts, reduction);
+        default:
+          return ReduceScatterBy(plan.choice.algorithm, *transport_, values, parts, op, CallFor(plan));
       }
     });
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
-    if (root < 0 || root >= size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("broadcast from rank ", root, ": the group has ", size(), " ranks"));
-    }
-    return Run(Operation::kBroadcast, values, [&](Algorithm, SharedArena*, const Call& call) {
-      return BinomialBroadcast(*transport_, values, root, call);
+    absl::Status status = CheckRoot("broadcast from", root);
+    if (!status.ok()) return status;
+    return Run({Operation::kBroadcast, std::nullopt, root, {}}, values, [&](const Plan& plan) {
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedBroadcast(NodeCallFor(plan), values, root);
+        case Algorithm::kArena:
+          return ArenaBroadcast(NodeCallFor(plan), *plan.arena, values, root);
+        case Algorithm::kTwoLevel:
+          return TwoLevelBroadcast(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values,
+                                   nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
+        default:
+          return BroadcastBy(plan.choice.algorithm, *transport_, values, root, CallFor(plan));
+      }
     });
   }
 
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
     absl::Status status = CheckParts(parts, size(), values.size());
     if (!status.ok()) return status;
-    return Run(Operation::kAllGather, values, [&](Algorithm algorithm, SharedArena* arena, const Call& call) {
-      if (algorithm == Algorithm::kSharedMemory) return SharedMemoryAllGather(*arena, values, parts, call.deadline);
-      return RingAllGather(*transport_, values, parts, call);
+    return Run({Operation::kAllGather, std::nullopt, -1, parts}, values, [&](const Plan& plan) {
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedAllGather(NodeCallFor(plan), values, parts);
+        case Algorithm::kArena:
+          return ArenaAllGather(NodeCallFor(plan), *plan.arena, values, parts);
+        default:
+          return AllGatherBy(plan.choice.algorithm, *transport_, values, parts, CallFor(plan));
+      }
     });
   }
 
   absl::Status Barrier() override {
-    return Run(Operation::kBarrier, TensorList(), [&](Algorithm, SharedArena*, const Call& call) {
-      return DisseminationBarrier(*transport_, call.deadline);
+    return Run({}, TensorList(), [&](const Plan& plan) {
+      if (plan.choice.algorithm == Algorithm::kStaged) return nodes_->meeting()->Meet(plan.purpose);
+      return DisseminationBarrier(*transport_, CallFor(plan).deadline);
     });
   }
 
-  absl::StatusOr<absl::Span<float>> AllocateShared(uint64_t values) override {
+  absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
+    calls_.AddAllocation(bytes);
     if (size() > 1) {
-      const uint64_t bytes = SharedArena::RegionBytes(values);
-      auto memory = SharedMemory::Create(*transport_, bytes, absl::Now() + options_.deadline);
-      if (memory.ok()) {
-        const SharedArena::Layout layout = {rank(), size(), (*memory)->base(), (*memory)->bytes_per_rank(), values};
-        shared_.push_back(std::make_unique<NodeArena>(*std::move(memory), layout));
-        return shared_.back()->arena.ValuesOf(rank());
+      const absl::Time now = absl::Now();
+      calls_.Tell(*transport_, now);
+      absl::Status status = MeetOthers(now);
+      std::string why;
+      absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> arena = std::unique_ptr<GroupNodes::Arena>();
+      if (status.ok()) arena = nodes_->NewArena(bytes, now + options_.deadline, &why);
+      status.Update(arena.status());
+      if (!status.ok()) return Fail(status, absl::StrCat("allocation of ", bytes, " shared bytes"));
+      if (*arena != nullptr) {
+        arenas_.push_back(*std::move(arena));
+        return arenas_.back()->arena->ValuesOf(rank_in_node());
       }
-      const absl::Status& why = memory.status();
-      if (!absl::IsFailedPrecondition(why) && !absl::IsResourceExhausted(why)) {
-        return Fail(why, absl::StrCat("allocation of ", values, " shared values"));
-      }
-      if (options_.logger != nullptr) {
-        options_.logger->warn("shared memory for {} values is not available, each rank uses memory of its own: {}",
-                              values, std::string(why.message()));
-      }
+      Warn(absl::StrCat("shared memory of ", bytes, " bytes"), why);
     }
-    private_.push_back(std::vector<float>(values));
-    return absl::MakeSpan(private_.back());
+    private_.push_back(std::vector<Line>((bytes + sizeof(Line) - 1) / sizeof(Line)));
+    return absl::Span<char>(private_.back().data()->bytes, bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<Group>> Clone() override {
+    if (!failure_.ok()) return failure_;
+    if (another_ == nullptr) return Group::Clone();
+    absl::StatusOr<std::unique_ptr<Transport>> transport = another_(absl::Now() + options_.deadline);
+    if (absl::IsFailedPrecondition(transport.status())) return transport.status();  // On all ranks: nothing was sent.
+    if (!transport.ok()) return Fail(transport.status(), "another group of the same ranks");
+    auto clone = std::make_unique<TransportGroup>(*std::move(transport), options_, another_);
+    clone->lent_ = lent_;
+    for (const std::unique_ptr<GroupNodes::Arena>& own : arenas_) clone->lent_.push_back(own->arena.get());
+    return clone;
   }
 
  private:
-  using Collective = std::function<absl::Status(Algorithm, SharedArena*, const Call&)>;
+  struct Plan {
+    Choice choice;
+    Purpose purpose;
+    const SharedArena* arena = nullptr;
+    Workload workload;
+    absl::Time deadline;  // Where there are messages.
+  };
 
-  absl::Status Run(Operation operation, const TensorList& values, const Collective& collective) {
+  template <typename Collective>
+  absl::Status Run(const Request& request, const TensorList& values, const Collective& collective) {
     if (!failure_.ok()) return failure_;
-    SharedArena* const arena = ArenaOf(values);
-    const Choice choice = ChooseAlgorithm({size()}, {operation, values.size() * sizeof(float), arena != nullptr});
-    if (choice.algorithm == Algorithm::kNothing) return absl::OkStatus();
-    absl::Status status = collective(choice.algorithm, arena, {absl::Now() + options_.deadline, scratch_});
+    calls_.Add(request, values);
+    absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(absl::Now());
+    if (status.ok()) {
+      const Plan plan = MakePlan(request, values);
+      if (plan.choice.algorithm == Algorithm::kNothing) return status;
+      status = collective(plan);
+    }
     if (status.ok()) return status;
-    return Fail(status, absl::StrCat(NameOf(operation), " of ", values.size(), " values"));
+    return Fail(status, absl::StrCat(NameOf(request.operation), " of ", values.size(), " values"));
   }
 
-  SharedArena* ArenaOf(const TensorList& values) {
-    for (const std::unique_ptr<NodeArena>& shared : shared_) {
-      if (shared->arena.Contains(values)) return &shared->arena;
+  Plan MakePlan(const Request& request, const TensorList& values) {
+    Plan plan;
+    plan.arena = ArenaOf(values);
+    plan.workload = {request.operation, values.bytes(), plan.arena != nullptr, RoundsOnce(request, values.type())};
+    // Often the same call again.
+    if (!last_workload_.has_value() || !(*last_workload_ == plan.workload)) {
+      last_choice_ = ChooseAlgorithm(nodes_->topology(), plan.workload, nodes_->tuning());
+      last_workload_ = plan.workload;
+    }
+    plan.choice = last_choice_;
+    plan.purpose = {values.size(),
+                    HashOf(request.parts),
+                    request.root,
+                    static_cast<uint8_t>(request.operation),
+                    values.type(),
+                    request.op.value_or(ReduceOp::kSum),
+                    static_cast<uint8_t>(plan.choice.algorithm)};
+    if (plan.choice.algorithm == Algorithm::kArena) plan.purpose.places ^= plan.arena->Places(values);
+    if (nodes_->meeting() != nullptr) nodes_->meeting()->Begin(options_.deadline);
+    if (ByMessages(plan.choice.algorithm)) {
+      const absl::Time now = absl::Now();
+      calls_.Tell(*transport_, now);
+      plan.deadline = now + options_.deadline;
+    }
+    return plan;
+  }
+
+  static bool ByMessages(Algorithm algorithm) {
+    return algorithm != Algorithm::kNothing && algorithm != Algorithm::kArena && algorithm != Algorithm::kStaged &&
+           algorithm != Algorithm::kStagedSlices;
+  }
+
+  NodeCall NodeCallFor(const Plan& plan) { return {*nodes_->meeting(), plan.purpose, plan.choice.chunk_bytes}; }
+
+  Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
+
+  // Between nodes: as for a group of one rank of each.
+  TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
+    const int nodes = nodes_->topology().nodes;
+    Topology between_nodes;
+    between_nodes.ranks = between_nodes.nodes = nodes;
+    Workload workload = plan.workload;
+    workload.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, plan.choice.drivers));
+    const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
+    Call call = CallFor(plan);
+    call.chunk_bytes = inner.chunk_bytes;
+    NodeCall node = NodeCallFor(plan);
+    if (plan.arena != nullptr) node.purpose.places ^= plan.arena->number() + 1;
+    return {node, plan.arena, between, inner.algorithm, call, size()};
+  }
+
+  int rank_in_node() const { return nodes_->LocalRank(rank()); }
+
+  // At the first call.
+  absl::Status MeetOthers(absl::Time now) {
+    if (nodes_ != nullptr) return absl::OkStatus();
+    calls_.Tell(*transport_, now);
+    absl::StatusOr<std::unique_ptr<GroupNodes>> nodes = GroupNodes::Gather(
+        *transport_, options_.node.empty() ? NodeIdentity() : options_.node, options_.tuning, now + options_.deadline);
+    if (!nodes.ok()) return nodes.status();
+    nodes_ = *std::move(nodes);
+    if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());
+    return absl::OkStatus();
+  }
+
+  void Warn(const std::string& what, const std::string& why) {
+    if (options_.logger == nullptr) return;
+    options_.logger->warn("{} is not available, ranks use memory of their own: {}", what, why);
+  }
+
+  absl::Status CheckRoot(absl::string_view what, int root) const {
+    if (root >= 0 && root < size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(what, " rank ", root, ": the group has ", size(), " ranks"));
+  }
+
+  const SharedArena* ArenaOf(const TensorList& values) const {
+    for (const std::unique_ptr<GroupNodes::Arena>& shared : arenas_) {
+      if (shared->arena->Contains(values)) return shared->arena.get();
+    }
+    for (const SharedArena* lent : lent_) {
+      if (lent->Contains(values)) return lent;
     }
     return nullptr;
   }
 
   // From now on every call returns this error.
-  absl::Status Fail(const absl::Status& status, absl::string_view what) {
+  absl::Status Fail(const absl::Status& failure, absl::string_view what) {
+    const absl::Time now = absl::Now();
+    const bool waited =
+        nodes_ != nullptr && nodes_->meeting() != nullptr && nodes_->meeting()->waiting_since() != absl::InfinitePast();
+    calls_.Tell(*transport_, waited ? nodes_->meeting()->waiting_since() : now);
+    const absl::Duration to_settle =
+        std::min(std::max(options_.deadline / 10, absl::Milliseconds(200)), absl::Seconds(1));
+    const absl::Status status = transport_->Settle(failure, now + to_settle);
     failure_ =
         absl::Status(status.code(), absl::StrCat(what, " on rank ", rank(), " of ", size(), " (deadline ",
                                                  absl::FormatDuration(options_.deadline), "): ", status.message()));
@@ -130,16 +348,23 @@ class TransportGroup : public Group {
 
   const GroupOptions options_;
   const std::unique_ptr<Transport> transport_;
-  std::vector<std::unique_ptr<NodeArena>> shared_;
-  std::vector<std::vector<float>> private_;
+  const NewTransport another_;
+  std::unique_ptr<GroupNodes> nodes_;  // From the first call on.
+  std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
+  std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
+  std::vector<std::vector<Line>> private_;
   Scratch scratch_;
+  Calls calls_;
+  std::optional<Workload> last_workload_;
+  Choice last_choice_;
   absl::Status failure_;
 };
 
 }  // namespace
 
-std::unique_ptr<Group> MakeTransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options) {
-  return std::make_unique<TransportGroup>(std::move(transport), options);
+std::unique_ptr<Group> MakeTransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options,
+                                          NewTransport another) {
+  return std::make_unique<TransportGroup>(std::move(transport), options, std::move(another));
 }
 
 }  // namespace hooke

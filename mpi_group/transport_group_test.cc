@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpi_group/collective_cases.h"
+#include "mpi_group/group_nodes.h"
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 
@@ -40,6 +41,91 @@ INSTANTIATE_TEST_SUITE_P(All, GroupTest,
                            return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
                          });
 
+// Groups over several nodes, which the test makes out of one: nodes[r] is rank r's.
+std::vector<std::unique_ptr<Group>> GroupsOn(const std::vector<std::string>& nodes, const GroupOptions& options = {}) {
+  std::vector<std::unique_ptr<Group>> groups;
+  for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(static_cast<int>(nodes.size()))) {
+    GroupOptions own = options;
+    own.node = nodes[groups.size()];
+    groups.push_back(MakeTransportGroup(std::move(transport), own));
+  }
+  return groups;
+}
+
+struct NodesCase {
+  std::string name;
+  std::vector<std::string> nodes;
+};
+
+const std::vector<NodesCase>& AllNodesCases() {
+  static const auto* const cases = new std::vector<NodesCase>{
+      {"TwoOfOne", {"a", "b"}},
+      {"TwoOfTwo", {"a", "a", "b", "b"}},
+      {"ThreeAndOne", {"a", "a", "a", "b"}},
+      {"Interleaved", {"a", "b", "b", "a", "b"}},
+      {"ThreeNodes", {"a", "b", "b", "c", "c", "c"}},
+      {"TwoOfFour", {"a", "a", "a", "a", "b", "b", "b", "b"}},
+  };
+  return *cases;
+}
+
+class NodesTest : public testing::TestWithParam<std::tuple<NodesCase, CollectiveCase>> {};
+
+// All operations are right between nodes too, with as many ranks on each or not, whichever ranks share one.
+TEST_P(NodesTest, AllOperations) {
+  const std::vector<std::string>& nodes = std::get<0>(GetParam()).nodes;
+  const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes);
+  RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], std::get<1>(GetParam())); });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NodesTest,
+    testing::Combine(testing::ValuesIn(AllNodesCases()),
+                     testing::Values(CollectiveCase{SizeClass::kOne, false},
+                                     CollectiveCase{SizeClass::kRanksPlusOne, true},
+                                     CollectiveCase{SizeClass::kOdd, true}, CollectiveCase{SizeClass::kLarge, false})),
+    [](const auto& info) { return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param).name); });
+
+// Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small chunks.
+TEST(GroupTuningTest, EveryAlgorithm) {
+  for (const std::vector<std::string>& nodes : {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}}) {
+    for (Algorithm algorithm : kAllAlgorithms) {
+      GroupOptions options;
+      for (Operation operation : kAllOperations) {
+        if (algorithm == Algorithm::kNothing || !Does(algorithm, operation)) continue;
+        TuningRule rule;
+        rule.operation = operation;
+        rule.algorithm = algorithm;
+        rule.chunk_bytes = 1024;
+        options.tuning.rules.push_back(rule);
+      }
+      options.tuning.slot_bytes = 4096;
+      SCOPED_TRACE(NameOf(algorithm));
+      const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
+      RunRanks(3, [&](int rank) { CheckGroup(*groups[rank], {SizeClass::kOdd, true}); });
+    }
+  }
+}
+
+// The ranks choose alike though they were given different tunings: rank 0's counts.
+TEST(GroupTuningTest, RankZerosCounts) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    Tuning tuning;
+    TuningRule rule;
+    rule.algorithm = rank == 0 ? Algorithm::kRing : Algorithm::kReference;
+    tuning.rules = {rule};
+    tuning.slot_bytes = rank == 0 ? 8192 : 4096;
+    const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
+        GroupNodes::Gather(*transports[rank], "node", tuning, absl::Now() + absl::Seconds(20));
+    ASSERT_EQ(nodes.status(), absl::OkStatus());
+    EXPECT_EQ((*nodes)->tuning().rules[0].algorithm, Algorithm::kRing);
+    EXPECT_EQ((*nodes)->tuning().slot_bytes, 8192);
+    EXPECT_EQ((*nodes)->topology().nodes, 1);
+    EXPECT_TRUE((*nodes)->topology().shared_memory);
+  });
+}
+
 // A rank that never comes is named, with the operation, within the deadline; from then on the group refuses every call.
 TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Milliseconds(100)));
@@ -48,8 +134,9 @@ TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
   const absl::Status status = groups[0]->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("all-reduce of 1000 values on rank 0 of 2 (deadline 100ms): waited for rank 1"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("all-reduce of 1000 values on rank 0 of 2 (deadline 100ms): waited until the deadline for rank 1"));
   EXPECT_EQ(groups[0]->Barrier(), status);
   EXPECT_EQ(groups[0]->AllocateShared(1).status(), status);
 }
@@ -58,12 +145,12 @@ TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
 TEST(GroupFaultTest, MissingRanksOfAnArenaAreNamed) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(4, WithDeadline(absl::Milliseconds(500)));
   RunRanks(4, [&](int rank) {
-    const absl::StatusOr<absl::Span<float>> values = groups[rank]->AllocateShared(100);
+    const absl::StatusOr<absl::Span<float>> values = AllocateSharedValues<float>(*groups[rank], 100);
     ASSERT_EQ(values.status(), absl::OkStatus());
     if (rank == 1 || rank == 3) return;
     const absl::Status status = groups[rank]->AllReduce(TensorList(*values), ReduceOp::kSum);
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("for rank 1, rank 3"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("waited until the deadline for rank 1, 3"));
   });
 }
 
@@ -72,7 +159,7 @@ TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
   for (bool shared : {false, true}) {
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
     RunRanks(2, [&](int rank) {
-      const absl::StatusOr<absl::Span<float>> arena = groups[rank]->AllocateShared(100);
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], 100);
       ASSERT_EQ(arena.status(), absl::OkStatus());
       if (rank == 1) {
         groups[1].reset();
@@ -94,7 +181,7 @@ TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
     const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
     std::atomic<int> explained{0};
     RunRanks(2, [&](int rank) {
-      const absl::StatusOr<absl::Span<float>> arena = groups[rank]->AllocateShared(100);
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], 100);
       ASSERT_EQ(arena.status(), absl::OkStatus());
       std::vector<float> own(100);
       const absl::Span<float> values = shared ? *arena : absl::MakeSpan(own);

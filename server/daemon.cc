@@ -13,6 +13,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
 #include "server/coordinator/job_log.h"
+#include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
 #include "server/coordinator/sqlite_job_store.h"
 #include "server/listen_address.h"
@@ -27,7 +28,7 @@ namespace {
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
-class Daemon : public ServerDaemon {
+class Daemon final : public ServerDaemon {
  public:
   Daemon(ServerOptions options, std::unique_ptr<StateFolder> folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
@@ -72,9 +73,12 @@ absl::Status Daemon::OpenCoordinator() {
   if (!store.ok()) return store.status();
   absl::StatusOr<JobLog> log = JobLog::Open({folder_->logs()});
   if (!log.ok()) return log.status();
+  absl::StatusOr<ProfileStore> profiles = ProfileStore::Open({folder_->profiles()});
+  if (!profiles.ok()) return profiles.status();
   CoordinatorOptions options;
   options.store = *std::move(store);
   options.log = std::make_shared<JobLog>(*std::move(log));
+  options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
   options.cluster.liveness.lease = options_.lease;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);

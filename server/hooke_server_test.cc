@@ -53,6 +53,7 @@ class Program {
     std::vector<std::string> words = {"server/hooke-server"};
     words.insert(words.end(), flags.begin(), flags.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     char path[] = "PATH=/usr/bin:/bin";

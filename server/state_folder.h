@@ -26,6 +26,7 @@ class StateFolder {
   std::string centers() const { return path_ + "/centers"; }
   std::string job_store() const { return path_ + "/coordinator.db"; }
   std::string logs() const { return path_ + "/logs"; }
+  std::string profiles() const { return path_ + "/profiles"; }
 
  private:
   StateFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job_state.h"
 #include "server/coordinator/job_spec_check.h"
 
 namespace hooke {
@@ -11,6 +12,7 @@ namespace hooke {
 void Effects::Append(Effects later) {
   jobs.merge(later.jobs);
   std::move(later.log.begin(), later.log.end(), std::back_inserter(log));
+  for (auto& [key, profile] : later.profiles) profiles[key] = std::move(profile);
   std::move(later.commands.begin(), later.commands.end(), std::back_inserter(commands));
   for (const auto& [where, number] : later.seen) {
     uint64_t& highest = seen[where];

@@ -23,6 +23,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
+#include "server/coordinator/profile_store.h"
 #include "server/coordinator/records.h"
 
 namespace hooke {
@@ -46,11 +47,14 @@ struct Effects {
 
   std::set<std::string> jobs;  // Changed: to be stored before anything is sent.
   std::vector<LogEntry> log;
+  std::map<ProfileKey, v1::RankProfile> profiles;  // To be kept; checked.
   std::vector<std::pair<SessionId, v1::WorkerCommand>> commands;
   std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;  // Events that are applied, to be sent as EventsSeen.
   std::map<SessionId, std::string> closed;                  // Sessions to end, and why.
 
-  bool empty() const { return jobs.empty() && log.empty() && commands.empty() && seen.empty() && closed.empty(); }
+  bool empty() const {
+    return jobs.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() && closed.empty();
+  }
   // Puts `later` behind these.
   void Append(Effects later);
 };
@@ -107,7 +111,6 @@ class ClusterState {
   // Grows whenever Status would change. 0: there is no such job.
   uint64_t Version(const std::string& job_id) const;
 
-  bool HasEffects() const { return !effects_.empty(); }
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
 
@@ -180,6 +183,7 @@ class ClusterState {
   void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now);
+  void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
   void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now);
   void TakeLog(const v1::LogLines& lines, absl::Time now);
 

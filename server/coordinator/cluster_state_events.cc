@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/coordinator/cluster_state.h"
+#include "server/coordinator/profile_check.h"
 
 namespace hooke {
 namespace {
@@ -91,6 +92,8 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
     case v1::RankEvent::kEvaluated:
       if (report.rank() == 0) ApplyEvaluated(job, group, event.evaluated(), now);
       return;
+    case v1::RankEvent::kProfile:
+      return ApplyProfile(job, group, report, now);
     case v1::RankEvent::kNotice:
       return Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
     case v1::RankEvent::kFailed:
@@ -144,6 +147,18 @@ void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::Center
                          100 * result.accuracy(), result.loss(), result.samples(), result.step(), result.epoch()),
          now);
   Store(job);
+}
+
+void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now) {
+  if (group.task != v1::GroupStart::TRAIN) return;
+  const v1::RankProfile& profile = report.event().profile();
+  if (absl::Status status = CheckProfile(profile); !status.ok()) {
+    LogDaemon(absl::StrCat("group ", group.group, " rank ", report.rank(), " of ", job.record.job_id, ": ",
+                           status.message(), ": ignored"),
+              now);
+    return;
+  }
+  effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile;
 }
 
 void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now) {

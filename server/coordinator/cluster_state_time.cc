@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job_state.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/placement.h"
 

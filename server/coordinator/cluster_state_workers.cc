@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job_state.h"
 #include "server/coordinator/cluster_state.h"
 
 namespace hooke {
@@ -41,6 +42,13 @@ v1::WorkerCommand StopCommand(const v1::GroupId& id, const std::string& reason) 
   v1::WorkerCommand command;
   *command.mutable_stop()->mutable_group() = id;
   command.mutable_stop()->set_reason(reason);
+  return command;
+}
+
+v1::WorkerCommand EchoCommand(const v1::WorkerHeartbeat& heartbeat, absl::Time now) {
+  v1::WorkerCommand command;
+  command.mutable_clock()->set_sent_ns(heartbeat.sent_ns());
+  command.mutable_clock()->set_unix_ns(absl::ToUnixNanos(now));
   return command;
 }
 
@@ -141,6 +149,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
   WorkerAnswers(*worker, now);
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
+      if (message.heartbeat().sent_ns() != 0) Send(session, EchoCommand(message.heartbeat(), now));
       ConfirmMissing(*worker, now);
       return absl::OkStatus();
     case v1::WorkerMessage::kEvent:

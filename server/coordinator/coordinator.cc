@@ -2,9 +2,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {
@@ -34,23 +36,31 @@ Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs
 
 absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request, absl::Time now) {
   absl::StatusOr<ClusterState::Submission> submission;
+  bool may_write = false;
   {
     absl::MutexLock lock(&mutex_);
     submission = state_.BeginSubmit(request, now);
     if (!submission.ok()) return submission.status();
     if (!submission->is_new) return submission->job_id;
-    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kStoreTimeout)) {
+    const auto turn = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_ && !batch_is_next_; };
+    ++submits_waiting_;
+    may_write = mutex_.AwaitWithTimeout(absl::Condition(&turn), kStoreTimeout);
+    --submits_waiting_;
+    if (may_write) {
+      writing_ = true;
+    } else {
       state_.EndSubmit(submission->job, false, now);
-      return absl::InternalError(
-          "the job store has not answered for 10 s: check the coordinator's disk, then try again");
     }
-    writing_ = true;
+  }
+  if (!may_write) {
+    Flush(now);  // A batch may have waited for this submission.
+    return absl::InternalError("the job store has not answered for 10 s: check the coordinator's disk, then try again");
   }
   const absl::Status stored = options_.store->Put({submission->job});
   {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
+    batch_is_next_ = true;
     state_.EndSubmit(submission->job, stored.ok(), now);
   }
   Flush(now);
@@ -75,8 +85,10 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, abs
 
 absl::Status Coordinator::WaitUntilStored(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  const auto settled = [this, &job_id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return (!writing_ && pending_.jobs.count(job_id) == 0) || !store_status_.ok();
+  // In the batch that was taken last, or else in the next one.
+  const uint64_t batch = batches_taken_ + (pending_.jobs.count(job_id) > 0 ? 1 : 0);
+  const auto settled = [this, batch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return batches_done_ >= batch || !store_status_.ok();
   };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&settled), kStoreTimeout)) {
     return absl::InternalError("done, but the job store has not answered for 10 s: check the coordinator's disk");
@@ -110,10 +122,31 @@ absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t
   return options_.log->Read(job_id, offset, bytes_max);
 }
 
+absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::string& job_id) {
+  bool ended = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::StatusOr<v1::JobStatus> job =
+        state_.Status(job_id, absl::UnixEpoch());  // Before the name becomes a folder's.
+    if (!job.ok()) return job.status();
+    ended = HasEnded(job->state());
+  }
+  std::vector<ProfileKey> keys;
+  if (options_.profiles != nullptr) keys = options_.profiles->List(job_id);
+  if (!keys.empty()) return keys;
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job_id, " has no profile",
+                   ended ? ": it ended before its first steps, or its profile made room for newer ones"
+                         : " yet: it has one some seconds after its first step"));
+}
+
 bool Coordinator::LogIsComplete(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
   const JobRecord* job = state_.Find(job_id);
-  return job != nullptr && HasEnded(job->state) && !writing_ && pending_.log.empty() && !state_.HasEffects();
+  if (job == nullptr || !HasEnded(job->state) || jobs_being_logged_.count(job_id) > 0) return false;
+  CollectEffects();
+  return std::none_of(pending_.log.begin(), pending_.log.end(),
+                      [&job_id](const Effects::LogEntry& entry) { return entry.job_id == job_id; });
 }
 
 uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout) {
@@ -213,7 +246,9 @@ bool Coordinator::stopped() {
 }
 
 void Coordinator::Flush(absl::Time now) {
-  while (std::optional<Batch> batch = TakeBatch(now)) {
+  for (int i = 0; i < kBatchesPerCall; ++i) {
+    std::optional<Batch> batch = TakeBatch(now);
+    if (!batch.has_value()) return;
     const absl::Status stored = Write(*batch);
     Finish(*std::move(batch), stored, now);
   }
@@ -227,18 +262,22 @@ void Coordinator::CollectEffects() {
 std::optional<Coordinator::Batch> Coordinator::TakeBatch(absl::Time now) {
   absl::MutexLock lock(&mutex_);
   CollectEffects();
-  // Whoever writes calls this again, so nothing is left behind.
-  if (writing_ || pending_.empty()) return std::nullopt;
+  // Whoever writes, or waits to write a submission, calls this afterwards, so nothing is left behind.
+  if (writing_ || (submits_waiting_ > 0 && !batch_is_next_)) return std::nullopt;
+  batch_is_next_ = false;
+  if (pending_.empty()) return std::nullopt;
   const bool must_store = !pending_.jobs.empty();
   if (must_store && now < store_retry_at_) return std::nullopt;
-  if (!must_store && pending_.log.empty()) {
+  if (!must_store && pending_.log.empty() && pending_.profiles.empty()) {
     Deliver(std::exchange(pending_, {}), now);
     return std::nullopt;
   }
   Batch batch;
   batch.effects = std::exchange(pending_, {});
   for (const std::string& job_id : batch.effects.jobs) batch.jobs.push_back(*state_.Find(job_id));
+  for (const Effects::LogEntry& entry : batch.effects.log) jobs_being_logged_.insert(entry.job_id);
   writing_ = true;
+  ++batches_taken_;
   return batch;
 }
 
@@ -252,15 +291,28 @@ absl::Status Coordinator::Write(const Batch& batch) {
     absl::Status logged = options_.log->Append(job_id, text);
     if (!logged.ok()) options_.logger->error("{} log lines are lost: {}", text.size(), logged.ToString());
   }
+  WriteProfiles(batch);
   if (batch.jobs.empty()) return absl::OkStatus();
   return options_.store->Put(batch.jobs);
+}
+
+// One that is lost is no loss for the job.
+void Coordinator::WriteProfiles(const Batch& batch) {
+  if (options_.profiles == nullptr) return;
+  for (const auto& [key, profile] : batch.effects.profiles) {
+    absl::Status kept = options_.profiles->Put(key, profile);
+    if (!kept.ok()) options_.logger->warn("{}: a profile is lost: {}", key.job_id, kept.ToString());
+  }
 }
 
 void Coordinator::Finish(Batch batch, const absl::Status& stored, absl::Time now) {
   if (!stored.ok()) options_.logger->error("what has changed could not be stored, trying again: {}", stored.ToString());
   batch.effects.log.clear();
+  batch.effects.profiles.clear();
   absl::MutexLock lock(&mutex_);
   writing_ = false;
+  batches_done_ = batches_taken_;
+  jobs_being_logged_.clear();
   if (!batch.jobs.empty()) {
     store_status_ = stored;
     store_retry_at_ = stored.ok() ? absl::InfinitePast() : now + kStoreRetry;

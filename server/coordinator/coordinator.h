@@ -5,14 +5,16 @@
 // carried out: stored, then logged, then put into the outboxes of the workers' sessions. No gRPC here: service.h speaks
 // it, tests call this directly.
 //
-// Thread-safe. `now` is the caller's clock. Store and log are used by one thread at a time, never under the mutex; what
-// one call changed may be written by another thread that is writing already. While the store fails, nothing is sent
-// that rests on what could not be stored, and it is tried again each second (from Tick).
+// Thread-safe. `now` is the caller's clock. Store and log are used by one thread at a time, never under the mutex: in
+// batches, each of all that has changed since the one before. What one call changed may be written by another thread
+// that is writing already, or by the next Tick. While the store fails, nothing is sent that rests on what could not be
+// stored, and it is tried again each second (from Tick).
 
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
+#include "server/coordinator/profile_store.h"
 
 namespace spdlog {
 class logger;
@@ -32,8 +35,9 @@ class logger;
 namespace hooke {
 
 struct CoordinatorOptions {
-  std::shared_ptr<JobStore> store;  // Used by this coordinator alone.
-  std::shared_ptr<JobLog> log;      // Used by this coordinator alone.
+  std::shared_ptr<JobStore> store;         // Used by this coordinator alone.
+  std::shared_ptr<JobLog> log;             // Used by this coordinator alone.
+  std::shared_ptr<ProfileStore> profiles;  // Used by this coordinator alone. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
   ClusterOptions cluster;
 };
@@ -42,6 +46,7 @@ class Coordinator {
  public:
   static constexpr size_t kOutboxMax = 8192;  // Commands waiting for one worker; one that has more is disconnected.
   static constexpr size_t kPendingLogMax = 100000;  // Log lines waiting to be written; further ones are dropped.
+  static constexpr int kBatchesPerCall = 16;        // Written by one call, also while others keep changing things.
 
   // Loads what is stored. Errors are the store's and the log's.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, absl::Time now);
@@ -59,6 +64,10 @@ class Coordinator {
   std::vector<v1::NodeStatus> Nodes(absl::Time now);
   // NOT_FOUND, and the errors of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
+  // The ranks whose profiles are kept, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
+  absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
+  // Of a key that ListProfiles gave. NOT_FOUND: it has gone meanwhile; DATA_LOSS.
+  absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
   // The job has ended and every line about it is written. False, too, for a moment after its end.
   bool LogIsComplete(const std::string& job_id);
   // Returns when the job's version is not `seen` any more, at the latest after `timeout` of real time or at Stop. The
@@ -110,9 +119,11 @@ class Coordinator {
   void Flush(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Batch> TakeBatch(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Write(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void WriteProfiles(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(Batch batch, const absl::Status& stored, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Deliver(Effects effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectEffects() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits for what has changed up to now, and for nothing that changes later.
   absl::Status WaitUntilStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Constant; store and log are used by whoever set writing_.
@@ -122,7 +133,12 @@ class Coordinator {
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   Effects pending_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);                         // Of the last Put.
+  int submits_waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // For their turn to write; batches and submissions take turns.
+  bool batch_is_next_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t batches_taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t batches_done_ ABSL_GUARDED_BY(mutex_) = 0;                // Written, or put back because the store failed.
+  std::set<std::string> jobs_being_logged_ ABSL_GUARDED_BY(mutex_);  // In the batch that is being written.
+  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);                // Of the last Put.
   absl::Time store_retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // After one that failed.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<SessionId, Outbox> outboxes_ ABSL_GUARDED_BY(mutex_);

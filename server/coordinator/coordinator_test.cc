@@ -560,8 +560,8 @@ TEST_F(CoordinatorTest, OutboxesAreBounded) {
   FakeWorker w1("w1", 4096);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   for (int round = 0; round < 5; ++round) {
-    std::vector<std::string> jobs;
-    for (int i = 0; i < 4; ++i) jobs.push_back(Submit({1024, 1}));
+    std::vector<std::string> jobs(4);
+    for (std::string& job : jobs) job = Submit({1024, 1});
     for (const std::string& job : jobs) ASSERT_TRUE(coordinator_->Cancel(job, now_).ok());
     // Freed without being received: the worker says that they have ended.
     FakeWorker* worker = &w1;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/job_state.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
@@ -21,6 +22,7 @@
 namespace hooke {
 namespace {
 
+constexpr int kWorkers = 2;
 constexpr int kUsers = 4;
 constexpr int kJobsPerUser = 5;
 
@@ -80,7 +82,8 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   const absl::Time deadline = absl::Now() + absl::Seconds(40);
   std::atomic<bool> stop = false;
   std::vector<std::thread> daemons;
-  for (int i = 0; i < 2; ++i) daemons.emplace_back([&, i] { Work(*coordinator, i, stop); });
+  daemons.reserve(kWorkers + 1);
+  for (int i = 0; i < kWorkers; ++i) daemons.emplace_back([&, i] { Work(*coordinator, i, stop); });
   daemons.emplace_back([&] {
     v1::ServerHeartbeatRequest heartbeat;
     heartbeat.set_address("s:1");
@@ -92,6 +95,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
     }
   });
   std::vector<std::thread> users;
+  users.reserve(kUsers);
   for (int i = 0; i < kUsers; ++i) users.emplace_back([&, i] { Use(*coordinator, i, deadline); });
   for (std::thread& user : users) user.join();
   stop = true;

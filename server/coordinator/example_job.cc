@@ -22,6 +22,9 @@ v1::JobSpec ExampleJob(ExampleGroups groups) {
   job.mutable_averaging()->set_rule(v1::AveragingSpec::ELASTIC);
   job.mutable_averaging()->set_interval(16);
   job.mutable_averaging()->set_alpha(0.3);
+  job.mutable_collectives()->set_aggregation(v1::CollectivesSpec::ALLREDUCE);
+  job.mutable_collectives()->set_order(v1::CollectivesSpec::CHAINED);
+  job.mutable_collectives()->set_bucket_mib(1);
   return job;
 }
 

@@ -63,7 +63,7 @@ TEST_F(JobLogTest, KeepsLinesWhole) {
     offset = text.next_offset;
   }
   EXPECT_EQ(all.substr(0, 4), "a b\n");
-  EXPECT_EQ(all.size(), 4 + JobLog::kLineBytesMax + 1 + 10 * 5001);
+  EXPECT_EQ(all.size(), 4 + JobLog::kLineBytesMax + 1 + size_t{10} * 5001);
 }
 
 // An offset beyond the end, and a folder that cannot be, are errors that name what is wrong.

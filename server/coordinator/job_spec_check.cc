@@ -109,6 +109,18 @@ absl::Status CheckAveraging(const v1::AveragingSpec& spec) {
   }
 }
 
+absl::Status CheckCollectives(const v1::CollectivesSpec& spec) {
+  if (spec.aggregation() != v1::CollectivesSpec::ALLREDUCE && spec.aggregation() != v1::CollectivesSpec::ROOTED) {
+    return Wrong("collectives.aggregation", absl::StrCat("number ", spec.aggregation()), "allreduce or rooted");
+  }
+  if (spec.order() != v1::CollectivesSpec::FUNNELED && spec.order() != v1::CollectivesSpec::CONCURRENT &&
+      spec.order() != v1::CollectivesSpec::CHAINED) {
+    return Wrong("collectives.order", absl::StrCat("number ", spec.order()), "funneled, concurrent or chained");
+  }
+  return CheckNumber("collectives.bucket_mib", spec.bucket_mib(), spec.bucket_mib() > 0 && spec.bucket_mib() <= 4096,
+                     "more than 0, at most 4096");
+}
+
 }  // namespace
 
 absl::Status CheckJobSpec(const v1::JobSpec& spec) {
@@ -133,6 +145,7 @@ absl::Status CheckJobSpec(const v1::JobSpec& spec) {
       CheckCount("groups.count", spec.groups().count(), 1024),
       CheckCount("groups.ranks", spec.groups().ranks(), 1024),
       CheckAveraging(spec.averaging()),
+      CheckCollectives(spec.collectives()),
   });
 }
 

@@ -82,6 +82,12 @@ const Case kCases[] = {
        j.mutable_averaging()->clear_alpha();
      },
      ""},
+    {"aggregation", [](v1::JobSpec& j) { j.mutable_collectives()->clear_aggregation(); },
+     "collectives.aggregation is number 0, allowed is allreduce or rooted"},
+    {"order", [](v1::JobSpec& j) { j.mutable_collectives()->set_order(static_cast<v1::CollectivesSpec::Order>(9)); },
+     "collectives.order is number 9, allowed is funneled, concurrent or chained"},
+    {"bucket", [](v1::JobSpec& j) { j.mutable_collectives()->set_bucket_mib(0); },
+     "collectives.bucket_mib is 0, allowed is more than 0, at most 4096"},
     {"empty", [](v1::JobSpec& j) { j.Clear(); },
      "name is \"\", allowed is 1 to 63 characters of [a-z0-9-], starting with a letter"},
 };

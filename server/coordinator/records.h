@@ -73,10 +73,6 @@ struct JobRecord {
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };
 
-inline bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
-}
-
 inline bool IsPlaced(v1::GroupState state) {
   return state == v1::GROUP_STATE_STARTING || state == v1::GROUP_STATE_RUNNING;
 }

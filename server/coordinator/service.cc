@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/job_state.h"
 
 namespace hooke {
 namespace {
@@ -62,6 +63,9 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
                         grpc::ServerWriter<v1::JobStatus>* writer) override;
   grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                        grpc::ServerWriter<v1::LogChunk>* writer) override;
+
+  grpc::Status ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
+                           grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
 
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override {
@@ -132,6 +136,24 @@ grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogReq
     if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
   }
   return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
+}
+
+grpc::Status Service::ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
+                                  grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
+  absl::StatusOr<std::vector<ProfileKey>> keys = coordinator_.ListProfiles(request->job_id());
+  if (!keys.ok()) return ToGrpc(keys.status());
+  for (const ProfileKey& key : *keys) {
+    absl::StatusOr<v1::RankProfile> profile = coordinator_.ReadProfile(key);
+    if (absl::IsNotFound(profile.status())) continue;
+    if (!profile.ok()) return ToGrpc(profile.status());
+    v1::ReadProfileResponse response;
+    response.set_group(key.group);
+    response.set_rank(key.rank);
+    *response.mutable_profile() = *std::move(profile);
+    if (!request->trace()) response.mutable_profile()->clear_events();
+    if (context->IsCancelled() || !writer->Write(response)) return grpc::Status::CANCELLED;
+  }
+  return grpc::Status::OK;
 }
 
 grpc::Status Service::WorkerSession(grpc::ServerContext* context, WorkerStream* stream) {

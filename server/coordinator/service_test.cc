@@ -16,6 +16,7 @@
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
+#include "server/coordinator/profile_store.h"
 #include "server/coordinator/sqlite_job_store.h"
 
 namespace hooke {
@@ -37,6 +38,7 @@ class Cluster {
     CoordinatorOptions options;
     options.store = *OpenSqliteJobStore(folder_ + "/coordinator.db");
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_ + "/logs"}));
+    options.profiles = std::make_shared<ProfileStore>(*ProfileStore::Open({folder_ + "/profiles"}));
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     CoordinatorServiceOptions service;
     service.coordinator = *Coordinator::Create(std::move(options), absl::Now());
@@ -127,6 +129,21 @@ class WorkerStream {
     EXPECT_TRUE(stream_->Write(message));
   }
 
+  void SendHeartbeat(int64_t sent_ns) {
+    v1::WorkerMessage message;
+    message.mutable_heartbeat()->set_sent_ns(sent_ns);
+    EXPECT_TRUE(stream_->Write(message));
+  }
+
+  // Until the coordinator says that it has seen that event.
+  void AwaitSeen(uint64_t number) {
+    v1::WorkerCommand command;
+    while (stream_->Read(&command)) {
+      if (command.seen().number() >= number) return;
+    }
+    ADD_FAILURE() << "the stream ended before event " << number << " was seen";
+  }
+
   grpc::Status Finish() {
     finished_ = true;
     return stream_->Finish();
@@ -137,6 +154,23 @@ class WorkerStream {
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::WorkerCommand>> stream_;
   bool finished_ = false;
 };
+
+struct Profiles {
+  std::vector<v1::ReadProfileResponse> ranks;
+  grpc::Status status;
+};
+Profiles ReadProfiles(Cluster& cluster, const std::string& job_id, bool trace) {
+  auto context = Cluster::Context();
+  v1::ReadProfileRequest request;
+  request.set_job_id(job_id);
+  request.set_trace(trace);
+  auto reader = cluster.stub->ReadProfile(context.get(), request);
+  Profiles profiles;
+  v1::ReadProfileResponse response;
+  while (reader->Read(&response)) profiles.ranks.push_back(response);
+  profiles.status = reader->Finish();
+  return profiles;
+}
 
 v1::GroupId IdOf(const v1::WorkerCommand& start) {
   v1::GroupId id;
@@ -334,6 +368,61 @@ TEST_F(ServiceTest, StoppingEndsWatches) {
   }
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+}
+
+// Profiles of ranks are kept, the last of each rank, while the job runs, after it has ended and over a restart; with
+// the trace for who asks for it. One that is out of bounds changes nothing.
+TEST_F(ServiceTest, KeepsProfiles) {
+  Cluster cluster(folder_);
+  const std::string id = cluster.Submit("s");
+  EXPECT_EQ(ReadProfiles(cluster, "nope-1", false).status.error_code(), grpc::NOT_FOUND);
+  const grpc::Status none = ReadProfiles(cluster, id, false).status;
+  EXPECT_EQ(none.error_code(), grpc::FAILED_PRECONDITION);
+  EXPECT_THAT(none.error_message(), HasSubstr("has no profile yet"));
+  WorkerStream worker(cluster, "i1");
+  EXPECT_TRUE(worker.Next().has_welcome());
+  const v1::GroupId group = IdOf(worker.Next());
+  uint64_t number = 0;
+  const auto send = [&](uint32_t rank, uint64_t step_ns, int64_t error_ns) {
+    worker.Send(group, ++number, [&](v1::GroupEvent& event) {
+      event.mutable_report()->set_rank(rank);
+      v1::RankProfile* profile = event.mutable_report()->mutable_event()->mutable_profile();
+      profile->set_step_ns(step_ns);
+      profile->mutable_clock()->set_error_ns(error_ns);
+      profile->add_events()->set_phase(v1::RankProgress::COMPUTE);
+    });
+  };
+  send(1, 10, 0);
+  send(0, 20, 0);
+  send(0, 30, 0);
+  send(0, 40, -1);
+  send(7, 50, 0);
+  worker.AwaitSeen(number);
+  for (int i = 0; i < 2; ++i) {
+    const Profiles traced = ReadProfiles(cluster, id, true);
+    ASSERT_TRUE(traced.status.ok()) << traced.status.error_message();
+    ASSERT_EQ(traced.ranks.size(), 2u);
+    EXPECT_EQ(traced.ranks[0].rank(), 0u);
+    EXPECT_EQ(traced.ranks[0].profile().step_ns(), 30u);
+    EXPECT_EQ(traced.ranks[0].profile().events_size(), 1);
+    EXPECT_EQ(traced.ranks[1].profile().step_ns(), 10u);
+    EXPECT_EQ(ReadProfiles(cluster, id, false).ranks.at(0).profile().events_size(), 0);
+    cluster.Stop();
+    cluster.Start();
+  }
+}
+
+// A heartbeat that carries a time is answered with it and the coordinator's own.
+TEST_F(ServiceTest, EchoesTheClock) {
+  Cluster cluster(folder_);
+  WorkerStream worker(cluster, "i1");
+  EXPECT_TRUE(worker.Next().has_welcome());
+  const int64_t before = absl::GetCurrentTimeNanos();
+  worker.SendHeartbeat(77);
+  const v1::ClockEcho echo = worker.Next().clock();
+  EXPECT_EQ(echo.sent_ns(), 77);
+  EXPECT_GE(echo.unix_ns(), before);
+  EXPECT_LE(echo.unix_ns(), absl::GetCurrentTimeNanos());
 }
 
 }  // namespace

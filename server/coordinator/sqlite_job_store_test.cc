@@ -138,7 +138,7 @@ TEST_F(SqliteJobStoreTest, RefusesADamagedFile) {
   {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(4096);
-    file << std::string(3 * 4096, '\xee');
+    file << std::string(size_t{3} * 4096, '\xee');
   }
   status = OpenSqliteJobStore(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;

@@ -6,7 +6,7 @@ namespace hooke {
 
 AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease) {
   if (state.initialized) return {AttachAnswer::kReady, state, "the center has values"};
-  const AttachState granted = {false, InitializeRight{speaker.group, speaker.incarnation, now + lease}};
+  const AttachState granted = {false, InitializeRight{speaker.group, speaker.incarnation, now + lease, lease}};
   if (!state.right.has_value()) {
     return {AttachAnswer::kInitialize, granted, absl::StrCat("group ", speaker.group, " is the first to attach")};
   }

@@ -3,8 +3,9 @@
 
 // Who may write the initial values of a center? Pure: knows no threads, sockets or clocks.
 //
-// The first group that attaches gets the right to initialize, for a lease. The others wait. When the lease ends without
-// values, the next one that asks gets the right.
+// The first group that attaches gets the right to initialize, for a lease that starts anew with each block it sends: a
+// huge center may take long, but must not stall. The others wait. When the lease ends without values, the next one that
+// asks gets the right.
 
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,7 @@ struct InitializeRight {
   uint32_t group = 0;
   uint32_t incarnation = 1;
   absl::Time until;
+  absl::Duration lease = absl::ZeroDuration();  // For which it was given.
 };
 
 struct AttachState {

@@ -41,7 +41,7 @@ absl::StatusOr<bool> ExchangeSession::Receive(const v1::ExchangeRequest& request
   return true;
 }
 
-absl::StatusOr<bool> InitializeSession::Receive(const v1::InitializeRequest& request) {
+absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const v1::InitializeRequest& request) {
   if (request.has_header()) {
     if (shard_ != nullptr) return absl::InvalidArgumentError("Initialize: a second header; one is allowed, first");
     if (absl::Status status = CheckJobId(request.header().sender().job_id()); !status.ok()) return status;
@@ -66,7 +66,7 @@ absl::StatusOr<bool> InitializeSession::Receive(const v1::InitializeRequest& req
         absl::StrCat("Initialize: the block at value ", block.first(), " came twice; once is allowed"));
   }
   written_[*index] = true;
-  if (absl::Status status = shard_->WriteInitial(speaker_, block.first(), values_); !status.ok()) return status;
+  if (absl::Status status = shard_->WriteInitial(now, speaker_, block.first(), values_); !status.ok()) return status;
   return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "proto/parameter_server.pb.h"
 #include "server/parameters/parameter_store.h"
@@ -41,7 +42,7 @@ class InitializeSession {
   explicit InitializeSession(ParameterStore* store) : store_(store) {}
 
   // Takes one message. True: more are expected. False: the center has values already; Finish is next.
-  absl::StatusOr<bool> Receive(const v1::InitializeRequest& request);
+  absl::StatusOr<bool> Receive(absl::Time now, const v1::InitializeRequest& request);
   // The sender has sent all. After OK the shard has its values, also on disk. INVALID_ARGUMENT where a block is
   // missing.
   absl::Status Finish();

@@ -52,9 +52,9 @@ class ExchangeSessionTest : public ::testing::Test {
 
   void Initialize() {
     InitializeSession session(store_.get());
-    ASSERT_TRUE(session.Receive(InitializeHeader(MakeSender({}))).value());
+    ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}))).value());
     for (const uint64_t first : {8, 0, 4})
-      ASSERT_TRUE(session.Receive(InitializeBlock(first, first == 8 ? 2 : 4)).value());
+      ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeBlock(first, first == 8 ? 2 : 4)).value());
     ASSERT_TRUE(session.Finish().ok());
   }
 
@@ -145,7 +145,7 @@ TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
     InitializeSession session(store_.get());
     absl::Status status;
     for (const v1::InitializeRequest& request : c.requests) {
-      if (status.ok()) status = session.Receive(request).status();
+      if (status.ok()) status = session.Receive(absl::UnixEpoch(), request).status();
     }
     if (status.ok()) status = session.Finish();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
@@ -158,7 +158,7 @@ TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
 TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
   Initialize();
   InitializeSession session(store_.get());
-  EXPECT_FALSE(session.Receive(InitializeHeader(MakeSender({}))).value());
+  EXPECT_FALSE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}))).value());
   EXPECT_TRUE(session.Finish().ok());
   EXPECT_EQ(store_->Find("job-1").value()->CopyBlock(0).values, Ramp(0, 4));
 }
@@ -166,8 +166,8 @@ TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
 // A group that has no right to initialize is told to attach again.
 TEST_F(ExchangeSessionTest, InitializeWithoutTheRight) {
   InitializeSession session(store_.get());
-  ASSERT_TRUE(session.Receive(InitializeHeader(MakeSender({}, 1))).value());
-  const absl::Status status = session.Receive(InitializeBlock(0, 4)).status();
+  ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}, 1))).value());
+  const absl::Status status = session.Receive(absl::UnixEpoch(), InitializeBlock(0, 4)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("attach again"));
 }

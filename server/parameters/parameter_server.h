@@ -44,7 +44,7 @@ struct ParameterServerOptions {
   uint64_t max_center_bytes = uint64_t{8} << 30;         // Memory of all shards together.
   absl::Duration snapshot_interval = absl::Seconds(10);  // Changed shards are written so often; > 0.
   absl::Duration initialize_lease =
-      absl::Seconds(20);  // After so long the right to initialize a center passes on; > 0.
+      absl::Seconds(20);  // After a pause so long the right to initialize a center passes on; > 0.
   std::function<absl::Time()> clock = [] { return absl::Now(); };  // Called from any thread.
 };
 

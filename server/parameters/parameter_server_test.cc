@@ -52,7 +52,7 @@ class TestServer {
   ~TestServer() { Stop().IgnoreError(); }
 
   absl::Status Stop() {
-    const absl::Status status = parameters_->Stop();
+    absl::Status status = parameters_->Stop();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
     return status;
   }

@@ -62,7 +62,7 @@ class ParameterStoreTest : public ::testing::Test {
     const auto shard = store_->Find(center.job_id).value();
     for (uint64_t block = 0; block < shard->blocks(); ++block) {
       const Range range = shard->BlockRange(block);
-      ASSERT_TRUE(shard->WriteInitial({}, range.begin, Ramp(range.begin, range.size())).ok());
+      ASSERT_TRUE(shard->WriteInitial(kNow, {}, range.begin, Ramp(range.begin, range.size())).ok());
     }
   }
 
@@ -397,7 +397,7 @@ TEST_F(ParameterStoreTest, ManyThreads) {
         if (state == v1::AttachResponse::INITIALIZE) {
           for (uint64_t block = 0; block < shard->blocks(); ++block) {
             const Range range = shard->BlockRange(block);
-            ASSERT_TRUE(shard->WriteInitial(speaker, range.begin, Ramp(range.begin, range.size())).ok());
+            ASSERT_TRUE(shard->WriteInitial(kNow, speaker, range.begin, Ramp(range.begin, range.size())).ok());
           }
           ASSERT_TRUE(store_->FinishInitialize(center.job_id, speaker).ok());
         }

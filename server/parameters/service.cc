@@ -13,12 +13,12 @@ namespace {
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "this parameter server is stopping; try again"}; }
 
-absl::Status ReadInitialize(grpc::ServerReader<v1::InitializeRequest>* reader, ParameterStore* store,
+absl::Status ReadInitialize(grpc::ServerReader<v1::InitializeRequest>* reader, const ParameterService::Options& options,
                             const grpc::ServerContext& context) {
-  InitializeSession session(store);
+  InitializeSession session(options.store);
   v1::InitializeRequest request;
   while (reader->Read(&request)) {
-    absl::StatusOr<bool> more = session.Receive(request);
+    absl::StatusOr<bool> more = session.Receive(options.clock(), request);
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
@@ -79,7 +79,7 @@ grpc::Status ParameterService::Initialize(grpc::ServerContext* context,
                                           v1::InitializeResponse* /*response*/) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  return Reply(*context, "Initialize", ReadInitialize(reader, options_.store, *context));
+  return Reply(*context, "Initialize", ReadInitialize(reader, options_, *context));
 }
 
 grpc::Status ParameterService::Exchange(grpc::ServerContext* context,

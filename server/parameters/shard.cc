@@ -113,13 +113,15 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   return attached;
 }
 
-absl::Status Shard::WriteInitial(const Speaker& speaker, uint64_t first, absl::Span<const float> values) {
+absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first,
+                                 absl::Span<const float> values) {
   absl::StatusOr<uint64_t> index = FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckFinite(speaker.group, first, values); !status.ok()) return status;
   // mutex_ is held over the copy: a block of a stream that lost its right must not land in an initialized center.
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
+  attach_.right->until = std::max(attach_.right->until, now + attach_.right->lease);
   Block& block = blocks_[*index];
   absl::MutexLock block_lock(&block.mutex);
   std::copy(values.begin(), values.end(), block.values.begin());

@@ -55,9 +55,9 @@ class Shard {
   // incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
 
-  // Initial values of one block. Only while `speaker` has the right to initialize; otherwise UNAVAILABLE (attach
-  // again).
-  absl::Status WriteInitial(const Speaker& speaker, uint64_t first, absl::Span<const float> values);
+  // Initial values of one block. Only while `speaker` has the right to initialize, whose lease starts anew; otherwise
+  // UNAVAILABLE (attach again).
+  absl::Status WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first, absl::Span<const float> values);
   // All blocks are written: the center has values from now on. OK and without effect where it has already.
   absl::Status CompleteInitialize(const Speaker& speaker);
 

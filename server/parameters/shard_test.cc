@@ -31,7 +31,7 @@ void Initialize(Shard& shard, const Speaker& speaker = {}) {
   ASSERT_EQ(shard.Attach(kNow, speaker, kLease).value().answer, AttachAnswer::kInitialize);
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
     const Range range = shard.BlockRange(block);
-    ASSERT_TRUE(shard.WriteInitial(speaker, range.begin, Ramp(range.begin, range.size())).ok());
+    ASSERT_TRUE(shard.WriteInitial(kNow, speaker, range.begin, Ramp(range.begin, range.size())).ok());
   }
   ASSERT_TRUE(shard.CompleteInitialize(speaker).ok());
 }
@@ -83,7 +83,7 @@ TEST(Shard, RepeatChangesNothing) {
 // the group.
 TEST(Shard, RepeatsAWindowOfAnswers) {
   TestCenter center;
-  center.values = 4 * (kWindowBlocks + 1);
+  center.values = uint64_t{4} * (kWindowBlocks + 1);
   const auto shard = MakeInitializedShard(center);
   std::vector<float> answer(4);
   for (uint64_t first = 0; first < center.values; first += 4) {
@@ -197,14 +197,30 @@ TEST(Shard, OneGroupInitializes) {
   const Speaker other = {1, 0, 1};
   EXPECT_EQ(shard->Attach(kNow, {}, kLease).value().answer, AttachAnswer::kInitialize);
   EXPECT_EQ(shard->Attach(kNow, other, kLease).value().answer, AttachAnswer::kWait);
-  EXPECT_EQ(shard->WriteInitial(other, 0, Ramp(0, 4)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(shard->WriteInitial(kNow, other, 0, Ramp(0, 4)).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(shard->CompleteInitialize(other).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(shard->ApplyBlock({other, 1, 0}, Ramp(0, 4), absl::MakeSpan(answer)).code(), absl::StatusCode::kNotFound);
   Initialize(*shard);
   EXPECT_EQ(shard->Attach(kNow, other, kLease).value().answer, AttachAnswer::kReady);
   EXPECT_EQ(shard->CompleteInitialize({}).code(), absl::StatusCode::kOk);
-  EXPECT_EQ(shard->WriteInitial({}, 0, Ramp(0, 4, 99)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(shard->WriteInitial(kNow, {}, 0, Ramp(0, 4, 99)).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
+}
+
+// A center that is sent slowly keeps its initializer: each block starts the lease anew, a pause ends it.
+TEST(Shard, SlowInitializerKeepsItsRight) {
+  const auto shard = MakeShard({});
+  const Speaker slow = {0, 0, 1};
+  const Speaker next = {1, 0, 1};
+  ASSERT_EQ(shard->Attach(kNow, slow, kLease).value().answer, AttachAnswer::kInitialize);
+  absl::Time now = kNow;
+  for (const uint64_t first : {0, 4}) {
+    now += kLease * 0.9;
+    EXPECT_EQ(shard->Attach(now, next, kLease).value().answer, AttachAnswer::kWait);
+    ASSERT_TRUE(shard->WriteInitial(now, slow, first, Ramp(first, 4)).ok());
+  }
+  EXPECT_EQ(shard->Attach(now + kLease * 0.9, next, kLease).value().answer, AttachAnswer::kWait);
+  EXPECT_EQ(shard->Attach(now + kLease, next, kLease).value().answer, AttachAnswer::kInitialize);
 }
 
 // When the first group stalls past its lease, the next one initializes, and the first one's late blocks do not get in.
@@ -213,9 +229,9 @@ TEST(Shard, RightToInitializePassesOn) {
   const Speaker slow = {0, 0, 1};
   const Speaker next = {1, 0, 1};
   ASSERT_EQ(shard->Attach(kNow, slow, kLease).value().answer, AttachAnswer::kInitialize);
-  ASSERT_TRUE(shard->WriteInitial(slow, 0, Ramp(0, 4, 99)).ok());
+  ASSERT_TRUE(shard->WriteInitial(kNow, slow, 0, Ramp(0, 4, 99)).ok());
   ASSERT_EQ(shard->Attach(kNow + kLease, next, kLease).value().answer, AttachAnswer::kInitialize);
-  EXPECT_EQ(shard->WriteInitial(slow, 4, Ramp(4, 4, 99)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(shard->WriteInitial(kNow, slow, 4, Ramp(4, 4, 99)).code(), absl::StatusCode::kUnavailable);
   Initialize(*shard, next);
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }

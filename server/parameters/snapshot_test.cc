@@ -23,8 +23,8 @@ std::unique_ptr<Shard> MakeTestShard() {
   center.values = 3;
   auto shard = Shard::Create(PlanShard(MakeAttachRequest(center), 2).value()).value();
   EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {}, absl::Seconds(20)).ok());
-  EXPECT_TRUE(shard->WriteInitial({}, 0, {1.0f, 2.0f}).ok());
-  EXPECT_TRUE(shard->WriteInitial({}, 2, {3.0f}).ok());
+  EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, 0, {1.0f, 2.0f}).ok());
+  EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, 2, {3.0f}).ok());
   EXPECT_TRUE(shard->CompleteInitialize({}).ok());
   std::vector<float> answer(1);
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 2}, 16, 2}, {7.0f}, absl::MakeSpan(answer)).ok());

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "worker/launch/proc_file.h"
 
 namespace hooke {
 namespace {
@@ -57,7 +59,8 @@ std::vector<std::pair<pid_t, std::string>> CommandLines() {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     int pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    commands.emplace_back(pid, absl::StrReplaceAll(ReadFile(entry.path() / "cmdline"), {{std::string(1, '\0'), " "}}));
+    const std::optional<std::string> command = ReadProcFile(pid, "cmdline");
+    if (command.has_value()) commands.emplace_back(pid, absl::StrReplaceAll(*command, {{std::string(1, '\0'), " "}}));
   }
   return commands;
 }

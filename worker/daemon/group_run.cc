@@ -13,6 +13,7 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr size_t kTextBytesMax = 4096;  // Of a rank's message.
+constexpr size_t kProfileBytesMax = 256 << 10;
 
 v1::GroupId IdOf(const v1::GroupStart& start) {
   v1::GroupId id;
@@ -200,6 +201,8 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
       watch_.Failed(rank, absl::Status(code, CleanLine(event.failed().message(), kTextBytesMax)), now);
     }
   }
+  // Not one of ours makes such a profile, and the next one would be as large.
+  if (event.has_profile() && event.ByteSizeLong() > kProfileBytesMax) return;
   if (event.has_failed()) passed.mutable_failed()->set_message(CleanLine(event.failed().message(), kTextBytesMax));
   if (event.has_notice()) passed.mutable_notice()->set_text(CleanLine(event.notice().text(), kTextBytesMax));
   Report(rank, passed);

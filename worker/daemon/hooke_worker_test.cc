@@ -44,6 +44,7 @@ class HookeWorkerTest : public ::testing::Test {
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), fs::absolute("worker/daemon/hooke-worker").string());
     std::vector<char*> argv;
+    argv.reserve(flags.size() + 1);
     for (std::string& flag : flags) argv.push_back(flag.data());
     argv.push_back(nullptr);
     std::string home = "HOME=" + folder_;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
@@ -58,7 +59,7 @@ void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
 // Returns at a signal (true) or when the coordinator refuses this worker (false).
 bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger& logger) {
   while (daemon.Refusal().ok()) {
-    const timespec tick = {0, 200 * 1000 * 1000};
+    const timespec tick = absl::ToTimespec(absl::Milliseconds(200));
     const int signal = sigtimedwait(&signals, nullptr, &tick);
     if (signal < 0) continue;
     logger.info("{}: stopping all groups", strsignal(signal));

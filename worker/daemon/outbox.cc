@@ -8,8 +8,12 @@
 namespace hooke {
 namespace {
 
-bool IsProgressOf(const v1::GroupEvent& event, uint32_t rank) {
-  return event.has_report() && event.report().rank() == rank && event.report().event().has_progress();
+// Of these events each replaces the one before of its rank.
+bool IsReplaceable(const v1::RankEvent& event) { return event.has_progress() || event.has_profile(); }
+
+bool Replaces(const v1::RankReport& report, const v1::GroupEvent& older) {
+  return older.has_report() && older.report().rank() == report.rank() &&
+         older.report().event().event_case() == report.event().event_case();
 }
 
 bool IsDroppable(const v1::GroupEvent& event) {
@@ -59,9 +63,8 @@ void Outbox::AddEvent(const v1::GroupId& id, v1::GroupEvent event) {
   *event.mutable_group() = id;
   event.set_number(++group.last_number);
   group.ended = event.has_ended();
-  if (event.has_report() && event.report().event().has_progress()) {
-    const uint32_t rank = event.report().rank();
-    const auto older = [rank](const v1::GroupEvent& kept) { return IsProgressOf(kept, rank); };
+  if (IsReplaceable(event.report().event())) {
+    const auto older = [&event](const v1::GroupEvent& kept) { return Replaces(event.report(), kept); };
     group.events.erase(std::remove_if(group.events.begin(), group.events.end(), older), group.events.end());
   }
   MakeRoom(group);

@@ -5,9 +5,9 @@
 // until EventsSeen; log lines until they were sent. Used by session.h. Pure: no threads, network or clock. Not
 // thread-safe.
 //
-// Bounded, also while the coordinator is away for days: of a rank's progress reports only the newest is kept; past
-// `events_max` in a group the oldest notices and silences go; log lines go oldest first. What went is said in the log.
-// Starts, ends, failures, evaluations: never.
+// Bounded, also while the coordinator is away for days: of a rank's progress reports and profiles only the newest is
+// kept; past `events_max` in a group the oldest notices and silences go; log lines go oldest first. What went is said
+// in the log. Starts, ends, failures, evaluations: never.
 
 #include <cstdint>
 #include <deque>

@@ -99,6 +99,20 @@ TEST(OutboxTest, ProgressIsCoalesced) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2000:step1000", "2001:step1000", "2002:a"));
 }
 
+// The same of profiles, which do not stand in for progress.
+TEST(OutboxTest, ProfilesAreCoalesced) {
+  Outbox outbox({});
+  for (uint64_t i = 1; i <= 100; ++i) {
+    v1::GroupEvent event;
+    event.mutable_report()->mutable_event()->mutable_profile()->set_step_ns(i);
+    outbox.AddEvent(Id(1), event);
+  }
+  outbox.AddEvent(Id(1), Progress(0, 7));
+  EXPECT_EQ(outbox.TakeNext()->event().report().event().profile().step_ns(), 100u);
+  EXPECT_EQ(outbox.TakeNext()->event().report().event().progress().step(), 7u);
+  EXPECT_FALSE(outbox.HasNext());
+}
+
 // Incarnations of a group are told apart, and counted each from 1.
 TEST(OutboxTest, GroupsAreApart) {
   Outbox outbox({});

@@ -1,6 +1,7 @@
 #include "worker/daemon/session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,7 +55,18 @@ Session::~Session() {
 
 void Session::AddEvent(const v1::GroupId& group, v1::GroupEvent event) {
   absl::MutexLock lock(&mutex_);
+  if (event.report().event().has_profile()) AddClock(*event.mutable_report()->mutable_event()->mutable_profile());
   outbox_.AddEvent(group, std::move(event));
+}
+
+void Session::AddClock(v1::RankProfile& profile) {
+  profile.set_machine(options_.machine);
+  profile.clear_clock();
+  if (!options_.clock) return;
+  const std::optional<ClockOffset::Estimate> estimate = clock_offset_.Best(options_.clock());
+  if (!estimate.has_value()) return;
+  profile.mutable_clock()->set_offset_ns(estimate->offset);
+  profile.mutable_clock()->set_error_ns(estimate->error);
 }
 
 void Session::AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text) {
@@ -171,7 +183,7 @@ void Session::WriteUntilBroken(Stream& stream) {
     if (message.has_value() && !stream.Write(*message)) return;
     if (absl::Now() < next_heartbeat) continue;
     v1::WorkerMessage heartbeat;
-    heartbeat.mutable_heartbeat();
+    heartbeat.mutable_heartbeat()->set_sent_ns(options_.clock ? options_.clock() : 0);
     if (!stream.Write(heartbeat)) return;
     next_heartbeat = absl::Now() + options_.heartbeat_every;
   }
@@ -188,6 +200,7 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (command.has_welcome()) return HandleWelcome();
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
+  if (command.has_clock()) return HandleClock(command.clock());
   if (!command.has_seen()) return;  // From a newer coordinator.
   absl::MutexLock lock(&mutex_);
   outbox_.Seen(command.seen().group(), command.seen().number());
@@ -203,6 +216,13 @@ void Session::HandleWelcome() {
   }
   options_.logger->info("coordinator {}: welcome", options_.coordinator);
   if (first) callbacks_.welcomed();
+}
+
+void Session::HandleClock(const v1::ClockEcho& echo) {
+  if (!options_.clock) return;
+  const int64_t now = options_.clock();
+  absl::MutexLock lock(&mutex_);
+  clock_offset_.Add({echo.sent_ns(), echo.unix_ns(), now});
 }
 
 bool Session::is_shut_down() {

@@ -8,6 +8,7 @@
 // Made and destroyed by WorkerDaemon. One thread connects and writes, one more (per connection) reads; callbacks run on
 // these, without a lock held, and must not block for long. AddEvent, AddLog, Flush: any thread.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "spdlog/spdlog.h"
+#include "worker/daemon/clock_offset.h"
 #include "worker/daemon/outbox.h"
 
 namespace hooke {
@@ -33,6 +35,8 @@ struct SessionOptions {
   absl::Duration backoff_min = absl::Milliseconds(200);  // Doubles with each failure in a row.
   absl::Duration backoff_max = absl::Seconds(5);
   OutboxOptions outbox;
+  std::string machine;             // Names the clock of this machine (MachineClockName); "": not known.
+  std::function<int64_t()> clock;  // That clock, in nanoseconds; any thread. Null: profiles go without an offset.
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
@@ -85,6 +89,8 @@ class Session {
   void Read(Stream& stream);
   void HandleCommand(const v1::WorkerCommand& command);
   void HandleWelcome();
+  void HandleClock(const v1::ClockEcho& echo);
+  void AddClock(v1::RankProfile& profile) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_shut_down();
   bool was_welcomed();
 
@@ -92,6 +98,7 @@ class Session {
   const SessionCallbacks callbacks_;
   absl::Mutex mutex_;
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  ClockOffset clock_offset_ ABSL_GUARDED_BY(mutex_);
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
   bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;

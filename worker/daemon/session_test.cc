@@ -66,6 +66,8 @@ class TestSession {
     SessionOptions options;
     options.coordinator = coordinator;
     options.hello.set_name("w1");
+    options.machine = "m1";
+    options.clock = [this] { return monotonic_ns += 1000; };
     options.heartbeat_every = absl::Milliseconds(50);
     options.welcome_within = absl::Milliseconds(300);
     options.backoff_min = absl::Milliseconds(10);
@@ -84,6 +86,7 @@ class TestSession {
     session->Start();
   }
 
+  std::atomic<int64_t> monotonic_ns{0};
   absl::Notification welcomed, start, refused;
   absl::Status refusal;  // After `refused`.
   std::unique_ptr<Session> session;
@@ -103,6 +106,32 @@ TEST(SessionTest, Conversation) {
   EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
   ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
   EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+}
+
+// A profile goes on with the name of this machine's clock, and with what round trips of heartbeats tell of its offset.
+TEST(SessionTest, AddsTheClockToProfiles) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  const int64_t sent =
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
+          .heartbeat()
+          .sent_ns();
+  ASSERT_GT(sent, 0);
+  v1::WorkerCommand echo;
+  echo.mutable_clock()->set_sent_ns(sent);
+  echo.mutable_clock()->set_unix_ns(5000000000);
+  ASSERT_TRUE(coordinator.Send(echo));
+  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));  // Comes after the echo.
+  ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  v1::GroupEvent event;
+  event.mutable_report()->mutable_event()->mutable_profile()->set_step_ns(3);
+  test.session->AddEvent(Id(), event);
+  const v1::RankProfile profile = coordinator.WaitFor(IsNumber(1)).event().report().event().profile();
+  EXPECT_EQ(profile.step_ns(), 3u);
+  EXPECT_EQ(profile.machine(), "m1");
+  ASSERT_TRUE(profile.has_clock());
+  EXPECT_NEAR(static_cast<double>(profile.clock().offset_ns()), 5e9 - static_cast<double>(sent), 1e6);
+  EXPECT_GT(profile.clock().error_ns(), 0);
 }
 
 // Events that were sent but not stored go again to a coordinator that restarted, with their numbers; a group that ended

@@ -1,5 +1,6 @@
 #include "worker/daemon/worker_daemon.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "worker/daemon/clock_offset.h"
 
 namespace hooke {
 namespace {
@@ -51,6 +53,13 @@ absl::Status CheckOptions(const WorkerOptions& options) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// What the ranks' profiles count in.
+int64_t MonotonicNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
 }
 
 std::string NewInstance() {
@@ -114,6 +123,8 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_site(options_.site);
   session.hello.set_slots(options_.slots);
   session.hello.set_version(options_.version);
+  session.machine = MachineClockName();
+  session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;
   return session;
 }

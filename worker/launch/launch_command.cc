@@ -132,7 +132,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
-  const TaggedLine launcher{"mpirun", line};
+  TaggedLine launcher{"mpirun", line};
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "[")) return launcher;
   const size_t close = rest.find(']');

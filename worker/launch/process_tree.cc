@@ -6,21 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "worker/launch/proc_file.h"
 
 namespace hooke {
 namespace {
-
-std::string ReadProcFile(pid_t pid, absl::string_view name) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/", name), std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 std::vector<ProcessStat> AllProcesses() {
   std::vector<ProcessStat> processes;
@@ -36,7 +28,8 @@ std::vector<ProcessStat> AllProcesses() {
 }
 
 bool HasMark(pid_t pid, const std::string& mark) {
-  for (absl::string_view variable : absl::StrSplit(ReadProcFile(pid, "environ"), '\0')) {
+  const std::string environment = ReadProcFile(pid, "environ").value_or("");
+  for (absl::string_view variable : absl::StrSplit(environment, '\0')) {
     if (variable == mark) return true;
   }
   return false;
@@ -56,7 +49,7 @@ void SignalProcess(const ProcessStat& process, int signal) {
 }  // namespace
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
-  const std::string text = ReadProcFile(pid, "stat");
+  const std::string text = ReadProcFile(pid, "stat").value_or("");
   // "pid (name) state ppid ...": the name may hold anything, also ')'.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= text.size()) return std::nullopt;

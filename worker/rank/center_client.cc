@@ -94,6 +94,11 @@ v1::Layout LayoutMessage(const ModelLayout& layout) {
   return message;
 }
 
+absl::Duration TransferTime(uint64_t values) {
+  constexpr double kBytesPerSecond = 1e6;
+  return absl::Seconds(static_cast<double>(values) * sizeof(float) / kBytesPerSecond);
+}
+
 CenterClient::CenterClient(CenterOptions options)
     : options_(std::move(options)), layout_(LayoutMessage(options_.layout)) {}
 
@@ -115,6 +120,7 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
                                                    absl::Time deadline) const {
   const std::string& address = options_.servers[server]->address();
   while (true) {
+    if (absl::Status status = CheckGoing(); !status.ok()) return status;
     absl::StatusOr<v1::AttachResponse> response = AttachOnce(server, vector, deadline);
     if (response.ok() && response->state() == v1::AttachResponse::READY) {
       const uint64_t block_values = options_.partition.block_values();
@@ -150,12 +156,14 @@ absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl:
   absl::StatusOr<v1::AttachResponse> response =
       options_.servers[server]->Attach(request, std::min(deadline, absl::Now() + options_.call_timeout));
   if (!response.ok() || response->state() != v1::AttachResponse::INITIALIZE) return response;
-  const absl::Duration lease = absl::Seconds(response->initialize_seconds());
   absl::Status sent = options_.servers[server]->Initialize(
-      {options_.sender, options_.partition, options_.partition.ShardValues(cut), vector},
-      std::min(deadline, absl::Now() + std::max(lease, options_.call_timeout)));
+      {options_.sender, options_.partition, options_.partition.ShardValues(cut), vector}, deadline);
   if (!sent.ok()) return sent;
   return response;
+}
+
+absl::Status CenterClient::CheckGoing() const {
+  return stopped_ ? absl::CancelledError("the group has failed") : absl::OkStatus();
 }
 
 absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) const {
@@ -167,6 +175,7 @@ absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) c
 
 absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const {
   for (ServerCalls* server : options_.servers) {
+    if (absl::Status status = CheckGoing(); !status.ok()) return status;
     if (absl::Status status = server->Save(options_.sender.job_id(), deadline); !status.ok()) return status;
   }
   // Only now: what a server knows of an exchange after it has saved, it also knows after a start.
@@ -182,7 +191,8 @@ absl::Status CenterClient::PullShard(size_t server, absl::Span<float> vector, ab
   ShardReader reader(layout_, {server, options_.servers.size()}, options_.partition, vector);
   absl::Status taken;
   absl::Status status = calls.Pull(options_.sender.job_id(), deadline, [&](const v1::PullResponse& message) {
-    taken = reader.Take(message);
+    taken = CheckGoing();
+    if (taken.ok()) taken = reader.Take(message);
     return taken;
   });
   if (status.ok()) taken = reader.CheckComplete();

@@ -2,9 +2,9 @@
 #define HOOKE_WORKER_RANK_CENTER_CLIENT_H_
 
 // The center as a whole, over all of a job's servers: attach to it (or create it), read it. Used by rank 0 of a group;
-// the exchange client of any rank uses AttachShard when a server has lost its shard. Thread-safe: it changes nothing of
-// its own.
+// the exchange client of any rank uses AttachShard when a server has lost its shard. Thread-safe.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,7 +28,7 @@ struct CenterOptions {
   ModelLayout layout;
   Partition partition{0};                                // Of layout.values() values.
   std::vector<ServerCalls*> servers;                     // Of shard 0, 1, ...; they outlive the client.
-  absl::Duration call_timeout = absl::Seconds(5);        // Of one attempt at one server.
+  absl::Duration call_timeout = absl::Seconds(5);        // Of asking one server once.
   absl::Duration retry_pause = absl::Milliseconds(250);  // Between two attempts.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
@@ -39,6 +39,10 @@ struct Attached {
 };
 
 v1::Layout LayoutMessage(const ModelLayout& layout);
+
+// How much longer than a small one a center of so many values may take on its way, at 1 MB/s: slower links cannot carry
+// exchanges either.
+absl::Duration TransferTime(uint64_t values);
 
 class CenterClient {
  public:
@@ -62,13 +66,20 @@ class CenterClient {
   // before it could save. `vector` as in Attach.
   absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
 
+  // For a group that has failed: calls in progress, and all later ones, end with CANCELLED at a server's next answer or
+  // the next pause.
+  void Stop() { stopped_ = true; }
+
  private:
   absl::StatusOr<v1::AttachResponse> AttachOnce(size_t server, absl::Span<const float> vector,
                                                 absl::Time deadline) const;
   absl::Status PullShard(size_t server, absl::Span<float> vector, absl::Time deadline) const;
 
+  absl::Status CheckGoing() const;
+
   const CenterOptions options_;
   const v1::Layout layout_;
+  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace hooke

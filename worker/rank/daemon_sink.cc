@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-class DaemonSink : public EventSink {
+class DaemonSink final : public EventSink {
  public:
   DaemonSink(const std::string& socket, std::function<void(const std::string&)> on_broken)
       : socket_(socket), on_broken_(std::move(on_broken)) {

@@ -132,7 +132,7 @@ TEST_F(IdxDatasetTest, WritesNormalizedBatches) {
   EXPECT_EQ(labels, (std::vector<int64_t>{9, 7, 9}));
   for (size_t i = 0; i < 3; ++i) {
     for (size_t p = 0; p < 4; ++p) {
-      const double pixel = static_cast<uint8_t>(kPixels[4 * indices[i] + p]);
+      const double pixel = static_cast<uint8_t>(kPixels[size_t{4} * indices[i] + p]);
       EXPECT_NEAR(inputs[4 * i + p], (pixel / 255 - mean) / deviation, 1e-5);
     }
   }
@@ -155,7 +155,7 @@ TEST_F(IdxDatasetTest, EqualPixelsHaveDeviationOne) {
 // A set larger than the reader's chunks, of a size that is no multiple of them, is read whole, from plain and from
 // gzip.
 TEST_F(IdxDatasetTest, ReadsMoreThanOneChunk) {
-  std::string pixels(3 * 1001 * 1003, 0);
+  std::string pixels(size_t{3} * 1001 * 1003, 0);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * 2654435761u >> 13);
   WriteGoodLabels();
   for (bool gzip : {true, false}) {
@@ -164,7 +164,7 @@ TEST_F(IdxDatasetTest, ReadsMoreThanOneChunk) {
     auto set = Load();
     ASSERT_TRUE(set.ok()) << set.status();
     const absl::Span<const uint8_t> last = set->image(2);
-    EXPECT_EQ(std::string(last.begin(), last.end()), pixels.substr(2 * 1001 * 1003));
+    EXPECT_EQ(std::string(last.begin(), last.end()), pixels.substr(size_t{2} * 1001 * 1003));
   }
 }
 
@@ -279,7 +279,7 @@ TEST_F(IdxDatasetTest, LabelOutOfRange) {
 TEST_F(IdxDatasetTest, CorruptGzip) {
   WriteGoodLabels();
   const std::string path = images_ + ".gz";
-  std::string pixels(3 * 40 * 40, 0);
+  std::string pixels(size_t{3} * 40 * 40, 0);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * i >> 7);
   WriteGzip(path, ImageFile(3, 40, 40, pixels));
   const std::string good = ReadBack(path);

@@ -62,6 +62,11 @@ class JsonSink : public EventSink {
   explicit JsonSink(std::ostream& out) : out_(out) {}
 
   bool Send(const v1::RankEvent& event) override {
+    if (event.has_profile() && event.profile().events_size() > 0) {
+      v1::RankEvent without_trace = event;  // Which is longer than all the rest.
+      without_trace.mutable_profile()->clear_events();
+      return Send(without_trace);
+    }
     google::protobuf::util::JsonPrintOptions options;
     options.always_print_primitive_fields = true;
     options.preserve_proto_field_names = true;

@@ -23,6 +23,8 @@
 #include "absl/strings/str_cat.h"
 #include "mpi_group/mpi_group.h"
 #include "mpi_group/mpi_session.h"
+#include "mpi_group/profile.h"
+#include "mpi_group/profiled_group.h"
 #include "proto/worker.pb.h"
 #include "worker/rank/event_sink.h"
 #include "worker/rank/grpc_server_calls.h"
@@ -62,14 +64,25 @@ absl::StatusOr<v1::GroupStart> ReadStart(const Options& options) {
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
 }
 
+// Lanes of collectives, each with a thread, need more of MPI; all others are spared what it costs.
+MpiSession::Options SessionOptions(const v1::GroupStart& start) {
+  const v1::CollectivesSpec& collectives = start.job().collectives();
+  MpiSession::Options options;
+  options.concurrent = collectives.overlap() && collectives.order() == v1::CollectivesSpec::CONCURRENT;
+  return options;
+}
+
 [[noreturn]] void Die(int rank, const absl::Status& status) {
   std::fprintf(stderr, "hooke-rank: rank %d: %s\n", rank, status.ToString().c_str());
   MpiSession::ExitWithoutFinalize(1);
 }
 
 std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupStart& start, const MpiSession& session,
+                                       std::shared_ptr<ProfileRecorder> profile,
                                        std::shared_ptr<spdlog::logger> logger) {
   ReporterOptions reporter;
+  // A group that only evaluates takes no steps that its collectives could have a share in.
+  if (start.task() == v1::GroupStart::TRAIN) reporter.profile = std::move(profile);
   reporter.hello.set_rank(static_cast<uint32_t>(session.rank()));
   reporter.hello.set_ranks(static_cast<uint32_t>(session.size()));
   reporter.hello.set_pid(getpid());
@@ -88,12 +101,15 @@ std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupSt
 void Run(const Options& options) {
   absl::StatusOr<v1::GroupStart> start = ReadStart(options);
   if (!start.ok()) Die(-1, start.status());
-  absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
+  absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start(SessionOptions(*start));
   if (!session.ok()) Die(-1, session.status());
   const int rank = (*session)->rank();
   auto logger =
       std::make_shared<spdlog::logger>(absl::StrCat("rank ", rank), std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  std::unique_ptr<Reporter> reporter = MakeReporter(options, *start, **session, logger);
+  ProfileOptions profile_options;
+  profile_options.clock = MonotonicNanoseconds;
+  auto profile = std::make_shared<ProfileRecorder>(profile_options);
+  std::unique_ptr<Reporter> reporter = MakeReporter(options, *start, **session, profile, logger);
 
   GroupOptions group_options;
   group_options.logger = logger;
@@ -107,9 +123,10 @@ void Run(const Options& options) {
     Die(rank, status);
   };
   if (!group.ok()) return give_up(group.status());
+  const std::unique_ptr<Group> profiled = MakeProfiledGroup(*std::move(group), *profile);
   RankTask task;
   task.start = *start;
-  task.group = group->get();
+  task.group = profiled.get();
   task.reporter = reporter.get();
   task.dial = DialServer;
   task.threads = options.threads;

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/rank/networks.h"
@@ -45,6 +47,22 @@ torch::Tensor NextView(absl::Span<float> memory, const torch::Tensor& tensor, ui
   return view;
 }
 
+// Tells that a parameter's gradient has been accumulated.
+class GradientHook : public torch::autograd::FunctionPostHook {
+ public:
+  GradientHook(const BatchHooks& hooks, size_t parameter) : hooks_(hooks), parameter_(parameter) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    if (hooks_.gradient_ready) hooks_.gradient_ready(parameter_);
+    return outputs;
+  }
+
+ private:
+  const BatchHooks& hooks_;
+  const size_t parameter_;
+};
+
 class TorchModel : public Model {
  public:
   explicit TorchModel(std::shared_ptr<Network> network);
@@ -53,6 +71,7 @@ class TorchModel : public Model {
   uint64_t input_values() const override { return kInputValues; }
   uint32_t classes() const override { return kClasses; }
   absl::Status Bind(const Arena& arena) override;
+  void SetHooks(BatchHooks hooks) override { hooks_ = std::move(hooks); }
   void Initialize(uint64_t seed) override;
   absl::StatusOr<float> TrainBatch(const Batch& batch) override;
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch) override;
@@ -63,12 +82,16 @@ class TorchModel : public Model {
     torch::Tensor labels;
   };
   absl::StatusOr<Tensors> Prepare(const Batch& batch);
+  void Hook();
 
+  BatchHooks hooks_;
   std::shared_ptr<Network> network_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;  // Float ones: batch norm's count of batches is not part of the model.
   ModelLayout layout_;
   absl::Span<float> gradients_;
+  absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;  // Of a layer.
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // Of each parameter; variables hold them weakly.
 };
 
 TorchModel::TorchModel(std::shared_ptr<Network> network) : network_(std::move(network)) {
@@ -105,7 +128,28 @@ absl::Status TorchModel::Bind(const Arena& arena) {
     view.copy_(buffer);
     buffer.set_data(view);
   }
+  Hook();
   return absl::OkStatus();
+}
+
+// Once the parameters are where they stay: a new place is a new accumulator.
+void TorchModel::Hook() {
+  torch::AutoGradMode with_grad(true);  // Only then has a variable an accumulator.
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i]));
+    accumulators_.back()->add_post_hook(std::make_unique<GradientHook>(hooks_, i));
+  }
+  for (const auto& module : network_->modules(/*include_self=*/false)) {
+    for (const torch::Tensor& parameter : module->parameters(/*recurse=*/false)) {
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        if (parameters_[i].is_same(parameter)) parameters_of_[module.get()].push_back(i);
+      }
+    }
+  }
+  network_->SetBeforeLayer([this](const torch::nn::Module& layer) {
+    if (!hooks_.before_use || !network_->is_training()) return;
+    for (size_t parameter : parameters_of_[&layer]) hooks_.before_use(parameter);
+  });
 }
 
 // LibTorch's default for linear and convolution layers (uniform within 1/sqrt(fan in)), from a generator of our own:

@@ -4,7 +4,9 @@
 // A network whose parameters, gradients and float buffers lie in a rank's arena. The trainer sees this interface and
 // plain spans; LibTorch is known to model.cc alone. A Model belongs to one thread; several live in one process.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +33,15 @@ struct Evaluation {
   double loss_sum = 0;  // Cross entropy, summed over the samples.
 };
 
+// Where a batch is. Called in TrainBatch, by its thread; `parameter` counts ModelLayout::parameters.
+struct BatchHooks {
+  // The forward pass is about to read this parameter: until the call returns it may still change.
+  std::function<void(size_t parameter)> before_use;
+  // Backward has completed this parameter's gradient, once for each that the loss depends on. From now on TrainBatch
+  // touches it no more.
+  std::function<void(size_t parameter)> gradient_ready;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -43,6 +54,10 @@ class Model {
   // views of it. The arena has the sizes of layout() and outlives the model. INVALID_ARGUMENT where sizes differ.
   // Called once, before the first batch.
   virtual absl::Status Bind(const Arena& arena) = 0;
+
+  // From the next batch on; either may be null. They are called as long as the model trains: what they use outlives it,
+  // or is replaced before it ends.
+  virtual void SetHooks(BatchHooks hooks) = 0;
 
   // Fresh initial values; the same seed gives the same values, bit by bit, on every rank.
   virtual void Initialize(uint64_t seed) = 0;

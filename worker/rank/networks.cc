@@ -28,8 +28,8 @@ Mlp::Mlp()
       fc3_(register_module("fc3", nn::Linear(512, kClasses))) {}
 
 torch::Tensor Mlp::forward(torch::Tensor images) {
-  torch::Tensor x = torch::relu(fc1_(images.flatten(1)));
-  return fc3_(torch::relu(fc2_(x)));
+  torch::Tensor x = torch::relu(Run(fc1_, images.flatten(1)));
+  return Run(fc3_, torch::relu(Run(fc2_, x)));
 }
 
 LeNet::LeNet()
@@ -39,9 +39,9 @@ LeNet::LeNet()
       fc2_(register_module("fc2", nn::Linear(512, kClasses))) {}
 
 torch::Tensor LeNet::forward(torch::Tensor images) {
-  torch::Tensor x = PoolRelu(conv1_(images));
-  x = PoolRelu(conv2_(x));
-  return fc2_(torch::relu(fc1_(x.flatten(1))));
+  torch::Tensor x = PoolRelu(Run(conv1_, images));
+  x = PoolRelu(Run(conv2_, x));
+  return Run(fc2_, torch::relu(Run(fc1_, x.flatten(1))));
 }
 
 ResNet20::ResNet20() {
@@ -70,8 +70,8 @@ ResNet20::Block ResNet20::MakeBlock(const std::string& name, int64_t inputs, int
 }
 
 torch::Tensor ResNet20::Forward(Block& block, const torch::Tensor& x) {
-  torch::Tensor y = torch::relu(block.norm1(block.conv1(x)));
-  y = block.norm2(block.conv2(y));
+  torch::Tensor y = torch::relu(Run(block.norm1, Run(block.conv1, x)));
+  y = Run(block.norm2, Run(block.conv2, y));
   if (block.stride == 1) return torch::relu(y + x);
   // Option A of the paper: every second pixel, and zeros for the channels that are new.
   namespace F = torch::nn::functional;
@@ -82,9 +82,9 @@ torch::Tensor ResNet20::Forward(Block& block, const torch::Tensor& x) {
 }
 
 torch::Tensor ResNet20::forward(torch::Tensor images) {
-  torch::Tensor x = torch::relu(norm_(conv_(images)));
+  torch::Tensor x = torch::relu(Run(norm_, Run(conv_, images)));
   for (Block& block : blocks_) x = Forward(block, x);
-  return fc_(x.mean({2, 3}));
+  return Run(fc_, x.mean({2, 3}));
 }
 
 }  // namespace hooke

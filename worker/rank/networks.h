@@ -15,6 +15,20 @@ class Network : public torch::nn::Module {
  public:
   // Images as a batch of shape [n, 1, 28, 28]; returns scores of shape [n, 10].
   virtual torch::Tensor forward(torch::Tensor images) = 0;
+
+  // Called in forward before a layer reads its parameters.
+  using BeforeLayer = std::function<void(const torch::nn::Module& layer)>;
+  void SetBeforeLayer(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
+
+ protected:
+  template <typename Layer>
+  torch::Tensor Run(Layer& layer, const torch::Tensor& x) {
+    if (before_layer_) before_layer_(*layer);
+    return layer(x);
+  }
+
+ private:
+  BeforeLayer before_layer_;
 };
 
 // 784 - 512 - 512 - 10 with ReLU.
@@ -54,7 +68,7 @@ class ResNet20 : public Network {
   };
 
   Block MakeBlock(const std::string& name, int64_t inputs, int64_t filters);
-  static torch::Tensor Forward(Block& block, const torch::Tensor& x);
+  torch::Tensor Forward(Block& block, const torch::Tensor& x);
 
   torch::nn::Conv2d conv_{nullptr};
   torch::nn::BatchNorm2d norm_{nullptr};

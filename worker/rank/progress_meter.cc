@@ -57,6 +57,7 @@ v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   progress.set_compute_seconds(absl::ToDoubleSeconds(current.compute_));
   progress.set_collective_seconds(absl::ToDoubleSeconds(current.collective_));
   progress.set_exchange_seconds(absl::ToDoubleSeconds(current.exchange_));
+  progress.set_overlapped_seconds(absl::ToDoubleSeconds(overlapped_));
   progress.set_loss(std::numeric_limits<double>::quiet_NaN());
   if (recent_.empty()) return progress;
 

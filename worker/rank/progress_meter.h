@@ -38,6 +38,8 @@ class ProgressMeter {
 
   void AddStep(const StepDone& step, absl::Time now);
   void AddExchange(bool ok);
+  // Collectives ran beside the computation for so long.
+  void AddOverlapped(absl::Duration time) { overlapped_ += time; }
 
   v1::RankProgress Snapshot(absl::Time now) const;
 
@@ -53,6 +55,7 @@ class ProgressMeter {
   absl::Duration compute_;
   absl::Duration collective_;
   absl::Duration exchange_;
+  absl::Duration overlapped_;
   std::deque<Timed> recent_;  // Steps of about the last second, at least two where there were two.
 };
 

@@ -3,12 +3,15 @@
 
 // A model without LibTorch, for tests: parameters w, loss of a batch = mean over its samples of |w - s|^2 / 2 / values,
 // where s is the sample's first pixel in every place. Its gradient, mean(w - s) / values, is exact by hand. One float
-// buffer counts the batches seen.
+// buffer counts the batches seen. w may come in several tensors, which forward reads from the first to the last and
+// backward completes from the last to the first.
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "worker/rank/model.h"
 
@@ -16,8 +19,13 @@ namespace hooke {
 
 class QuadraticModel : public Model {
  public:
-  explicit QuadraticModel(uint64_t values) {
-    layout_.parameters.push_back({"w", {values}});
+  explicit QuadraticModel(uint64_t values, uint64_t tensors = 1) {
+    for (uint64_t i = 0; i < tensors; ++i) {
+      const uint64_t begin = values * i / tensors;
+      layout_.parameters.push_back({i == 0 ? "w" : "w" + std::to_string(i), {values * (i + 1) / tensors - begin}});
+      begins_.push_back(begin);
+    }
+    begins_.push_back(values);
     layout_.buffers.push_back({"batches", {}});
   }
 
@@ -32,6 +40,8 @@ class QuadraticModel : public Model {
     return absl::OkStatus();
   }
 
+  void SetHooks(BatchHooks hooks) override { hooks_ = std::move(hooks); }
+
   void Initialize(uint64_t seed) override {
     std::fill(parameters_.begin(), parameters_.end(), static_cast<float>(seed));
     buffers_[0] = 0;
@@ -41,12 +51,21 @@ class QuadraticModel : public Model {
     double target = 0;
     for (float pixel : batch.pixels) target += pixel / static_cast<double>(batch.pixels.size());
     double loss = 0;
-    for (uint64_t i = 0; i < parameters_.size(); ++i) {
-      const double offset = parameters_[i] - target;
-      gradients_[i] = static_cast<float>(offset);
-      loss += offset * offset / 2 / static_cast<double>(parameters_.size());
+    const size_t tensors = layout_.parameters.size();
+    for (size_t tensor = 0; tensor < tensors; ++tensor) {
+      if (hooks_.before_use) hooks_.before_use(tensor);
+      for (uint64_t i = begins_[tensor]; i < begins_[tensor + 1]; ++i) {
+        const double offset = parameters_[i] - target;
+        loss += offset * offset / 2 / static_cast<double>(parameters_.size());
+      }
     }
     buffers_[0] += 1;
+    for (size_t tensor = tensors; tensor-- > 0;) {
+      for (uint64_t i = begins_[tensor]; i < begins_[tensor + 1]; ++i) {
+        gradients_[i] = static_cast<float>(parameters_[i] - target);
+      }
+      if (hooks_.gradient_ready) hooks_.gradient_ready(tensor);
+    }
     return static_cast<float>(loss);
   }
 
@@ -63,7 +82,9 @@ class QuadraticModel : public Model {
   }
 
  private:
+  BatchHooks hooks_;
   ModelLayout layout_;
+  std::vector<uint64_t> begins_;  // Of each tensor's values, and the end.
   absl::Span<float> parameters_;
   absl::Span<float> buffers_;
   absl::Span<float> gradients_;

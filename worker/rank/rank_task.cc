@@ -1,6 +1,7 @@
 #include "worker/rank/rank_task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,11 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
+#include "mpi_group/issue_order.h"
+#include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/evaluate.h"
 #include "worker/rank/idx_dataset.h"
 #include "worker/rank/model.h"
+#include "worker/rank/rank_zero.h"
 #include "worker/rank/sampler.h"
 #include "worker/rank/trainer.h"
 
@@ -57,6 +61,19 @@ ScheduleOptions ScheduleOf(const v1::TrainSpec& spec) {
 
 absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
   return seconds > 0 ? absl::Seconds(seconds) : otherwise;
+}
+
+// What a start file leaves open is the default: one written by hand, or by a coordinator that did not know it yet.
+AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
+  AggregationOptions options;
+  options.rooted = spec.aggregation() == v1::CollectivesSpec::ROOTED;
+  if (spec.order() == v1::CollectivesSpec::ORDER_UNSPECIFIED) return options;
+  options.overlap = spec.overlap();
+  if (spec.order() == v1::CollectivesSpec::FUNNELED) options.order = IssuePolicy::kFunneled;
+  if (spec.order() == v1::CollectivesSpec::CONCURRENT) options.order = IssuePolicy::kConcurrent;
+  if (spec.order() == v1::CollectivesSpec::CHAINED) options.order = IssuePolicy::kChained;
+  if (spec.bucket_mib() > 0) options.bucket_bytes = static_cast<uint64_t>(std::ceil(spec.bucket_mib() * (1 << 20)));
+  return options;
 }
 
 // Everything that the task needs, in the order in which it is made.
@@ -112,12 +129,9 @@ absl::Status RankRun::BuildModel() {
   // One piece of memory for all, shared by the ranks of a node where the group can.
   auto allocate = [group = task_.group](uint64_t values) -> absl::StatusOr<ArenaMemory> {
     if (group->size() == 1) return AllocateOnHeap(values);
-    constexpr uint64_t kSpare = kArenaAlignment / sizeof(float);
-    absl::StatusOr<absl::Span<float>> memory = group->AllocateShared(values + kSpare);
+    absl::StatusOr<absl::Span<float>> memory = AllocateSharedValues<float>(*group, values);
     if (!memory.ok()) return memory.status();
-    const uint64_t offset = reinterpret_cast<uintptr_t>(memory->data()) % kArenaAlignment;
-    const uint64_t skip = offset == 0 ? 0 : (kArenaAlignment - offset) / sizeof(float);
-    return ArenaMemory{memory->subspan(skip, values), nullptr};
+    return ArenaMemory{*memory, nullptr};
   };
   const ModelLayout& layout = model_->layout();
   absl::StatusOr<Arena> arena = Arena::Make(
@@ -176,6 +190,7 @@ TrainerOptions RankRun::Options() const {
   options.evaluate_every = job_.train().evaluate_every();
   options.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
   options.only_publish = job_.averaging().rule() == v1::AveragingSpec::NONE;
+  options.aggregation = AggregationOf(job_.collectives());
   options.schedule = ScheduleOf(job_.train());
   options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
   options.exchange_timeout = SecondsOr(task_.start.exchange_timeout_seconds(), options.exchange_timeout);
@@ -220,9 +235,9 @@ absl::StatusOr<uint64_t> RankRun::Train() {
 absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
   const TrainerOptions options = Options();
   task_.reporter->Enter(v1::RankProgress::ATTACHING);
-  PullCall call;
-  call.attempt = options.collective_timeout / 3;
-  call.timeout = options.attach_timeout;
+  RankZeroCall call;
+  call.timeout = options.attach_timeout + TransferTime(arena_->vector().size());
+  call.collective_timeout = options.collective_timeout;
   absl::Status status = PullInGroup(*task_.group, *center_, call, arena_->vector());
   if (!status.ok()) return status;
   task_.reporter->Enter(v1::RankProgress::EVALUATING);
@@ -263,6 +278,10 @@ absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
   if (optimizer != v1::OptimizerSpec::SGD && optimizer != v1::OptimizerSpec::ADAM &&
       optimizer != v1::OptimizerSpec::ADAMW) {
     return Bad("job.train.optimizer.name", absl::StrCat(optimizer), "SGD, ADAM, ADAMW");
+  }
+  // Also not a number.
+  if (!(job.collectives().bucket_mib() >= 0 && job.collectives().bucket_mib() <= 4096)) {
+    return Bad("job.collectives.bucket_mib", absl::StrCat(job.collectives().bucket_mib()), "0 to 4096");
   }
   const auto rule = job.averaging().rule();
   if (!start.servers().empty() && rule != v1::AveragingSpec::ELASTIC && rule != v1::AveragingSpec::NONE) {

@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/rank/profile_message.h"
+
 namespace hooke {
 namespace {
 
 constexpr size_t kMostQueued = 256;
+
+bool IsInStep(v1::RankProgress::Phase phase) {
+  return phase == v1::RankProgress::COMPUTE || phase == v1::RankProgress::COLLECTIVE ||
+         phase == v1::RankProgress::EXCHANGE;
+}
 
 }  // namespace
 
@@ -33,21 +40,29 @@ Reporter::~Reporter() {
 void Reporter::Enter(v1::RankProgress::Phase phase) {
   absl::MutexLock lock(&mutex_);
   meter_.Enter(phase, options_.clock());
+  if (options_.profile != nullptr) options_.profile->Enter({static_cast<uint32_t>(phase), IsInStep(phase), step_});
 }
 
 void Reporter::SetPlan(const ProgressMeter::Plan& plan) {
   absl::MutexLock lock(&mutex_);
+  step_ = plan.step;
   meter_.SetPlan(plan);
 }
 
 void Reporter::AddStep(const StepDone& step) {
   absl::MutexLock lock(&mutex_);
+  step_ = step.step;
   meter_.AddStep(step, options_.clock());
 }
 
 void Reporter::AddExchange(bool ok) {
   absl::MutexLock lock(&mutex_);
   meter_.AddExchange(ok);
+}
+
+void Reporter::AddOverlapped(absl::Duration time) {
+  absl::MutexLock lock(&mutex_);
+  meter_.AddOverlapped(time);
 }
 
 void Reporter::Notice(std::string text) {
@@ -84,6 +99,7 @@ void Reporter::QueueLast(v1::RankEvent event) {
   v1::RankEvent progress;
   *progress.mutable_progress() = Progress();
   Queue(std::move(progress));
+  if (std::optional<v1::RankEvent> profile = ProfileEvent()) Queue(*std::move(profile));
   Queue(std::move(event));
 }
 
@@ -101,9 +117,19 @@ v1::RankEvent Reporter::ProgressEvent() const {
   return event;
 }
 
+std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
+  if (options_.profile == nullptr) return std::nullopt;
+  const Profile profile = options_.profile->Snapshot();
+  if (profile.collectives.empty()) return std::nullopt;
+  v1::RankEvent event;
+  *event.mutable_profile() = ToMessage(profile);
+  return event;
+}
+
 // Waits for events or for the next progress to be due. The clock is the meter's; how long to wait is real time.
 void Reporter::Run() {
   absl::Time next_progress = absl::Now() + options_.interval;
+  absl::Time next_profile = absl::Now() + options_.profile_interval / 5;
   bool closing = false;
   while (!closing) {
     std::deque<v1::RankEvent> events;
@@ -116,6 +142,13 @@ void Reporter::Run() {
       if (!closing && absl::Now() >= next_progress) {
         events.push_back(ProgressEvent());
         next_progress = absl::Now() + options_.interval;
+      }
+    }
+    if (!closing && absl::Now() >= next_profile) {
+      std::optional<v1::RankEvent> profile = ProfileEvent();
+      if (profile.has_value()) {
+        events.push_back(*std::move(profile));
+        next_profile = absl::Now() + options_.profile_interval;
       }
     }
     for (const v1::RankEvent& event : events) {

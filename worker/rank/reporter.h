@@ -5,9 +5,11 @@
 // in, and passes on events as they come. The trainer calls it at each step and never waits for it: events beyond a
 // bound are dropped, oldest notices first. Thread-safe.
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "mpi_group/profile.h"
 #include "proto/worker.pb.h"
 #include "worker/rank/event_sink.h"
 #include "worker/rank/progress_meter.h"
@@ -28,6 +31,8 @@ struct ReporterOptions {
   std::vector<std::unique_ptr<EventSink>> sinks;
   absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
   absl::Duration close_timeout = absl::Seconds(2);
+  std::shared_ptr<ProfileRecorder> profile;            // Learns the phases, and is sent; null: there is none.
+  absl::Duration profile_interval = absl::Seconds(5);  // Between two profiles; the first comes after 1/5 of it.
   std::function<absl::Time()> clock = absl::Now;
 };
 
@@ -44,6 +49,7 @@ class Reporter {
   void SetPlan(const ProgressMeter::Plan& plan);
   void AddStep(const StepDone& step);
   void AddExchange(bool ok);
+  void AddOverlapped(absl::Duration time);
 
   void Notice(std::string text);
   void Evaluated(const v1::CenterEvaluated& evaluated);
@@ -58,11 +64,14 @@ class Reporter {
   void Queue(v1::RankEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   void QueueLast(v1::RankEvent event);
   v1::RankEvent ProgressEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nothing before the first collective.
+  std::optional<v1::RankEvent> ProfileEvent() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   ReporterOptions options_;
 
   mutable absl::Mutex mutex_;
   ProgressMeter meter_ ABSL_GUARDED_BY(mutex_);
+  uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // Done.
   std::deque<v1::RankEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpi_group/profile.h"
 #include "proto/worker.grpc.pb.h"
 
 namespace hooke {
@@ -203,6 +205,43 @@ TEST(ReporterTest, JsonLines) {
   }
   EXPECT_THAT(out.str(), HasSubstr("\"progress\":{\"step\":\"5\""));
   EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
+}
+
+// With a profile: it comes by itself once there is a call to tell of, and again before the end; phases of steps count
+// as time in steps.
+TEST(ReporterTest, SendsTheProfile) {
+  FakeDaemon daemon;
+  ProfileOptions profile;
+  std::atomic<int64_t> now{1000};
+  profile.clock = [&now] { return now.load(); };
+  ReporterOptions options = Options(DialDaemon(daemon.socket(), Never), absl::Milliseconds(5));
+  options.profile = std::make_shared<ProfileRecorder>(profile);
+  options.profile_interval = absl::Milliseconds(5);
+  ProfileLane* lane = options.profile->AddLane();
+  {
+    Reporter reporter(std::move(options));
+    reporter.SetPlan({.step = 7, .steps_total = 9, .epoch = 0});
+    reporter.Enter(v1::RankProgress::ATTACHING);
+    now = 2000;
+    reporter.Enter(v1::RankProgress::COMPUTE);
+    now = 2500;
+    daemon.Await(v1::RankEvent::kProgress, 3);
+    EXPECT_TRUE(daemon.Await(v1::RankEvent::kProfile, 0).empty());
+    lane->Record({Operation::kAllReduce, false, 64, 2100, 2200});
+    daemon.Await(v1::RankEvent::kProfile, 2);
+    reporter.Enter(v1::RankProgress::FINISHING);
+    reporter.Done(9);
+  }
+  const std::vector<v1::RankEvent> all = daemon.All();
+  ASSERT_GE(all.size(), 3u);
+  EXPECT_TRUE(all.back().has_done());
+  const v1::RankProfile& last = all[all.size() - 2].profile();
+  EXPECT_EQ(last.step_ns(), 500u);
+  ASSERT_EQ(last.collectives_size(), 1);
+  EXPECT_EQ(last.collectives(0).operation(), v1::ALL_REDUCE);
+  ASSERT_EQ(last.events_size(), 3);
+  EXPECT_EQ(last.events(1).phase(), v1::RankProgress::COMPUTE);
+  EXPECT_EQ(last.events(1).step(), 7u);
 }
 
 // Phases add up, the current one included; the rate is that of the last second and falls while nothing moves.

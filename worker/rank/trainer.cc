@@ -14,31 +14,13 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// Rank 0 does `work` until it succeeds, fails for good, or `call.timeout` is over; all ranks return its outcome. The
-// others wait in collectives, whose deadline each attempt meets.
-absl::Status InRankZero(Group& group, const PullCall& call, const std::function<absl::Status(absl::Time)>& work) {
-  const absl::Time end = call.clock() + call.timeout;
-  while (true) {
-    absl::Status outcome;
-    uint64_t again = 0;
-    if (group.rank() == 0) {
-      outcome = work(std::min(end, call.clock() + call.attempt));
-      again = !outcome.ok() && !IsFatalExchangeError(outcome) && call.clock() + call.pause < end;
-    }
-    if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&again, 1)); !status.ok()) return status;
-    if (again != 0) {
-      if (group.rank() == 0) call.sleep(call.pause);
-      continue;
-    }
-    if (absl::Status status = BroadcastOutcome(group, outcome); !status.ok()) return status;
-    return outcome;
-  }
-}
-
 }  // namespace
 
-absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector) {
-  absl::Status pulled = InRankZero(group, call, [&](absl::Time deadline) { return center.Pull(vector, deadline); });
+absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector) {
+  RankZeroWork pull;
+  pull.attempt = [&](absl::Time deadline) { return center.Pull(vector, deadline); };
+  pull.stop = [&] { center.Stop(); };
+  absl::Status pulled = InRankZero(group, call, pull);
   if (!pulled.ok()) return pulled;
   return group.Broadcast(TensorList(vector), 0);
 }
@@ -61,6 +43,7 @@ Trainer::Trainer(const TrainerParts& parts, TrainerOptions options)
 absl::StatusOr<uint64_t> Trainer::Run() {
   absl::StatusOr<uint64_t> first = Begin();
   if (!first.ok()) return first.status();
+  if (absl::Status status = OpenAggregation(); !status.ok()) return status;
   parts_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
   for (uint64_t step = *first; step < steps_total_; ++step) {
     if (absl::Status status = Step(step); !status.ok()) return status;
@@ -79,10 +62,10 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   return std::max(*first, steps_total_);
 }
 
-PullCall Trainer::CallFor(absl::Duration timeout) const {
-  PullCall call;
-  call.attempt = options_.collective_timeout / 3;
+RankZeroCall Trainer::CallFor(absl::Duration timeout) const {
+  RankZeroCall call;
   call.timeout = timeout;
+  call.collective_timeout = options_.collective_timeout;
   call.clock = options_.clock;
   call.sleep = options_.sleep;
   return call;
@@ -106,13 +89,16 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
 // ranks learn how it went.
 absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   Attached attached;
-  const PullCall call = CallFor(options_.attach_timeout);
-  absl::Status outcome = InRankZero(*parts_.group, call, [&](absl::Time deadline) {
+  const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(parts_.arena->vector().size()));
+  RankZeroWork begin;
+  begin.attempt = [&](absl::Time deadline) {
     absl::StatusOr<Attached> center = parts_.center->Attach(parts_.arena->vector(), deadline);
     if (!center.ok()) return center.status();
     attached = *center;
-    return parts_.center->Pull(parts_.arena->vector(), deadline + options_.collective_timeout / 3);
-  });
+    return parts_.center->Pull(parts_.arena->vector(), deadline + call.timeout);
+  };
+  begin.stop = [this] { parts_.center->Stop(); };
+  absl::Status outcome = InRankZero(*parts_.group, call, begin);
   if (!outcome.ok()) return outcome;
   uint64_t numbers[] = {attached.last_sequence, attached.window_blocks};
   absl::Status status = BroadcastNumbers(*parts_.group, absl::MakeSpan(numbers));
@@ -134,31 +120,40 @@ void Trainer::OpenExchange(const Attached& attached) {
   notices_ = std::make_unique<ServerNotices>(options_.clock());
 }
 
+absl::Status Trainer::OpenAggregation() {
+  Aggregation::Parts parts;
+  parts.group = parts_.group;
+  parts.model = parts_.model;
+  parts.arena = parts_.arena;
+  parts.optimizer = parts_.optimizer;
+  parts.reporter = parts_.reporter;
+  parts.collective_timeout = options_.collective_timeout;
+  absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, options_.aggregation);
+  if (!aggregation.ok()) return aggregation.status();
+  aggregation_ = *std::move(aggregation);
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Step(uint64_t step) {
   Reporter& reporter = *parts_.reporter;
-  const Arena& arena = *parts_.arena;
-
   reporter.Enter(Phase::COMPUTE);
   parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
-  absl::StatusOr<float> loss = parts_.model->TrainBatch({pixels_, labels_});
+  absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
-  arena.statistics()[0] = *loss;
-
-  reporter.Enter(Phase::COLLECTIVE);
-  const TensorList means({arena.gradients(), arena.buffers(), arena.statistics()});
-  if (absl::Status status = parts_.group->AllReduce(means, ReduceOp::kMean); !status.ok()) return status;
-  if (!std::isfinite(arena.statistics()[0])) {
-    return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ",
-                                                   arena.statistics()[0], "; try a smaller learning rate"));
+  if (!std::isfinite(*loss)) {
+    aggregation_->Settle().IgnoreError();  // On all ranks: none leaves while another waits for it.
+    return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
+                                                   "; try a smaller learning rate"));
   }
-
-  reporter.Enter(Phase::COMPUTE);
-  parts_.optimizer->Step(LearningRate(options_.schedule, Epoch(step)), arena.gradients(), arena.parameters());
   reporter.AddStep({.step = step + 1,
                     .epoch = Epoch(step + 1),
-                    .loss = arena.statistics()[0],
+                    .loss = *loss,
                     .samples = uint64_t{options_.batch} * static_cast<uint64_t>(parts_.group->size())});
-  return absl::OkStatus();
+  const uint64_t done = step + 1;
+  if (!ExchangeDue(done) && !EvaluationDue(done) && done < steps_total_) return absl::OkStatus();
+  // Others are about to use the vector and the group.
+  reporter.Enter(Phase::COLLECTIVE);
+  return aggregation_->Settle();
 }
 
 bool Trainer::ExchangeDue(uint64_t step) const {
@@ -213,10 +208,12 @@ absl::Status Trainer::AllGather() {
 // Also where the last exchange was made by an earlier incarnation, which may have failed here.
 absl::Status Trainer::SaveCenter() {
   if (!ExchangeDue(steps_total_)) return absl::OkStatus();
-  const PullCall call = CallFor(options_.attach_timeout);
-  absl::Status saved = InRankZero(*parts_.group, call, [this](absl::Time deadline) {
+  RankZeroWork save;
+  save.attempt = [this](absl::Time deadline) {
     return parts_.center->Save(steps_total_, parts_.arena->vector(), deadline);
-  });
+  };
+  save.stop = [this] { parts_.center->Stop(); };
+  absl::Status saved = InRankZero(*parts_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
   // All else another start of the group may mend: it goes on from what the servers still have.
   return absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message()));

@@ -4,10 +4,12 @@
 // The life of a rank that trains. Every rank of the group runs one, in lockstep:
 //
 //   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
-//   from its step step      batch -> forward, backward -> all-reduce of gradients, buffers and loss -> optimizer
+//             from its step
+//   step      batch -> forward, backward, gradients of all ranks, optimizer: aggregation.h
 //   exchange  each `interval` steps: this rank's slice with the servers, then all-gather: all ranks hold the same
-//   vector again evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples end       a last
-//   exchange, which every server must take and write to disk
+//             vector again
+//   evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples
+//   end       a last exchange, which every server must take and write to disk
 //
 // A rank that fails alone returns an error and ends, and its group with it. What all ranks must decide alike (whether
 // the center is there) rank 0 decides and broadcasts; that a server missed an exchange concerns only the slice and
@@ -27,10 +29,12 @@
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "mpi_group/group.h"
+#include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/exchange.h"
 #include "worker/rank/model.h"
+#include "worker/rank/rank_zero.h"
 #include "worker/rank/reporter.h"
 #include "worker/rank/sampler.h"
 #include "worker/rank/samples.h"
@@ -48,8 +52,7 @@ struct TrainerParts {
   const Samples* train = nullptr;
   const Samples* test = nullptr;
   Reporter* reporter = nullptr;
-  const CenterClient* center =
-      nullptr;  // Null: no servers. The group trains alone and evaluates itself, at the end too.
+  CenterClient* center = nullptr;  // Null: no servers. The group trains alone and evaluates itself, at the end too.
 };
 
 struct TrainerOptions {
@@ -61,29 +64,22 @@ struct TrainerOptions {
   uint32_t interval = 1;        // Steps between two exchanges.
   // Rule NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
   bool only_publish = false;
+  AggregationOptions aggregation;
   ScheduleOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
+  // Of attaching, and again of reading the center; the center's TransferTime comes on top of each.
   absl::Duration attach_timeout = absl::Seconds(60);
-  std::function<absl::Time()> clock = absl::Now;
-  std::function<void(absl::Duration)> sleep = absl::SleepFor;
-};
-
-// How rank 0 tries at the servers while the others wait for it.
-struct PullCall {
-  absl::Duration attempt;                          // Of one attempt; with the pause less than the group's deadline.
-  absl::Duration timeout;                          // Of all.
-  absl::Duration pause = absl::Milliseconds(250);  // Between two attempts.
   std::function<absl::Time()> clock = absl::Now;
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
 // Rank 0 reads the center; after OK all ranks hold it in `vector`. Collective. Tries until the call's timeout where
 // servers cannot be reached.
-absl::Status PullInGroup(Group& group, const CenterClient& center, const PullCall& call, absl::Span<float> vector);
+absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // In Arena::Sizes::statistics: the loss.
-inline constexpr uint64_t kTrainerStatistics = 1;
+inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics;
 
 class Trainer {
  public:
@@ -99,6 +95,7 @@ class Trainer {
  private:
   absl::StatusOr<uint64_t> Begin();
   absl::StatusOr<Attached> BeginFromCenter();
+  absl::Status OpenAggregation();
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);
   absl::Status AllGather();
@@ -109,7 +106,7 @@ class Trainer {
   bool ExchangeDue(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
-  PullCall CallFor(absl::Duration timeout) const;
+  RankZeroCall CallFor(absl::Duration timeout) const;
   void OpenExchange(const Attached& attached);
 
   const TrainerParts parts_;
@@ -120,6 +117,7 @@ class Trainer {
   std::vector<ValueRange> slices_;  // Of each rank.
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
+  std::unique_ptr<Aggregation> aggregation_;
   std::unique_ptr<ExchangeClient> exchange_;
   std::unique_ptr<ServerNotices> notices_;
 };

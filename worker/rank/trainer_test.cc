@@ -92,8 +92,9 @@ class TrainerTest : public ::testing::Test {
     GroupResult result;
     result.steps.resize(run.ranks);
     result.vectors.resize(run.ranks);
-    std::vector<std::unique_ptr<Group>> groups =
-        MakeInProcessGroups(run.ranks, {.deadline = options_.collective_timeout, .logger = nullptr});
+    GroupOptions group_options;
+    group_options.deadline = options_.collective_timeout;
+    std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(run.ranks, group_options);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < run.ranks; ++rank) {
       threads.emplace_back([&, rank] { RunRank(run, groups[rank].get(), &result); });
@@ -103,7 +104,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   void RunRank(const GroupRun& run, Group* group, GroupResult* result) {
-    QuadraticModel model(kValues);
+    QuadraticModel model(kValues, 5);
     Arena arena = *Arena::Make({.parameters = kValues, .buffers = 1, .statistics = kTrainerStatistics});
     ASSERT_TRUE(model.Bind(arena).ok());
     model.Initialize(run.seed);
@@ -249,6 +250,29 @@ TEST_F(TrainerTest, FollowsTheRuleByHand) {
   EXPECT_EQ(servers_[0]->center()[0], 8.0f);
 }
 
+// Exchanges and evaluations find the vector complete, and leave it so, however the group's steps aggregate.
+TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
+  options_.evaluate_every = 1;
+  options_.groups = 2;
+  options_.aggregation.overlap = false;
+  const GroupResult plain = Run({.ranks = 2, .seed = 40});
+  ASSERT_TRUE(plain.steps[0].ok()) << plain.steps[0].status();
+  const std::vector<float> center = servers_[0]->center();
+  for (bool rooted : {false, true}) {
+    for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
+      for (auto& server : servers_) server->Forget();
+      options_.aggregation.rooted = rooted;
+      options_.aggregation.overlap = true;
+      options_.aggregation.order = order;
+      options_.aggregation.bucket_bytes = 4 * kValues / 3;
+      const GroupResult result = Run({.ranks = 2, .seed = 40});
+      EXPECT_THAT(result.steps, Each(*plain.steps[0])) << rooted << NameOf(order);
+      EXPECT_EQ(result.vectors, plain.vectors);
+      EXPECT_EQ(servers_[0]->center(), center);
+    }
+  }
+}
+
 // A group that was started again goes on at the step of its last exchange, from the center and not from its initial
 // values.
 TEST_F(TrainerTest, ResumesFromTheCenter) {
@@ -342,6 +366,17 @@ TEST_F(TrainerTest, RuleNonePublishesGroupZero) {
   GroupResult one = Run({.group = 1, .ranks = 2, .seed = 40});
   EXPECT_EQ(one.progress.exchanges(), 0u);
   EXPECT_EQ(servers_[0]->center(), center);
+}
+
+// Attaching may take longer than a collective: the other ranks wait for rank 0 all the same.
+TEST_F(TrainerTest, AttachesLongerThanACollective) {
+  options_.collective_timeout = absl::Seconds(2);
+  servers_[0]->MakeWait(12);  // Asked every quarter of a second.
+  const absl::Time start = absl::Now();
+  GroupResult result = Run({.ranks = 3});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
+  EXPECT_GT(absl::Now() - start, options_.collective_timeout);
+  ExpectSame(result.vectors);
 }
 
 // Every rank of a group that cannot attach learns why, from rank 0.
@@ -445,8 +480,8 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
   std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
   absl::Time now = absl::UnixEpoch();
   std::vector<absl::Duration> pauses;
-  PullCall call;
-  call.attempt = absl::Seconds(1);
+  RankZeroCall call;
+  call.collective_timeout = absl::Seconds(20);
   call.timeout = absl::Seconds(5);
   call.clock = [&now] { return now; };
   call.sleep = [&](absl::Duration pause) {
@@ -454,7 +489,8 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
     now += pause;
   };
   std::vector<float> vector;
-  absl::Status status = PullInGroup(*group, CenterClient(center), call, absl::MakeSpan(vector));
+  CenterClient client(center);
+  absl::Status status = PullInGroup(*group, client, call, absl::MakeSpan(vector));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(pauses, SizeIs(19));  // The twentieth would end at the timeout.
   EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));

@@ -1,0 +1,31 @@
+#ifndef HOOKE_CLIENT_NEW_FILE_H_
+#define HOOKE_CLIENT_NEW_FILE_H_
+
+// Files that appear complete or not at all, and replace another only where that was asked for.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace hooke {
+
+// FAILED_PRECONDITION: the path is a folder; ALREADY_EXISTS: a file, and it is not to be replaced. For before the work.
+absl::Status CheckNewFile(const std::string& path, bool replace);
+
+// Writes the file. The errors of CheckNewFile; FAILED_PRECONDITION: it cannot be written, and why. After an error no
+// new file is there.
+absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace);
+
+// Gives a file its final name. 0 or an errno; EEXIST: there is one of that name, which is not to be replaced.
+int PutInPlace(const std::string& from, const std::string& to, bool replace);
+
+// The name of a new file is durable once its folder is. 0 or an errno.
+int SyncFolderOf(const std::string& path);
+
+// "model.safetensors: the file exists already; ...".
+absl::Status FileExistsError(absl::string_view path);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_NEW_FILE_H_

@@ -1,0 +1,70 @@
+#include "mpi_group/tuning.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kKi = 1024;
+constexpr uint64_t kAny = TuningRule::kAnyBytes;
+constexpr int kRanks = TuningRule::kAnyRanks;
+using Where = TuningRule::Where;
+using Values = TuningRule::Values;
+
+// The last rule of each operation fits everything.
+std::vector<TuningRule> AllReduceRules() {
+  constexpr Operation kOperation = Operation::kAllReduce;
+  return {
+      {kOperation, Where::kOneNode, Values::kArena, kRanks, false, 4 * kKi, Algorithm::kStaged, 64 * kKi},
+      {kOperation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
+      {kOperation, Where::kOneNode, Values::kPrivate, 2, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {kOperation, Where::kOneNode, Values::kPrivate, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
+      {kOperation, Where::kOneNode, Values::kPrivate, kRanks, false, kAny, Algorithm::kStagedSlices, 256 * kKi},
+      {kOperation, Where::kSeveralNodes, Values::kAny, kRanks, false, 16 * kKi, Algorithm::kTwoLevel, 64 * kKi, 1},
+      {kOperation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi},
+      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, 16 * kKi, Algorithm::kRecursiveDoubling, 64 * kKi},
+      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, 256 * kKi, Algorithm::kHalvingDoubling, 64 * kKi},
+      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},
+  };
+}
+
+std::vector<TuningRule> RootedRules(Operation operation) {
+  return {
+      {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
+      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi, 1},
+      {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kBinomialTree, 64 * kKi},
+      {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kChain, 128 * kKi},
+  };
+}
+
+std::vector<TuningRule> PartsRules(Operation operation) {
+  return {
+      {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
+      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
+      {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},
+  };
+}
+
+std::vector<TuningRule> MakeDefaultRules() {
+  std::vector<TuningRule> all = {
+      {Operation::kBarrier, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {Operation::kBarrier, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kDissemination, 64 * kKi},
+  };
+  for (const std::vector<TuningRule>& rules :
+       {AllReduceRules(), RootedRules(Operation::kBroadcast), RootedRules(Operation::kReduce),
+        PartsRules(Operation::kReduceScatter), PartsRules(Operation::kAllGather)}) {
+    all.insert(all.end(), rules.begin(), rules.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<TuningRule>& DefaultRules() {
+  static const auto* const rules = new std::vector<TuningRule>(MakeDefaultRules());
+  return *rules;
+}
+
+}  // namespace hooke

@@ -1,0 +1,54 @@
+#include "mpi_group/message_collectives.h"
+
+#include "mpi_group/all_gather.h"
+#include "mpi_group/broadcast.h"
+#include "mpi_group/halving_doubling.h"
+#include "mpi_group/pairwise.h"
+#include "mpi_group/recursive_doubling.h"
+#include "mpi_group/reference.h"
+#include "mpi_group/ring.h"
+#include "mpi_group/rooted_reduce.h"
+
+namespace hooke {
+
+absl::Status AllReduceBy(Algorithm algorithm, Transport& transport, const TensorList& values, ReduceOp op,
+                         const Call& call) {
+  switch (algorithm) {
+    case Algorithm::kReference:
+      return ReferenceAllReduce(transport, values, op, call);
+    case Algorithm::kPairwise:
+      return PairwiseAllReduce(transport, values, op, call);
+    case Algorithm::kRecursiveDoubling:
+      return RecursiveDoublingAllReduce(transport, values, op, call);
+    case Algorithm::kHalvingDoubling:
+      return HalvingDoublingAllReduce(transport, values, op, call);
+    default:
+      return RingAllReduce(transport, values, op, call);
+  }
+}
+
+absl::Status ReduceBy(Algorithm algorithm, Transport& transport, const TensorList& values, ReduceOp op, int root,
+                      const Call& call) {
+  if (algorithm == Algorithm::kChain) return ChainReduce(transport, values, op, root, call);
+  return BinomialReduce(transport, values, op, root, call);
+}
+
+absl::Status ReduceScatterBy(Algorithm algorithm, Transport& transport, const TensorList& values,
+                             absl::Span<const ValueRange> parts, ReduceOp op, const Call& call) {
+  if (algorithm == Algorithm::kPairwise) return PairwiseReduceScatter(transport, values, parts, op, call);
+  return RingReduceScatter(transport, values, parts, op, call);
+}
+
+absl::Status AllGatherBy(Algorithm algorithm, Transport& transport, const TensorList& values,
+                         absl::Span<const ValueRange> parts, const Call& call) {
+  if (algorithm == Algorithm::kPairwise) return PairwiseAllGather(transport, values, parts, call);
+  return RingAllGather(transport, values, parts, call);
+}
+
+absl::Status BroadcastBy(Algorithm algorithm, Transport& transport, const TensorList& values, int root,
+                         const Call& call) {
+  if (algorithm == Algorithm::kChain) return ChainBroadcast(transport, values, root, call);
+  return BinomialBroadcast(transport, values, root, call);
+}
+
+}  // namespace hooke

@@ -1,0 +1,86 @@
+#include "mpi_group/mpi_notices.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "absl/time/clock.h"
+#include "mpi_group/mpi_wait.h"
+
+namespace hooke {
+namespace {
+
+constexpr int kTag = 0;
+constexpr absl::Duration kNap = absl::Microseconds(200);
+// For the verdict to leave this rank. Ranks that take it later do without.
+constexpr absl::Duration kLinger = absl::Milliseconds(100);
+
+static_assert(std::is_trivially_copyable_v<Statement>, "statements travel as bytes");
+
+}  // namespace
+
+absl::Status MpiNotices::Check() {
+  absl::Status status = HearAll();
+  return status.ok() ? settlement_.FirstReport() : status;
+}
+
+absl::Status MpiNotices::HearAll() {
+  while (true) {
+    int arrived = 0;
+    MPI_Status envelope;
+    absl::Status status =
+        MpiStatus(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &arrived, &envelope), "MPI_Iprobe");
+    if (!status.ok() || arrived == 0) return status;
+    // The whole message is here or on its way: it is short, and its sender does not wait for this rank.
+    Statement statement = {};
+    status = MpiStatus(MPI_Recv(&statement, sizeof(statement), MPI_BYTE, envelope.MPI_SOURCE, envelope.MPI_TAG,
+                                communicator_, MPI_STATUS_IGNORE),
+                       "MPI_Recv");
+    if (!status.ok()) return status;
+    settlement_.Hear(envelope.MPI_SOURCE, statement);
+  }
+}
+
+absl::Status MpiNotices::Tell(const Statement& statement) {
+  told_.push_back(statement);
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    telling_.push_back(MPI_REQUEST_NULL);
+    absl::Status status =
+        MpiStatus(MPI_Isend(&told_.back(), sizeof(Statement), MPI_BYTE, peer, kTag, communicator_, &telling_.back()),
+                  "MPI_Isend");
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+bool MpiNotices::AllToldAreDone() {
+  return std::all_of(telling_.begin(), telling_.end(), [](MPI_Request& request) {
+    int done = 0;
+    return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+  });
+}
+
+// MPI may fail here too, if it did before: then what was heard so far is all there is.
+absl::Status MpiNotices::Settle(const CallHistory& history, const absl::Status& failure, absl::Time until) {
+  if (!verdict_.ok()) return verdict_;
+  const Statement own = FailureStatement(history, failure, absl::Now());
+  settlement_.Hear(rank_, own);
+  absl::Status status = Tell(own);
+  while (status.ok()) {
+    status = HearAll();
+    if (settlement_.complete() || absl::Now() >= until) break;
+    absl::SleepFor(kNap);
+  }
+  if (!settlement_.has_verdict()) {
+    const Statement verdict = VerdictStatement(settlement_.Verdict());
+    settlement_.Hear(rank_, verdict);
+    status.Update(Tell(verdict));
+  }
+  verdict_ = settlement_.Verdict();
+  for (const absl::Time end = absl::Now() + kLinger; status.ok() && !AllToldAreDone() && absl::Now() < end;) {
+    absl::SleepFor(kNap);
+  }
+  return verdict_;
+}
+
+}  // namespace hooke

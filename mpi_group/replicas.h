@@ -1,0 +1,23 @@
+#ifndef HOOKE_MPI_GROUP_REPLICAS_H_
+#define HOOKE_MPI_GROUP_REPLICAS_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpi_group/data_type.h"
+#include "mpi_group/group.h"
+#include "mpi_group/tensor_list.h"
+
+namespace hooke {
+
+// All-reduce of a group whose ranks contribute several vectors each, one per device: all k lists of all n ranks are
+// reduced, kMean being over k * n, and every list ends with the result. The rank's own lists are reduced first, so that
+// the group moves one list per rank. Sums of 16-bit values are accumulated in float32 throughout.
+//
+// The lists are at least one, as many on every rank, of one type and size; they need not have the same pieces, and do
+// not overlap. INVALID_ARGUMENT, before anything is sent, if this rank's do not fit each other; else the errors of
+// Group::AllReduce, after which the values are unspecified.
+absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replicas, ReduceOp op);
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_REPLICAS_H_

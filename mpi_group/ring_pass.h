@@ -1,0 +1,28 @@
+#ifndef HOOKE_MPI_GROUP_RING_PASS_H_
+#define HOOKE_MPI_GROUP_RING_PASS_H_
+
+// What RingReduceScatter, RingAllGather and RingAllReduce have in common.
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpi_group/call.h"
+#include "mpi_group/data_type.h"
+#include "mpi_group/tensor_list.h"
+#include "mpi_group/transport.h"
+
+namespace hooke {
+
+// In step s of n ranks, rank r sends part r-s-1 to the next rank and receives part r-s-2 from the previous one (modulo
+// n). In steps 0 to n-2 what comes is reduced with what is there, so that after step n-2 the own part is reduced; in
+// steps n-1 to 2n-3 it replaces what is there.
+struct RingSteps {
+  int first = 0;
+  int end = 0;
+};
+
+absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
+                            RingSteps steps, ReduceOp op, const Call& call);
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_RING_PASS_H_

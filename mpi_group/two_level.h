@@ -1,0 +1,43 @@
+#ifndef HOOKE_MPI_GROUP_TWO_LEVEL_H_
+#define HOOKE_MPI_GROUP_TWO_LEVEL_H_
+
+// Collectives of several nodes: through shared memory inside a node, by messages between nodes, so that each byte
+// crosses a node's link once per direction, however many ranks the node has. h is the number of nodes.
+//
+// Nodes may have different numbers of ranks; the drivers of a node are its first ranks, as many on each node.
+
+#include "absl/status/status.h"
+#include "mpi_group/call.h"
+#include "mpi_group/node_collectives.h"
+#include "mpi_group/operation.h"
+#include "mpi_group/shared_arena.h"
+#include "mpi_group/tensor_list.h"
+#include "mpi_group/transport.h"
+
+namespace hooke {
+
+struct TwoLevelCall {
+  // Inside the node.
+  NodeCall node;
+  const SharedArena* arena;  // Null where the values do not lie in one.
+  // Between the nodes: a transport of one rank of each, in the order of the nodes; null where this rank is no driver.
+  Transport* between;
+  Algorithm algorithm;
+  Call call;
+  int ranks;  // Of the group.
+};
+
+// Reduce-scatter inside the node, so that driver i has slice i of `drivers`; all-reduce of slice i among the i-th
+// drivers of all nodes; all-gather inside the node. A node sends 2(h-1)/h of the values.
+absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
+
+// The root to one rank of each other node, each of them to all of its node. The root is the driver of its own node;
+// `driver` is that of this rank's node, as the node counts; `root_node` the root's node.
+absl::Status TwoLevelBroadcast(const TwoLevelCall& call, const TensorList& values, int driver, int root_node);
+
+// The other way.
+absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int driver, int root_node);
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_TWO_LEVEL_H_

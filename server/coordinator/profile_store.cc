@@ -1,0 +1,141 @@
+#include "server/coordinator/profile_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kFileBytesMax = 1 << 20;  // A larger one is none of ours.
+
+std::string FileName(const ProfileKey& key) { return absl::StrCat(key.group, "-", key.rank); }
+
+std::optional<ProfileKey> KeyOf(const std::string& job_id, const std::string& file_name) {
+  ProfileKey key;
+  key.job_id = job_id;
+  const std::vector<std::string> parts = absl::StrSplit(file_name, '-');
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &key.group) || !absl::SimpleAtoi(parts[1], &key.rank) ||
+      FileName(key) != file_name) {
+    return std::nullopt;
+  }
+  return key;
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& bytes) {
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  file << bytes;
+  file.close();
+  if (file && std::rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const std::string text = absl::StrCat("cannot write ", path, ": ", std::strerror(errno));
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  std::remove(part.c_str());
+  return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+}
+
+}  // namespace
+
+absl::StatusOr<ProfileStore> ProfileStore::Open(ProfileStoreOptions options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.folder, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot make folder ", options.folder, ": ", error.message()));
+  ProfileStore store(std::move(options));
+  if (absl::Status status = store.LoadSizes(); !status.ok()) return status;
+  return store;
+}
+
+absl::Status ProfileStore::LoadSizes() {
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(options_.folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    const std::string job_id = entry->path().parent_path().filename();
+    const uint64_t number = JobNumberOf(job_id);
+    if (entry.depth() != 1 || number == 0) continue;
+    const uint64_t bytes = entry->file_size(error);
+    if (error) break;
+    Job& job = jobs_[number];
+    job.id = job_id;
+    job.files[entry->path().filename()] = bytes;
+    job.bytes += bytes;
+    bytes_ += bytes;
+  }
+  if (error) return absl::InternalError(absl::StrCat("cannot read folder ", options_.folder, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+std::string ProfileStore::FolderOf(const std::string& job_id) const {
+  return absl::StrCat(options_.folder, "/", job_id);
+}
+
+absl::Status ProfileStore::Put(const ProfileKey& key, const v1::RankProfile& profile) {
+  const std::string bytes = profile.SerializeAsString();
+  const uint64_t number = JobNumberOf(key.job_id);
+  Job& job = jobs_[number];
+  job.id = key.job_id;
+  uint64_t& old = job.files[FileName(key)];
+  if (job.bytes - old + bytes.size() > options_.job_bytes_max) {
+    if (old == 0) job.files.erase(FileName(key));
+    return absl::ResourceExhaustedError(absl::StrCat("the profiles of ", key.job_id, " take more than ",
+                                                     options_.job_bytes_max, " bytes: that of group ", key.group,
+                                                     " rank ", key.rank, " is not kept"));
+  }
+  bytes_ += bytes.size() - old;
+  job.bytes += bytes.size() - old;
+  old = bytes.size();
+  MakeRoom(number);
+  std::error_code ignored;  // Writing says what is wrong.
+  std::filesystem::create_directory(FolderOf(key.job_id), ignored);
+  return WriteFile(absl::StrCat(FolderOf(key.job_id), "/", FileName(key)), bytes);
+}
+
+void ProfileStore::MakeRoom(uint64_t for_number) {
+  for (auto job = jobs_.begin(); job != jobs_.end() && bytes_ > options_.all_bytes_max;) {
+    if (job->first == for_number) {
+      ++job;
+      continue;
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(FolderOf(job->second.id), ignored);
+    bytes_ -= job->second.bytes;
+    job = jobs_.erase(job);
+  }
+}
+
+std::vector<ProfileKey> ProfileStore::List(const std::string& job_id) const {
+  std::vector<ProfileKey> keys;
+  std::error_code error;
+  std::filesystem::directory_iterator file(FolderOf(job_id), error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+    const std::optional<ProfileKey> key = KeyOf(job_id, file->path().filename());
+    if (key.has_value()) keys.push_back(*key);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+absl::StatusOr<v1::RankProfile> ProfileStore::Read(const ProfileKey& key) const {
+  const std::string path = absl::StrCat(FolderOf(key.job_id), "/", FileName(key));
+  std::ifstream file(path, std::ios::binary);
+  if (!file.is_open()) return absl::NotFoundError(absl::StrCat("there is no file ", path));
+  std::string bytes(kFileBytesMax, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  v1::RankProfile profile;
+  if (!profile.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat("the profile ", path, " is damaged: remove that file"));
+  }
+  return profile;
+}
+
+}  // namespace hooke

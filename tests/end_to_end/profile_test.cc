@@ -1,0 +1,148 @@
+// The profile of a real job: real ranks record, hooke-worker passes on, hooke-server keeps, `hooke profile` shows.
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/end_to_end/cluster.h"
+#include "tests/end_to_end/job_text.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kJobLimit = absl::Seconds(120);
+constexpr int kRanks = 4;  // Two groups of two.
+
+class ProfileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto cluster = Cluster::Start({});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *std::move(cluster);
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 2000, 1).ok());
+    ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 500, 2).ok());
+    job_.data = cluster_->folder();
+  }
+
+  nlohmann::json Profile(const std::string& id) const {
+    const ProgramResult result = cluster_->Hooke({"profile", id, "--exact", "--output", "json"});
+    EXPECT_EQ(result.status, 0) << result.output;
+    return nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  JobText job_;
+};
+
+// A phase or a call of the trace, in microseconds.
+struct Slice {
+  std::string name;
+  double begin = 0;
+  double end = 0;
+};
+
+// By rank and track, in the order of the file.
+std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(trace.is_discarded());
+  std::map<std::pair<int, int>, std::vector<Slice>> tracks;
+  if (trace.is_discarded()) return tracks;
+  EXPECT_EQ(trace["otherData"]["clock_error_us"], 0);
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"];
+    tracks[{event["pid"], event["tid"]}].push_back({event["name"], begin, begin + event["dur"].get<double>()});
+  }
+  return tracks;
+}
+
+// After a job has ended: each rank's all-reduce of every step is counted, with a share of the steps that can be; the
+// trace has a track of phases and one of collectives for each rank, all on one clock.
+TEST_F(ProfileTest, OfAJobThatHasEnded) {
+  const auto id = cluster_->Submit(ToYaml(job_));
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto end = cluster_->AwaitEnd(*id, kJobLimit);
+  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_EQ(end->state(), v1::JOB_STATE_SUCCEEDED) << end->reason();
+
+  const nlohmann::json all = Profile(*id)["all"];
+  EXPECT_EQ(all["ranks"], kRanks);
+  uint64_t all_reduces = 0;
+  double share = 0;
+  for (const nlohmann::json& row : all["collectives"]) {
+    EXPECT_LE(row["min_us"], row["median_us"]);
+    EXPECT_LE(row["median_us"], row["p99_us"]);
+    EXPECT_LE(row["p99_us"], row["max_us"]);
+    share += row["step_share"].get<double>();
+    if (row["operation"] == "all-reduce") all_reduces += row["calls"].get<uint64_t>();
+  }
+  // 3 epochs of floor(2000 / (4 ranks x 16 samples)) steps, and some to evaluate.
+  EXPECT_GE(all_reduces, uint64_t{3} * 31 * kRanks);
+  EXPECT_GT(share, 0.001);
+  EXPECT_LT(share, 1.0);
+
+  const std::string path = cluster_->folder() + "/trace.json";
+  const ProgramResult shown = cluster_->Hooke({"profile", *id, "--trace", path});
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr(absl::StrCat(*id, ": 4 ranks of 2 groups, together ")));
+  EXPECT_THAT(shown.output, HasSubstr("\nall-reduce"));
+  const auto tracks = ReadTrace(path);
+  ASSERT_EQ(tracks.size(), size_t{2} * kRanks);
+  for (const auto& [track, slices] : tracks) {
+    ASSERT_GT(slices.size(), 10u);
+    for (size_t i = 1; i < slices.size(); ++i) EXPECT_GE(slices[i].begin, slices[i - 1].end - 0.001);
+  }
+  // The ranks of a group leave a barrier-like collective at almost the same time: their clocks are one.
+  const std::vector<Slice>&rank_0 = tracks.at({0, 1}), &rank_1 = tracks.at({1, 1});
+  EXPECT_EQ(rank_0.back().name, "barrier");
+  EXPECT_EQ(rank_1.back().name, "barrier");
+  EXPECT_GE(rank_0.back().end, rank_1.back().begin);
+  EXPECT_GE(rank_1.back().end, rank_0.back().begin);
+
+  const ProgramResult again = cluster_->Hooke({"profile", *id, "--trace", path});
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.output, HasSubstr("the file exists already"));
+}
+
+// While a job runs its profile is there some seconds after the first step, and grows; before, the answer says so.
+TEST_F(ProfileTest, OfAJobThatRuns) {
+  EXPECT_THAT(cluster_->Hooke({"profile", "none-1"}).output, HasSubstr("no job none-1"));
+  job_.epochs = kLongEpochs;
+  const auto id = cluster_->Submit(ToYaml(job_));
+  ASSERT_TRUE(id.ok()) << id.status();
+  // The coordinator's words about a job that has just been submitted, unless its ranks were quicker.
+  const ProgramResult early = cluster_->Hooke({"profile", *id});
+  if (early.status != 0) {
+    EXPECT_THAT(early.output, HasSubstr("has no profile yet"));
+  }
+  const auto calls = [&] {
+    const ProgramResult result = cluster_->Hooke({"profile", *id, "--output", "json"});
+    if (result.status != 0) return uint64_t{0};
+    uint64_t sum = 0;
+    const nlohmann::json profile = nlohmann::json::parse(result.output);
+    for (const nlohmann::json& row : profile["all"]["collectives"]) {
+      sum += row["calls"].get<uint64_t>();
+    }
+    return sum;
+  };
+  // Asked again at each change of the job's status.
+  uint64_t first = 0;
+  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return (first = calls()) > 0; }).ok());
+  EXPECT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return calls() > first; }).ok());
+  EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
+  EXPECT_EQ(cluster_->Hooke({"profile", *id}).status, 0);
+}
+
+}  // namespace
+}  // namespace hooke

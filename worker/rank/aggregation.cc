@@ -1,0 +1,205 @@
+#include "worker/rank/aggregation.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hooke {
+namespace {
+
+using Phase = v1::RankProgress;
+
+// A group's own errors, which name ranks, come before those of an order that waits for it.
+absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
+
+AggregationOptions Effective(AggregationOptions options, int ranks) {
+  if (ranks == 1) options.overlap = options.rooted = false;  // Nothing to hide, and nobody to send to.
+  if (!options.overlap) {
+    options.order = IssuePolicy::kChained;  // The caller's own thread.
+    options.bucket_bytes = UINT64_MAX;
+  }
+  return options;
+}
+
+}  // namespace
+
+Aggregation::Plan Aggregation::MakePlan(const ModelLayout& layout, uint64_t bucket_bytes) {
+  std::vector<uint64_t> values;
+  values.reserve(layout.parameters.size());
+  for (const NamedShape& parameter : layout.parameters) values.push_back(parameter.values());
+  Plan plan;
+  plan.buckets = PlanBuckets(values, std::max<uint64_t>(bucket_bytes / sizeof(float), 1));
+  if (plan.buckets.empty()) plan.buckets.emplace_back();  // For the loss.
+  plan.bucket_of.resize(values.size());
+  for (size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Bucket& bucket = plan.buckets[b];
+    std::fill_n(plan.bucket_of.begin() + static_cast<ptrdiff_t>(bucket.first_parameter), bucket.parameters, b);
+  }
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<Aggregation>> Aggregation::Make(const Parts& parts, const AggregationOptions& options) {
+  const AggregationOptions effective = Effective(options, parts.group->size());
+  std::unique_ptr<Aggregation> aggregation(
+      new Aggregation(parts, effective, MakePlan(parts.model->layout(), effective.bucket_bytes)));
+  if (absl::Status status = aggregation->OpenLanes(); !status.ok()) return status;
+  if (absl::Status status = aggregation->MakeOrders(); !status.ok()) return status;
+  return aggregation;
+}
+
+Aggregation::Aggregation(const Parts& parts, const AggregationOptions& options, Plan plan)
+    : parts_(parts),
+      options_(options),
+      plan_(std::move(plan)),
+      missing_(plan_.buckets.size()),
+      arrived_(plan_.buckets.size()) {
+  BatchHooks hooks;
+  if (options_.overlap) {
+    hooks.before_use = [this](size_t parameter) { BeforeUse(parameter); };
+    hooks.gradient_ready = [this](size_t parameter) { GradientReady(parameter); };
+  }
+  parts_.model->SetHooks(std::move(hooks));
+}
+
+Aggregation::~Aggregation() { parts_.model->SetHooks({}); }
+
+absl::Status Aggregation::OpenLanes() {
+  if (options_.order != IssuePolicy::kConcurrent) return absl::OkStatus();
+  for (int lane = 1; lane < options_.lanes; ++lane) {
+    absl::StatusOr<std::unique_ptr<Group>> clone = parts_.group->Clone();
+    if (!clone.ok()) return clone.status();
+    clones_.push_back(*std::move(clone));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Aggregation::MakeOrders() {
+  IssueOrderOptions order;
+  order.policy = options_.order;
+  order.deadline = OrderDeadline(parts_.collective_timeout);
+  order.lanes.push_back(parts_.group);
+  for (const std::unique_ptr<Group>& clone : clones_) order.lanes.push_back(clone.get());
+  order.buckets = GradientLists();
+  order.collective = [rooted = options_.rooted](Group& group, const TensorList& bucket) {
+    return rooted ? group.Reduce(bucket, ReduceOp::kMean, 0) : group.AllReduce(bucket, ReduceOp::kMean);
+  };
+  absl::StatusOr<std::unique_ptr<IssueOrder>> gradients = MakeIssueOrder(order);
+  if (!gradients.ok()) return gradients.status();
+  gradients_ = *std::move(gradients);
+  if (!options_.rooted) return absl::OkStatus();
+  order.buckets = ParameterLists();
+  order.collective = [](Group& group, const TensorList& bucket) { return group.Broadcast(bucket, 0); };
+  absl::StatusOr<std::unique_ptr<IssueOrder>> parameters = MakeIssueOrder(order);
+  if (!parameters.ok()) return parameters.status();
+  parameters_ = *std::move(parameters);
+  return absl::OkStatus();
+}
+
+std::vector<TensorList> Aggregation::GradientLists() const {
+  const Arena& arena = *parts_.arena;
+  std::vector<TensorList> lists;
+  lists.reserve(plan_.buckets.size());
+  for (const Bucket& bucket : plan_.buckets) {
+    const absl::Span<float> own = arena.gradients().subspan(bucket.values.begin, bucket.values.size());
+    const bool last = &bucket == &plan_.buckets.back();
+    lists.push_back(last ? TensorList({own, arena.buffers(), arena.statistics()}) : TensorList(own));
+  }
+  return lists;
+}
+
+// The other way round: the first layers are needed first, and the buffers and the loss with them.
+std::vector<TensorList> Aggregation::ParameterLists() const {
+  const Arena& arena = *parts_.arena;
+  std::vector<TensorList> lists;
+  lists.reserve(plan_.buckets.size());
+  for (size_t b = plan_.buckets.size(); b-- > 0;) {
+    const ValueRange& values = plan_.buckets[b].values;
+    const absl::Span<float> own = arena.parameters().subspan(values.begin, values.size());
+    lists.push_back(lists.empty() ? TensorList({own, arena.buffers(), arena.statistics()}) : TensorList(own));
+  }
+  return lists;
+}
+
+absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate) {
+  const Arena& arena = *parts_.arena;
+  for (size_t b = 0; b < missing_.size(); ++b) missing_[b] = plan_.buckets[b].parameters;
+  parts_.reporter->Enter(Phase::COMPUTE);
+  absl::StatusOr<float> loss = parts_.model->TrainBatch(batch);
+  if (!loss.ok()) return loss.status();
+  arena.statistics()[0] = *loss;
+
+  parts_.reporter->Enter(Phase::COLLECTIVE);
+  if (absl::Status status = Settle(); !status.ok()) return status;
+  for (size_t b = 0; b < plan_.buckets.size(); ++b) {
+    // The last one holds the loss; in the others the gradients that the loss does not depend on may be missing.
+    if (missing_[b] > 0 || b + 1 == plan_.buckets.size()) gradients_->Ready(b);
+  }
+  if (absl::Status status = gradients_->Finish(); !status.ok()) return status;
+
+  parts_.reporter->Enter(Phase::COMPUTE);
+  if (!options_.rooted || parts_.group->rank() == 0) {
+    parts_.optimizer->Step(learning_rate, arena.gradients(), arena.parameters());
+  }
+  if (options_.rooted) {
+    if (absl::Status status = Broadcast(); !status.ok()) return status;
+  }
+  ReportOverlap();
+  return arena.statistics()[0];
+}
+
+void Aggregation::GradientReady(size_t parameter) {
+  if (broadcasting_) Settle().IgnoreError();  // Every layer has been used; kept in failure_.
+  const size_t bucket = plan_.bucket_of[parameter];
+  const bool last = bucket + 1 == plan_.buckets.size();
+  if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
+}
+
+// Chained, this is where the rank waits for others.
+void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
+  if (options_.order != IssuePolicy::kChained) return order.Ready(bucket);
+  parts_.reporter->Enter(Phase::COLLECTIVE);
+  order.Ready(bucket);
+  parts_.reporter->Enter(Phase::COMPUTE);
+}
+
+absl::Status Aggregation::Broadcast() {
+  broadcasting_ = true;
+  std::fill(arrived_.begin(), arrived_.end(), false);
+  for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);
+  // All ranks know the loss before any of them goes on, and the root's forward pass changes the buffers.
+  return WaitForParameters(0);
+}
+
+void Aggregation::BeforeUse(size_t parameter) {
+  if (broadcasting_) WaitForParameters(plan_.buckets.size() - 1 - plan_.bucket_of[parameter]).IgnoreError();
+}
+
+absl::Status Aggregation::WaitForParameters(size_t bucket) {
+  if (arrived_[bucket] || !failure_.ok()) return failure_;
+  parts_.reporter->Enter(Phase::COLLECTIVE);
+  failure_ = parameters_->Wait(bucket);
+  arrived_[bucket] = true;
+  parts_.reporter->Enter(Phase::COMPUTE);
+  return failure_;
+}
+
+void Aggregation::ReportOverlap() {
+  if (!options_.overlap) return;
+  absl::Duration overlapped;
+  for (const IssueOrder* order : {gradients_.get(), parameters_.get()}) {
+    if (order == nullptr) continue;
+    const IssueTimes times = order->times();
+    overlapped += std::max(times.busy - times.waited, absl::ZeroDuration());
+  }
+  if (overlapped <= overlapped_) return;
+  parts_.reporter->AddOverlapped(overlapped - overlapped_);
+  overlapped_ = overlapped;
+}
+
+absl::Status Aggregation::Settle() {
+  if (!broadcasting_ || !failure_.ok()) return failure_;
+  failure_ = parameters_->Finish();
+  broadcasting_ = false;
+  return failure_;
+}
+
+}  // namespace hooke

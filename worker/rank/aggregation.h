@@ -1,0 +1,112 @@
+#ifndef HOOKE_WORKER_RANK_AGGREGATION_H_
+#define HOOKE_WORKER_RANK_AGGREGATION_H_
+
+// One optimizer step of a group: forward, backward, and what the ranks do with their gradients. Used by the trainer.
+//
+//   all-reduce  every rank gets the mean gradient, and each steps its optimizer.
+//   rooted      rank 0 alone gets it and steps its optimizer, then broadcasts the parameters: a bucket for each few
+//               layers, the first layers first (S-Caffe, Awan et al., PPoPP 2017). The optimizers of the other ranks
+//               stay as they were made.
+//
+// With overlap, gradients are combined in buckets while backward goes on, and rooted's broadcasts run beside the next
+// forward pass, in which each layer waits for its own. Without, it is one collective after backward (and rooted's one
+// broadcast after the optimizer). Loss and float buffers are averaged along with the gradients, in the bucket of the
+// first layers.
+//
+// One thread. After an error the group is unusable.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "algorithms/optimizer.h"
+#include "mpi_group/bucket_plan.h"
+#include "mpi_group/group.h"
+#include "mpi_group/issue_order.h"
+#include "worker/rank/arena.h"
+#include "worker/rank/model.h"
+#include "worker/rank/reporter.h"
+
+namespace hooke {
+
+// In Arena::Sizes::statistics: the loss.
+inline constexpr uint64_t kAggregationStatistics = 1;
+
+struct AggregationOptions {
+  bool rooted = false;
+  bool overlap = true;
+  // With overlap:
+  IssuePolicy order = IssuePolicy::kFunneled;
+  uint64_t bucket_bytes = 1 << 20;  // A bucket closes when its gradients have so many.
+  int lanes = 2;                    // Of the concurrent order.
+};
+
+class Aggregation {
+ public:
+  // All outlive it; it sets the model's hooks for as long as it lives.
+  struct Parts {
+    Group* group = nullptr;
+    Model* model = nullptr;        // Bound to the arena.
+    const Arena* arena = nullptr;  // With kAggregationStatistics.
+    Optimizer* optimizer = nullptr;
+    Reporter* reporter = nullptr;
+    absl::Duration collective_timeout;
+  };
+
+  // Collective; INVALID_ARGUMENT, on all ranks, where they mean different steps.
+  static absl::StatusOr<std::unique_ptr<Aggregation>> Make(const Parts& parts, const AggregationOptions& options);
+  ~Aggregation();
+  Aggregation(const Aggregation&) = delete;
+  Aggregation& operator=(const Aggregation&) = delete;
+
+  // Collective. The mean loss of all ranks' batches before the step; then all ranks have the same parameters, but for
+  // those that are still on their way: see Settle. Errors are the model's and the group's.
+  absl::StatusOr<float> Step(const Batch& batch, double learning_rate);
+
+  // Returns when all of the arena's vector is there. To be called before anyone but Step reads or writes it, or calls a
+  // collective. Nothing to do after the first time until the next step.
+  absl::Status Settle();
+
+ private:
+  // The buckets of gradients, and where each of them is.
+  struct Plan {
+    std::vector<Bucket> buckets;
+    std::vector<size_t> bucket_of;  // Each parameter.
+  };
+  static Plan MakePlan(const ModelLayout& layout, uint64_t bucket_bytes);
+
+  Aggregation(const Parts& parts, const AggregationOptions& options, Plan plan);
+
+  absl::Status OpenLanes();
+  absl::Status MakeOrders();
+  std::vector<TensorList> GradientLists() const;
+  std::vector<TensorList> ParameterLists() const;
+
+  void BeforeUse(size_t parameter);
+  void GradientReady(size_t parameter);
+  void MakeReady(IssueOrder& order, size_t bucket);
+  absl::Status Broadcast();
+  absl::Status WaitForParameters(size_t bucket);
+  void ReportOverlap();
+
+  const Parts parts_;
+  const AggregationOptions options_;
+  const Plan plan_;
+  std::vector<std::unique_ptr<Group>> clones_;
+  std::unique_ptr<IssueOrder> gradients_;
+  std::unique_ptr<IssueOrder> parameters_;  // Rooted: broadcasts, in the order of forward.
+
+  // Of the step that is under way.
+  std::vector<size_t> missing_;  // Gradients of each bucket.
+  bool broadcasting_ = false;
+  absl::Duration overlapped_;  // Reported so far.
+  std::vector<bool> arrived_;  // Buckets of parameters that have been waited for.
+  absl::Status failure_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_AGGREGATION_H_

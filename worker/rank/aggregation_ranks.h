@@ -1,0 +1,159 @@
+#ifndef HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
+#define HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
+
+// Ranks that step together as threads of a test, every way that Aggregation knows.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+#include "worker/rank/aggregation.h"
+#include "worker/rank/quadratic_model.h"
+
+namespace hooke {
+
+// One all-reduce after backward.
+inline AggregationOptions Plain() {
+  AggregationOptions options;
+  options.overlap = false;
+  return options;
+}
+
+// A way of stepping, and how a failure calls it.
+struct Way {
+  std::string name;
+  AggregationOptions options;
+};
+
+// All there are; buckets of 256 bytes make several of the test's models.
+inline std::vector<Way> AllWays() {
+  std::vector<Way> ways;
+  for (bool rooted : {false, true}) {
+    for (bool overlap : {false, true}) {
+      for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
+        if (!overlap && order != IssuePolicy::kChained) continue;
+        Way way;
+        way.name = absl::StrCat(rooted ? "rooted" : "allreduce", overlap ? ", overlap, " : ", no overlap, ",
+                                std::string(NameOf(order)));
+        way.options.rooted = rooted;
+        way.options.overlap = overlap;
+        way.options.order = order;
+        way.options.bucket_bytes = 256;
+        ways.push_back(std::move(way));
+      }
+    }
+  }
+  return ways;
+}
+
+using MakeTheModel = std::function<std::unique_ptr<Model>()>;
+
+inline std::unique_ptr<Model> Quadratic() { return std::make_unique<QuadraticModel>(500, 6); }
+
+// What a rank has, and what it has come to.
+struct RankState {
+  std::vector<float> vector;
+  std::vector<float> losses;
+  absl::Status status;
+  v1::RankProgress progress;
+};
+
+struct RankRun {
+  Group* group;
+  AggregationOptions options;
+  MakeTheModel make = Quadratic;
+  int steps = 12;
+  absl::Duration collective_timeout = absl::Seconds(20);
+};
+
+inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, Reporter& reporter, RankState* state) {
+  std::unique_ptr<Optimizer> optimizer = *MakeOptimizer({.momentum = 0.5}, arena.parameters().size());
+  Aggregation::Parts parts;
+  parts.group = run.group;
+  parts.model = &model;
+  parts.arena = &arena;
+  parts.optimizer = optimizer.get();
+  parts.reporter = &reporter;
+  parts.collective_timeout = run.collective_timeout;
+  absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, run.options);
+  if (!aggregation.ok()) return aggregation.status();
+  const auto rank = static_cast<uint64_t>(run.group->rank());
+  for (int step = 0; step < run.steps; ++step) {
+    std::vector<int64_t> labels = {run.group->rank(), 3};
+    std::vector<float> pixels(labels.size() * model.input_values());
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      pixels[i] = static_cast<float>((i * 31 + rank * 7 + static_cast<uint64_t>(step)) % 13) / 13;
+    }
+    absl::StatusOr<float> loss = (*aggregation)->Step({pixels, labels}, 0.1);
+    if (!loss.ok()) return loss.status();
+    state->losses.push_back(*loss);
+    // Now and then somebody else wants the vector.
+    if (step % 4 != 3 && step + 1 < run.steps) continue;
+    if (absl::Status status = (*aggregation)->Settle(); !status.ok()) return status;
+    if (absl::Status status = run.group->Barrier(); !status.ok()) return status;
+  }
+  state->vector.assign(arena.vector().begin(), arena.vector().end());
+  return absl::OkStatus();
+}
+
+inline RankState RunRank(const RankRun& run) {
+  RankState state;
+  std::unique_ptr<Model> model = run.make();
+  const ModelLayout& layout = model->layout();
+  Arena arena = *Arena::Make({.parameters = layout.parameter_values(),
+                              .buffers = layout.buffer_values(),
+                              .statistics = kAggregationStatistics},
+                             [&](uint64_t values) -> absl::StatusOr<ArenaMemory> {
+                               absl::StatusOr<absl::Span<float>> memory =
+                                   AllocateSharedValues<float>(*run.group, values);
+                               if (!memory.ok()) return memory.status();
+                               return ArenaMemory{*memory, nullptr};
+                             });
+  EXPECT_TRUE(model->Bind(arena).ok());
+  model->Initialize(5);
+  Reporter reporter{ReporterOptions()};
+  state.status = Train(run, arena, *model, reporter, &state);
+  state.progress = reporter.Progress();
+  return state;
+}
+
+// `change` makes one rank's run differ from the others'.
+inline std::vector<RankState> RunGroup(int ranks, const RankRun& base,
+                                       const std::function<void(int rank, RankRun&)>& change = nullptr) {
+  GroupOptions options;
+  options.deadline = base.collective_timeout;
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks, options);
+  std::vector<RankState> states(ranks);
+  RunRanks(ranks, [&](int rank) {
+    RankRun run = base;
+    run.group = groups[rank].get();
+    if (change) change(rank, run);
+    states[rank] = RunRank(run);
+  });
+  return states;
+}
+
+inline RankRun RunOf(const AggregationOptions& options) {
+  RankRun run;
+  run.group = nullptr;
+  run.options = options;
+  return run;
+}
+
+inline void ExpectNear(const std::vector<float>& a, const std::vector<float>& b, float tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  float most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]) / (1 + std::abs(b[i])));
+  EXPECT_LE(most, tolerance);
+}
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_

@@ -1,0 +1,220 @@
+#include "worker/rank/aggregation.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+#include "worker/rank/aggregation_ranks.h"
+#include "worker/rank/quadratic_model.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Whatever the aggregation, the overlap and the order: the same losses, parameters and buffers on all ranks, and those
+// of one all-reduce after backward. For two ranks, whose sums have one order only, bit by bit.
+TEST(AggregationTest, EveryWayIsTheSameStep) {
+  for (int ranks : {1, 2, 3, 4}) {
+    const std::vector<RankState> plain = RunGroup(ranks, RunOf(Plain()));
+    ASSERT_TRUE(plain[0].status.ok()) << plain[0].status;
+    for (const Way& way : AllWays()) {
+      SCOPED_TRACE(absl::StrCat(way.name, ", ranks ", ranks));
+      const std::vector<RankState> states = RunGroup(ranks, RunOf(way.options));
+      for (const RankState& state : states) {
+        ASSERT_TRUE(state.status.ok()) << state.status;
+        EXPECT_EQ(state.vector, states[0].vector);
+        EXPECT_EQ(state.losses, states[0].losses);
+      }
+      ExpectNear(states[0].vector, plain[0].vector, ranks <= 2 ? 0 : 1e-6f);
+      ExpectNear(states[0].losses, plain[0].losses, ranks <= 2 ? 0 : 1e-6f);
+    }
+  }
+}
+
+// Passes everything on, and keeps account of what is called.
+class CountingGroup : public Group {
+ public:
+  explicit CountingGroup(Group& group) : group_(group) {}
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
+    if (in_batch != nullptr) Count("all-reduce", values);
+    return group_.AllReduce(values, op);
+  }
+  absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
+    Count("reduce", values);
+    return group_.Reduce(values, op, root);
+  }
+  absl::Status Broadcast(const TensorList& values, int root) override {
+    if (in_batch != nullptr) Count("broadcast", values);
+    return group_.Broadcast(values, root);
+  }
+  absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    return group_.ReduceScatter(values, parts, op);
+  }
+  absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
+    return group_.AllGather(values, parts);
+  }
+  absl::Status Barrier() override { return group_.Barrier(); }
+  absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_.AllocateShared(bytes); }
+
+  const bool* in_batch = nullptr;  // Null: not counted yet.
+  std::vector<std::string> calls;
+
+ private:
+  void Count(absl::string_view what, const TensorList& values) {
+    calls.push_back(absl::StrCat(what, " ", values.size(), *in_batch ? " in the batch" : ""));
+  }
+
+  Group& group_;
+};
+
+// Tells when it is in a batch.
+class WatchedModel : public QuadraticModel {
+ public:
+  explicit WatchedModel(CountingGroup& group) : QuadraticModel(60, 3), group_(group) {}
+
+  absl::StatusOr<float> TrainBatch(const Batch& batch) override {
+    group_.in_batch = &in_batch_;
+    in_batch_ = true;
+    absl::StatusOr<float> loss = QuadraticModel::TrainBatch(batch);
+    in_batch_ = false;
+    return loss;
+  }
+
+ private:
+  CountingGroup& group_;
+  bool in_batch_ = false;
+};
+
+std::vector<std::string> CallsOfASettledStep(const AggregationOptions& options) {
+  std::vector<std::string> calls;
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
+  RunRanks(2, [&](int rank) {
+    CountingGroup group(*groups[rank]);
+    RankRun run = RunOf(options);
+    run.group = &group;
+    run.steps = 1;
+    run.make = [&] { return std::make_unique<WatchedModel>(group); };
+    EXPECT_TRUE(RunRank(run).status.ok());
+    if (rank == 0) calls = group.calls;
+  });
+  return calls;
+}
+
+// With overlap all buckets but the last one leave while backward goes on, in its order, and rooted broadcasts in the
+// order of forward; without, there is one collective after the batch. Buffer and loss ride with the first layers.
+TEST(AggregationTest, BucketsLeaveDuringBackward) {
+  AggregationOptions options = Plain();
+  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 62"));
+  options.overlap = true;
+  options.order = IssuePolicy::kChained;
+  options.bucket_bytes = 80;
+  EXPECT_THAT(CallsOfASettledStep(options),
+              ElementsAre("all-reduce 20 in the batch", "all-reduce 20 in the batch", "all-reduce 22"));
+  options.bucket_bytes = 100;
+  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 40 in the batch", "all-reduce 22"));
+  options.rooted = true;
+  EXPECT_THAT(CallsOfASettledStep(options),
+              ElementsAre("reduce 40 in the batch", "reduce 22", "broadcast 22", "broadcast 40"));
+  options.overlap = false;
+  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("reduce 62", "broadcast 62"));
+}
+
+// Ranks that mean different steps, by their options or by their models, say so at the start, all with the same words.
+TEST(AggregationTest, DifferentStepsAreNamed) {
+  struct Case {
+    std::function<void(RankRun&)> change;
+    std::string expected;
+  };
+  AggregationOptions options;
+  options.overlap = true;
+  options.order = IssuePolicy::kChained;
+  options.bucket_bytes = 256;
+  const std::vector<Case> cases = {
+      {[](RankRun& run) { run.options.bucket_bytes = 4096; }, "the number of buckets is 1 on rank 1 and "},
+      {[](RankRun& run) { run.options.order = IssuePolicy::kFunneled; }, "the number of the issue policy is "},
+  };
+  for (const Case& c : cases) {
+    const std::vector<RankState> states = RunGroup(3, RunOf(options), [&](int rank, RankRun& run) {
+      if (rank == 1) c.change(run);
+    });
+    for (const RankState& state : states) {
+      EXPECT_EQ(state.status.code(), absl::StatusCode::kInvalidArgument) << state.status;
+      EXPECT_THAT(std::string(state.status.message()), HasSubstr(c.expected));
+    }
+  }
+}
+
+// Fails in its third batch, after backward has completed some gradients.
+class FailingModel : public QuadraticModel {
+ public:
+  FailingModel() : QuadraticModel(500, 6) {}
+
+  void SetHooks(BatchHooks hooks) override {
+    hooks_ = std::move(hooks);
+    QuadraticModel::SetHooks({hooks_.before_use, [this](size_t parameter) {
+                                if (hooks_.gradient_ready && (batches_ < 2 || parameter > 2)) {
+                                  hooks_.gradient_ready(parameter);
+                                }
+                              }});
+  }
+  absl::StatusOr<float> TrainBatch(const Batch& batch) override {
+    absl::StatusOr<float> loss = QuadraticModel::TrainBatch(batch);
+    if (batches_++ < 2) return loss;
+    return absl::InternalError("the batch failed");
+  }
+
+ private:
+  BatchHooks hooks_;
+  int batches_ = 0;
+};
+
+// A batch that fails on one rank, in the middle of backward, ends the step on every rank within the deadline.
+TEST(AggregationTest, AFailedBatchEndsEveryRank) {
+  for (const Way& way : AllWays()) {
+    SCOPED_TRACE(way.name);
+    RankRun base = RunOf(way.options);
+    base.collective_timeout = absl::Milliseconds(300);
+    const absl::Time begin = absl::Now();
+    const std::vector<RankState> states = RunGroup(3, base, [](int rank, RankRun& run) {
+      if (rank == 1) run.make = [] { return std::make_unique<FailingModel>(); };
+    });
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+    EXPECT_EQ(states[1].status, absl::InternalError("the batch failed"));
+    for (int rank : {0, 2}) {
+      EXPECT_THAT(states[rank].status.code(), AnyOf(absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable,
+                                                    absl::StatusCode::kAborted, absl::StatusCode::kInvalidArgument))
+          << states[rank].status;
+    }
+  }
+}
+
+// Time in collectives is what the step waited for; what ran beside it is counted apart.
+TEST(AggregationTest, CountsWhatWasHidden) {
+  AggregationOptions options = Plain();
+  for (const RankState& state : RunGroup(2, RunOf(options))) {
+    EXPECT_GT(state.progress.collective_seconds(), 0);
+    EXPECT_EQ(state.progress.overlapped_seconds(), 0);
+  }
+  options.overlap = true;
+  options.order = IssuePolicy::kFunneled;
+  for (const RankState& state : RunGroup(2, RunOf(options))) {
+    EXPECT_GE(state.progress.overlapped_seconds(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace hooke

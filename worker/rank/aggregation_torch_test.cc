@@ -1,0 +1,42 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "mpi_group/rank_threads.h"
+#include "worker/rank/aggregation.h"
+#include "worker/rank/aggregation_ranks.h"
+#include "worker/rank/model.h"
+
+namespace hooke {
+namespace {
+
+// As in aggregation_test.cc, with LibTorch's backward, whose hooks tell what is ready, and batch norm's buffers; two
+// groups at a time in one process.
+TEST(AggregationTorchTest, EveryWayIsTheSameStep) {
+  for (const std::string name : {"mlp", "resnet20"}) {
+    RankRun base = RunOf(Plain());
+    base.steps = 4;
+    base.make = [name] { return *MakeModel({.name = name}); };
+    const std::vector<RankState> plain = RunGroup(2, base);
+    ASSERT_TRUE(plain[0].status.ok()) << plain[0].status;
+    EXPECT_NE(plain[0].losses.back(), plain[0].losses.front());
+    for (const Way& way : AllWays()) {
+      SCOPED_TRACE(absl::StrCat(way.name, ", ", name));
+      base.options = way.options;
+      base.options.bucket_bytes = 64 << 10;
+      std::vector<RankState> states[2];
+      RunRanks(2, [&](int group) { states[group] = RunGroup(2, base); });
+      for (const std::vector<RankState>& group : states) {
+        for (const RankState& state : group) {
+          ASSERT_TRUE(state.status.ok()) << state.status;
+          ExpectNear(state.vector, plain[0].vector, 0);
+          ExpectNear(state.losses, plain[0].losses, 0);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hooke
