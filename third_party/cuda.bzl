@@ -13,6 +13,26 @@ cc_library(
 )
 """
 
+_NCCL = """
+cc_library(
+    name = "nccl",
+    hdrs = glob(["nccl/**"]),
+    includes = ["nccl"],
+    linkopts = ["-L{home}/lib64", "-L{home}/lib", "-Wl,-rpath,{home}/lib64", "-Wl,-rpath,{home}/lib", "-lnccl"],
+    deps = [":runtime"],
+)
+"""
+
+_NO_NCCL = """
+genrule(
+    name = "no_nccl",
+    outs = ["no_nccl.cc"],
+    cmd = "echo 'no include/nccl.h in $$NCCL_HOME, beside the CUDA Toolkit, in /usr/local or /usr: install NCCL, or pass --repo_env=NCCL_HOME=FOLDER' >&2; exit 1",
+)
+
+cc_library(name = "nccl", srcs = [":no_nccl"])
+"""
+
 _MISSING = """
 package(default_visibility = ["//visibility:public"])
 
@@ -23,6 +43,8 @@ genrule(
 )
 
 cc_library(name = "runtime", srcs = [":no_cuda_toolkit"])
+
+cc_library(name = "nccl", srcs = [":no_cuda_toolkit"])
 """
 
 def _impl(ctx):
@@ -43,12 +65,21 @@ def _impl(ctx):
         if not include.exists and ctx.path(str(home) + "/" + target).exists:
             include = ctx.path(str(home) + "/" + target)
     ctx.symlink(include, "include")
-    ctx.file("BUILD", _FOUND.format(lib = str(home) + "/lib64"))
+
+    # NCCL is no part of the toolkit, and often lies beside it.
+    nccl = _NO_NCCL
+    for place in [ctx.os.environ.get("NCCL_HOME"), str(home), "/usr/local", "/usr"]:
+        if place and ctx.path(place + "/include/nccl.h").exists:
+            ctx.symlink(place + "/include/nccl.h", "nccl/nccl.h")
+            nccl = _NCCL.format(home = place)
+            break
+    ctx.file("BUILD", _FOUND.format(lib = str(home) + "/lib64") + nccl)
 
 cuda_toolkit = repository_rule(
     implementation = _impl,
     environ = [
         "CUDA_HOME",
+        "NCCL_HOME",
         "PATH",
     ],
     local = True,
@@ -60,14 +91,15 @@ CUDA_ONLY = select({
     "//conditions:default": ["@platforms//:incompatible"],
 })
 
-def cuda_library(name, srcs, hdrs = [], deps = [], **kwargs):
+def cuda_library(name, srcs, hdrs = [], headers_of_deps = [], deps = [], **kwargs):
     """A library of .cu sources, device code for every major architecture of the toolkit. Part of //... only with --config=cuda.
 
     Args:
       name: the library's name.
       srcs: .cu files.
       hdrs: their headers, free of CUDA's own where plain C++ includes them.
-      deps: further cc_library targets; their headers are not seen by nvcc.
+      headers_of_deps: headers of deps that the sources include.
+      deps: further cc_library targets.
       **kwargs: passed to the cc_library.
     """
     objects = []
@@ -76,7 +108,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], **kwargs):
         objects.append(object)
         native.genrule(
             name = object + "_compile",
-            srcs = [src] + hdrs,
+            srcs = [src] + hdrs + headers_of_deps,
             outs = [object],
             cmd = "$(location @cuda//:nvcc) -std=c++17 -O3 -arch=all-major -Xcompiler=-fPIC,-Wall -I. -c $(location {}) -o $@".format(src),
             message = "Compiling with nvcc",

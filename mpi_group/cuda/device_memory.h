@@ -1,0 +1,59 @@
+#ifndef HOOKE_MPI_GROUP_CUDA_DEVICE_MEMORY_H_
+#define HOOKE_MPI_GROUP_CUDA_DEVICE_MEMORY_H_
+
+// Memory of a device and page-locked memory of the host, streams and events, each ended with its object; and what kind
+// a pointer is. Used by the groups of mpi_group/cuda.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mpi_group/tensor_list.h"
+
+namespace hooke {
+
+struct FreeDeviceMemory {
+  void operator()(char* memory) const { cudaFree(memory); }
+};
+struct FreePinnedMemory {
+  void operator()(char* memory) const { cudaFreeHost(memory); }
+};
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+struct DestroyEvent {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using DeviceMemory = std::unique_ptr<char, FreeDeviceMemory>;
+using PinnedMemory = std::unique_ptr<char, FreePinnedMemory>;
+using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
+using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
+
+// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed.
+absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
+absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
+absl::StatusOr<Stream> MakeStream();
+absl::StatusOr<Event> MakeEvent();
+
+// Which lists lie in a device's memory. Asks CUDA once per piece and remembers the answer, for asking costs
+// microseconds. Bounded; not for several threads.
+class PointerKinds {
+ public:
+  // OK if all pieces lie in memory of `device` (or managed memory). INVALID_ARGUMENT, saying where a piece does lie.
+  absl::Status CheckOnDevice(const TensorList& values, int device);
+
+  // To be called before memory that was checked is freed: its addresses may come back as memory of another kind.
+  void Forget() { known_.clear(); }
+
+ private:
+  absl::flat_hash_map<const char*, uint64_t> known_;  // Begin of a piece that is on the device: its bytes.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_CUDA_DEVICE_MEMORY_H_

@@ -1,0 +1,365 @@
+#include "mpi_group/cuda/nccl_group.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <sched.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/all_gather.h"
+#include "mpi_group/cuda/cuda_status.h"
+#include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/cuda/device_reduce.h"
+
+namespace hooke {
+namespace {
+
+// The group's communicators never block: what is not done at once is in progress, and is waited for with a deadline.
+absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
+  if (code == ncclSuccess || code == ncclInProgress) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": ", ncclGetErrorString(code)));
+}
+
+ncclDataType_t NcclType(DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return ncclFloat32;
+    case DataType::kFloat64:
+      return ncclFloat64;
+    case DataType::kBFloat16:
+      return ncclBfloat16;
+    case DataType::kFloat16:
+      return ncclFloat16;
+    case DataType::kInt32:
+      return ncclInt32;
+    case DataType::kInt64:
+      break;
+  }
+  return ncclInt64;
+}
+
+// kMean is a sum that is divided afterwards, in one kernel for all types.
+ncclRedOp_t NcclOp(ReduceOp op) {
+  if (op == ReduceOp::kMin) return ncclMin;
+  return op == ReduceOp::kMax ? ncclMax : ncclSum;
+}
+
+// A device of this rank, with its part in the communicator. Its index is rank * devices per rank + place of the device.
+struct Lane {
+  int device = 0;
+  ncclComm_t communicator = nullptr;
+  Stream stream;
+  PointerKinds kinds;
+};
+
+class NcclGroupOfLanes : public NcclGroup {
+ public:
+  NcclGroupOfLanes(Group& control, NcclGroupOptions options) : control_(control), options_(std::move(options)) {}
+
+  // Communicators of a failed group are aborted: destroying them would wait for the other ranks.
+  ~NcclGroupOfLanes() override {
+    for (Lane& lane : lanes_) {
+      cudaSetDevice(lane.device);
+      if (lane.communicator == nullptr) continue;
+      if (failure_.ok()) {
+        ncclCommFinalize(lane.communicator);
+        const absl::Time deadline = absl::Now() + options_.deadline;
+        if (!AwaitCommunicator(lane, deadline).ok()) {
+          ncclCommAbort(lane.communicator);
+          continue;
+        }
+        ncclCommDestroy(lane.communicator);
+      } else {
+        ncclCommAbort(lane.communicator);
+      }
+    }
+  }
+
+  absl::Status Start() {
+    int devices = 0;
+    absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    if (!status.ok()) return absl::FailedPreconditionError(status.message());
+    ncclUniqueId id = {};
+    if (rank() == 0) status = NcclStatus(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    int32_t words[sizeof(id.internal) / sizeof(int32_t)];
+    std::memcpy(words, id.internal, sizeof(words));
+    // Also after an error of rank 0's, so that all ranks go on to fail alike.
+    status.Update(control_.Broadcast(TensorList(absl::MakeSpan(words)), 0));
+    if (!status.ok()) return status;
+    std::memcpy(id.internal, words, sizeof(words));
+
+    lanes_.reserve(options_.devices.size());  // NCCL writes into them until the communicators are there.
+    status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
+    for (size_t i = 0; i < options_.devices.size() && status.ok(); ++i) {
+      status = StartLane(id, static_cast<int>(i), devices);
+    }
+    status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
+    if (!status.ok()) return Fail(status);
+    const absl::Time deadline = absl::Now() + options_.deadline;
+    for (Lane& lane : lanes_) {
+      status = AwaitCommunicator(lane, deadline);
+      if (!status.ok()) return Fail(status);
+    }
+    cudaSetDevice(lanes_[0].device);
+    absl::StatusOr<DeviceMemory> token = AllocateDeviceMemory(sizeof(float));
+    if (!token.ok()) return Fail(token.status());
+    token_ = *std::move(token);
+    return absl::OkStatus();
+  }
+
+  int rank() const override { return control_.rank(); }
+  int size() const override { return control_.size(); }
+
+  absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
+    absl::Status status = CheckOneDevice();
+    return status.ok() ? AllReduceReplicas({values}, op) : status;
+  }
+
+  absl::Status AllReduceReplicas(absl::Span<const TensorList> replicas, ReduceOp op) override {
+    if (replicas.size() != lanes_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(replicas.size(), " vectors for ", lanes_.size(), " devices; one for each is needed"));
+    }
+    return Run(replicas,
+               [&](Lane& lane, const TensorList& values) {
+                 absl::Status status;
+                 for (absl::Span<char> piece : values.pieces()) {
+                   status.Update(NcclStatus(
+                       ncclAllReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+                                     NcclType(values.type()), NcclOp(op), lane.communicator, lane.stream.get()),
+                       "ncclAllReduce"));
+                 }
+                 return status;
+               },
+               op, {});
+  }
+
+  absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
+    absl::Status status = CheckRoot(root);
+    if (!status.ok()) return status;
+    return Run(
+        {values},
+        [&](Lane& lane, const TensorList& list) {
+          absl::Status result;
+          for (absl::Span<char> piece : list.pieces()) {
+            result.Update(
+                NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(list.type()),
+                                      NcclType(list.type()), NcclOp(op), root, lane.communicator, lane.stream.get()),
+                           "ncclReduce"));
+          }
+          return result;
+        },
+        op, rank() == root ? absl::optional<ValueRange>() : ValueRange());
+  }
+
+  absl::Status Broadcast(const TensorList& values, int root) override {
+    absl::Status status = CheckRoot(root);
+    if (!status.ok()) return status;
+    return Run(
+        {values}, [&](Lane& lane, const TensorList& list) { return BroadcastPieces(lane, list, root); }, ReduceOp::kSum,
+        ValueRange());
+  }
+
+  // A reduction to each owner; NCCL runs what is in one group together.
+  absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    absl::Status status = CheckOneDevice();
+    status.Update(CheckParts(parts, size(), values.size()));
+    if (!status.ok()) return status;
+    return Run(
+        {values},
+        [&](Lane& lane, const TensorList& list) {
+          absl::Status result;
+          for (int owner = 0; owner < size(); ++owner) {
+            const TensorList part = list.Slice(parts[owner]);
+            for (absl::Span<char> piece : part.pieces()) {
+              result.Update(
+                  NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(list.type()),
+                                        NcclType(list.type()), NcclOp(op), owner, lane.communicator, lane.stream.get()),
+                             "ncclReduce"));
+            }
+          }
+          return result;
+        },
+        op, parts[rank()]);
+  }
+
+  absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
+    absl::Status status = CheckOneDevice();
+    status.Update(CheckParts(parts, size(), values.size()));
+    if (!status.ok()) return status;
+    return Run(
+        {values},
+        [&](Lane& lane, const TensorList& list) {
+          absl::Status result;
+          for (int owner = 0; owner < size(); ++owner) {
+            result.Update(BroadcastPieces(lane, list.Slice(parts[owner]), owner));
+          }
+          return result;
+        },
+        ReduceOp::kSum, ValueRange());
+  }
+
+  absl::Status Barrier() override {
+    const TensorList token(DataType::kFloat32, absl::MakeSpan(token_.get(), sizeof(float)));
+    std::vector<TensorList> lists(lanes_.size());
+    lists[0] = token;
+    return Run(
+        lists,
+        [&](Lane& lane, const TensorList& list) {
+          if (list.empty()) return absl::OkStatus();
+          return NcclStatus(
+              ncclAllReduce(token_.get(), token_.get(), 1, ncclFloat32, ncclSum, lane.communicator, lane.stream.get()),
+              "ncclAllReduce");
+        },
+        ReduceOp::kSum, ValueRange());
+  }
+
+  absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
+    if (!failure_.ok()) return failure_;
+    cudaSetDevice(lanes_[0].device);
+    absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);
+    if (!memory.ok()) return memory.status();
+    memory_.push_back(*std::move(memory));
+    return absl::MakeSpan(memory_.back().get(), bytes);
+  }
+
+ private:
+  using Enqueue = std::function<absl::Status(Lane&, const TensorList&)>;
+
+  absl::Status StartLane(const ncclUniqueId& id, int index, int devices) {
+    Lane lane;
+    lane.device = options_.devices[index];
+    if (lane.device < 0 || lane.device >= devices) {
+      return absl::FailedPreconditionError(absl::StrCat("device ", lane.device, ": this node has ", devices));
+    }
+    absl::Status status = CudaStatus(cudaSetDevice(lane.device), absl::StrCat("cudaSetDevice ", lane.device));
+    if (!status.ok()) return status;
+    absl::StatusOr<Stream> stream = MakeStream();
+    if (!stream.ok()) return stream.status();
+    lane.stream = *std::move(stream);
+    lanes_.push_back(std::move(lane));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const int per_rank = static_cast<int>(options_.devices.size());
+    return NcclStatus(
+        ncclCommInitRankConfig(&lanes_.back().communicator, size() * per_rank, id, rank() * per_rank + index, &config),
+        "ncclCommInitRank");
+  }
+
+  // Until NCCL has done with the communicator what it was told to.
+  absl::Status AwaitCommunicator(Lane& lane, absl::Time deadline) {
+    while (true) {
+      ncclResult_t state = ncclSuccess;
+      absl::Status status = NcclStatus(ncclCommGetAsyncError(lane.communicator, &state), "ncclCommGetAsyncError");
+      status.Update(NcclStatus(state, "NCCL"));
+      if (!status.ok() || state == ncclSuccess) return status;
+      if (absl::Now() >= deadline) {
+        return absl::DeadlineExceededError("waited for the other ranks' communicators until the deadline");
+      }
+      sched_yield();
+    }
+  }
+
+  // What a rank holds afterwards is lists[i] for lane i. `reduced`: the values that are a sum to be divided; all if
+  // none.
+  absl::Status Run(absl::Span<const TensorList> lists, const Enqueue& enqueue, ReduceOp op,
+                   absl::optional<ValueRange> reduced) {
+    if (!failure_.ok()) return failure_;
+    absl::Status status;
+    for (size_t i = 0; i < lists.size(); ++i) status.Update(lanes_[i].kinds.CheckOnDevice(lists[i], lanes_[i].device));
+    if (!status.ok()) return status;
+    const absl::Time deadline = absl::Now() + options_.deadline;
+    status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
+    for (size_t i = 0; i < lists.size(); ++i) status.Update(enqueue(lanes_[i], lists[i]));
+    status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
+    for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = AwaitCommunicator(lanes_[i], deadline);
+    for (size_t i = 0; i < lists.size() && status.ok() && op == ReduceOp::kMean; ++i) {
+      const ValueRange range = reduced.value_or(ValueRange{0, lists[i].size()});
+      status = DivideBy(size() * static_cast<int>(lanes_.size()), lanes_[i], lists[i].Slice(range));
+    }
+    for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = Finish(lanes_[i], deadline);
+    return status.ok() ? status : Fail(status);
+  }
+
+  static absl::Status DivideBy(int n, Lane& lane, const TensorList& values) {
+    cudaSetDevice(lane.device);
+    for (absl::Span<char> piece : values.pieces()) {
+      DeviceReduction what;
+      what.type = values.type();
+      what.op = ReduceOp::kMean;
+      what.mean_of = n;
+      what.sources = what.destinations = 1;
+      what.source[0] = what.destination[0] = piece.data();
+      what.values = piece.size() / SizeOf(values.type());
+      absl::Status status = CudaStatus(static_cast<cudaError_t>(LaunchReduce(what, lane.stream.get())), "mean");
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(Lane& lane, absl::Time deadline) {
+    return AwaitStream(lane.stream.get(), deadline, [&] {
+      ncclResult_t state = ncclSuccess;
+      absl::Status status = NcclStatus(ncclCommGetAsyncError(lane.communicator, &state), "ncclCommGetAsyncError");
+      status.Update(NcclStatus(state, "NCCL"));
+      return status;
+    });
+  }
+
+  static absl::Status BroadcastPieces(Lane& lane, const TensorList& values, int root) {
+    absl::Status status;
+    for (absl::Span<char> piece : values.pieces()) {
+      status.Update(NcclStatus(
+          ncclBroadcast(piece.data(), piece.data(), piece.size(), ncclInt8, root, lane.communicator, lane.stream.get()),
+          "ncclBroadcast"));
+    }
+    return status;
+  }
+
+  absl::Status CheckOneDevice() const {
+    if (lanes_.size() == 1) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("this rank has ", lanes_.size(), " devices; only AllReduceReplicas works on several"));
+  }
+
+  absl::Status CheckRoot(int root) const {
+    absl::Status status = CheckOneDevice();
+    if (!status.ok() || (root >= 0 && root < size())) return status;
+    return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
+  }
+
+  // From now on every call returns this error.
+  absl::Status Fail(const absl::Status& status) {
+    failure_ =
+        absl::Status(status.code(), absl::StrCat("NCCL group, rank ", rank(), " of ", size(), " (deadline ",
+                                                 absl::FormatDuration(options_.deadline), "): ", status.message()));
+    return failure_;
+  }
+
+  Group& control_;
+  const NcclGroupOptions options_;
+  std::vector<Lane> lanes_;
+  std::vector<DeviceMemory> memory_;
+  DeviceMemory token_;  // One float for barriers.
+  absl::Status failure_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NcclGroup>> MakeNcclGroup(Group& control, const NcclGroupOptions& options) {
+  if (options.devices.empty() || options.devices.size() > kDevicePointersMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.devices.size(), " devices; a rank takes 1 to ", kDevicePointersMax));
+  }
+  auto group = std::make_unique<NcclGroupOfLanes>(control, options);
+  absl::Status status = group->Start();
+  if (!status.ok()) return status;
+  return group;
+}
+
+}  // namespace hooke
