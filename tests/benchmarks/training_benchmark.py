@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Samples per second of one group of N ranks, with its exchanges, against N independent ranks running at the same time.
+"""Samples per second of one group of N ranks, with its exchanges, against torch DDP and N independent ranks running at the same time.
 
 `hooke`: mpirun -n N hooke-rank with a server on this machine: gradients summed each step, an elastic exchange each 16 steps.
-`alone`: N times mpirun -n 1 hooke-rank with no server, at the same time; their rates added. Both train lenet (or --model) on Fashion-MNIST
+`ddp-gloo`: torch DistributedDataParallel over Gloo, gradients summed each step (ddp_rival.py; lenet and mlp; Debian's python3-torch).
+`alone`: N times mpirun -n 1 hooke-rank with no server, at the same time; their rates added. All train lenet (or --model) on Fashion-MNIST
 with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
 start-up does not count. Repetitions alternate; the table shows medians, and the ratio pair by pair.
 """
@@ -17,6 +18,10 @@ import tempfile
 import time
 
 import report
+
+# Debian's own: the one that python3-torch is for.
+PYTHON = "/usr/bin/python3"
+DDP_MODELS = ("lenet", "mlp")
 
 
 def start_file(folder, name, arguments, ranks, servers, seed):
@@ -91,6 +96,21 @@ def rate(seen, opened):
     return (last - first) / (end - begin)
 
 
+def ddp_commands(folder, arguments, ranks, batch, repetition):
+    rival = [PYTHON, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ddp_rival.py")]
+    options = [f"--size={ranks}", f"--model={arguments.model}", f"--batch={batch}", f"--train={arguments.train}", f"--rendezvous={folder}/ddp-{repetition}"]
+    return [[*rival, f"--rank={rank}", *options] for rank in range(ranks)]
+
+
+def why_no_ddp(arguments):
+    """Why the rival cannot run; None if it can."""
+    if arguments.model not in DDP_MODELS:
+        return f"it has no {arguments.model}"
+    if subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode:
+        return "no python3-torch: run deploy/install-deps"
+    return None
+
+
 def main():
     def add(parser):
         parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
@@ -101,7 +121,11 @@ def main():
 
     arguments = report.parse_arguments(__doc__, add)
     ranks, batch = arguments.ranks, 64
-    rates = {"hooke": [], "alone": []}
+    rates = {"hooke": [], "ddp-gloo": [], "alone": []}
+    reason = why_no_ddp(arguments)
+    if reason:
+        print(f"SKIPPED: ddp-gloo: {reason}", flush=True)
+        del rates["ddp-gloo"]
     with tempfile.TemporaryDirectory() as folder:
         ready = os.path.join(folder, "ready")
         server = [os.path.join(arguments.programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={folder}/server", f"--ready-file={ready}"]
@@ -110,14 +134,18 @@ def main():
             for repetition in range(1, arguments.repetitions + 1):
                 group = start_file(folder, "hooke", arguments, ranks, [address], repetition)
                 rates["hooke"].append(measure([mpirun(arguments, ranks, group)], arguments.seconds) * ranks * batch)
+                if not reason:
+                    ddp = ddp_commands(folder, arguments, ranks, batch, repetition)
+                    rates["ddp-gloo"].append(measure(ddp, arguments.seconds) * batch)
                 alone = [start_file(folder, f"alone{rank}", arguments, 1, [], repetition) for rank in range(ranks)]
                 rates["alone"].append(measure([mpirun(arguments, 1, start) for start in alone], arguments.seconds) * batch)
-    ratios = [hooke / alone for hooke, alone in zip(rates["hooke"], rates["alone"])]
     print(f"training {arguments.model}, {ranks} ranks, batch {batch} each, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
     print(f"{'impl':8} {'samples/s':>10} {'min':>8} {'max':>8}")
     for impl, values in rates.items():
         print(f"{impl:8} {statistics.median(values):10.0f} {min(values):8.0f} {max(values):8.0f}")
-    print(f"hooke / alone: median {statistics.median(ratios):.3f}, min {min(ratios):.3f}, max {max(ratios):.3f}")
+    for rival in list(rates)[1:]:
+        ratios = [hooke / other for hooke, other in zip(rates["hooke"], rates[rival])]
+        print(f"hooke / {rival}: median {statistics.median(ratios):.3f}, min {min(ratios):.3f}, max {max(ratios):.3f}")
     report.write_json(
         arguments.json,
         [

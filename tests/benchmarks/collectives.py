@@ -1,0 +1,309 @@
+"""A collective operation of Hooke against the same of other libraries, alternating in one run; called by <operation>_benchmark.py.
+
+Each library's ranks are started once per layout (--ranks on --hosts) and sleep while others are timed. For each size all check their results;
+then they take turns, round by round. Before each call every rank writes its values; a call's time is the slowest rank's, from a barrier that
+is the same for all. Several ways of one library (MPI_Bcast and MPI_Ibcast; Gloo's algorithms) are timed apart and the best counts. Hosts are
+network namespaces with links of 1 Gbit/s.
+docs/collectives.md says what the limit is.
+"""
+
+import argparse
+import contextlib
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+
+import hosts
+import ranks
+import report
+
+SIZES = [4, 64, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 24, 1 << 26]
+QUICK_SIZES = [4, 1 << 14, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
+ROUNDS, QUICK_ROUNDS = 5, 3
+# With --quick nothing larger on several hosts: it would take a quarter of a second a call.
+QUICK_NETWORK_BYTES = 1 << 22
+# On a busy machine a spinning library may take a hundred times its time: sizes that find the time used up are left out, aloud.
+QUICK_SECONDS = 34
+# The links' goodput is measured with the bytes that have to cross a link at this size, but not with fewer than these.
+GOODPUT_BYTES_MIN = 1 << 20
+PORT = 29500
+SHARED_MEMORY = "/dev/shm"
+CORES = len(os.sched_getaffinity(0))
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
+def parse(operation):
+    parser = argparse.ArgumentParser(prog=f"tests/benchmarks/run {operation}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
+    parser.add_argument("--ranks", type=numbers, help="numbers of ranks, over all hosts (default 2,3,4,8)")
+    parser.add_argument("--hosts", type=numbers, help="numbers of hosts (default 1,2,4); on more than one, those of --ranks that are 1 or 2 per host")
+    parser.add_argument("--sizes", type=numbers, help="bytes of each rank's values")
+    parser.add_argument("--impls", type=lambda text: text.split(","), help="only these of hooke, openmpi, openmpi-tuned, mpich, gloo")
+    parser.add_argument("--seconds", type=float, help="time for each way at each size (default 0.4; 0.05 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="few sizes, 2 ranks, 1 and 2 hosts: under 40 s")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    arguments.ranks = arguments.ranks or ([2] if quick else [2, 3, 4, 8])
+    arguments.hosts = arguments.hosts or ([1, 2] if quick else [1, 2, 4])
+    arguments.sizes = [max(4, size // 4 * 4) for size in arguments.sizes or (QUICK_SIZES if quick else SIZES)]
+    arguments.seconds = arguments.seconds or (0.05 if quick else 0.4)
+    arguments.rounds = QUICK_ROUNDS if quick else ROUNDS
+    return arguments
+
+
+def layouts(arguments):
+    """(ranks, hosts) of each table."""
+    return [(r, h) for h in arguments.hosts for r in arguments.ranks if r > 1 and (h == 1 or r in (h, 2 * h))]
+
+
+class Layout:
+    """Where `count` ranks run, and the commands that start them there."""
+
+    def __init__(self, programs, count, host_count, folder, network):
+        self.programs, self.count, self.host_count, self.folder, self.network = programs, count, host_count, folder, network
+        self.addresses = network.addresses if network else ["127.0.0.1"]
+        # Then ranks are bound, or the figures tell where the kernel happened to put them.
+        self.a_core_each = not network and count <= CORES
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def on_host(self, host, command):
+        return self.network.command(host, command) if self.network else command
+
+    def openmpi(self, *options):
+        command = ["mpirun.openmpi", "-n", str(self.count)]
+        # What a killed run leaves behind goes with the folder.
+        command += ["--mca", "orte_tmpdir_base", self.folder, "--mca", "btl_vader_backing_directory", self.folder]
+        if os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        # Each host is taken for a machine of its own: binding would put the ranks of all on the same cores.
+        command += ["--bind-to", "core"] if self.a_core_each else ["--oversubscribe", "--bind-to", "none"]
+        # Open MPI does this by itself where it knows of it; it takes our hosts for machines with cores of their own.
+        if self.count > CORES:
+            command += ["--mca", "mpi_yield_when_idle", "1"]
+        if self.network:
+            each = self.count // self.host_count
+            command += ["--host", ",".join(f"{address}:{each}" for address in self.addresses), "--map-by", "slot"]
+            command += ["--mca", "plm_rsh_agent", self.network.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
+        return self.on_host(0, [*command, *options])
+
+    def mpich(self):
+        command = ["mpirun.mpich", "-n", str(self.count)]
+        if self.a_core_each:
+            command += ["-bind-to", "core"]
+        if self.network:
+            each = self.count // self.host_count
+            command += ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses)]
+            command += ["-launcher", "ssh", "-launcher-exec", self.network.agent]
+        return self.on_host(0, command)
+
+    def each_rank(self, name, options):
+        """One process per rank, without MPI."""
+        each = self.count // self.host_count
+        return [
+            self.on_host(rank // each, [self.program(name), f"--rank={rank}", f"--size={self.count}", *options(self.addresses[rank // each])])
+            for rank in range(self.count)
+        ]
+
+    def start(self, impl):
+        commands, environment = getattr(self, "_" + impl.replace("-", "_"))()
+        count = self.host_count if impl == "limit" and self.network else self.count
+        return ranks.Ranks(impl, commands, count, self.folder, environment)
+
+    def _hooke(self):
+        # Several connections use both directions of a link.
+        options = ["--mca", "btl_tcp_links", "4"] if self.network else []
+        return [[*self.openmpi(*options), self.program("hooke_rank")]], None
+
+    def _openmpi(self):
+        return [[*self.openmpi(), self.program("openmpi_rank"), "--name=openmpi", "--ring"]], None
+
+    def _openmpi_tuned(self):
+        return [[*self.openmpi("--mca", "btl_tcp_links", "4"), self.program("openmpi_rank"), "--name=openmpi-tuned"]], None
+
+    def _mpich(self):
+        # UCX takes namespaces of one machine for one host and shares memory, unless it is told to use the network.
+        environment = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"} if self.network else None
+        return [[*self.mpich(), self.program("mpich_rank"), "--name=mpich"]], environment
+
+    def _gloo(self):
+        store = os.path.join(self.folder, "gloo-store")
+        os.mkdir(store)
+        return self.each_rank("gloo_rank", lambda address: [f"--store={store}", f"--address={address}"]), None
+
+    def _limit(self):
+        if not self.network:
+            commands = self.each_rank("limit_rank", lambda address: [f"--memory={self.folder}/limit-memory"])
+            if self.a_core_each:
+                cores = sorted(os.sched_getaffinity(0))
+                commands = [["taskset", "--cpu-list", str(core), *command] for core, command in zip(cores, commands)]
+            return commands, None
+        commands = []
+        for host, address in enumerate(self.addresses):
+            after = self.addresses[(host + 1) % self.host_count]
+            options = [f"--rank={host}", f"--size={self.host_count}", f"--address={address}", f"--next={after}", f"--port={PORT}"]
+            commands.append(self.on_host(host, [self.program("limit_rank"), *options]))
+        return commands, None
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def percentile99(values):
+    return sorted(values)[(len(values) * 99 - 1) // 100]
+
+
+def crossing_bytes(operation, host_count, size):
+    """What each link carries at least, in the direction that carries more."""
+    return 2 * (host_count - 1) / host_count * size if operation == "allreduce" else size
+
+
+def limit_bytes(operation, host_count, size):
+    """What the limit's ranks move to measure it."""
+    return max(int(crossing_bytes(operation, host_count, size)), GOODPUT_BYTES_MIN) if host_count > 1 else size
+
+
+def limit_us(operation, layout, size, measured):
+    """The least time: `measured` is that of reading and rewriting all ranks' values once, or of limit_bytes over each link both ways."""
+    n, h = layout.count, layout.host_count
+    if h > 1:
+        return crossing_bytes(operation, h, size) / limit_bytes(operation, h, size) * measured
+    # Reads and writes of `size` bytes each; what was measured has n of both.
+    moved = {"allreduce": 2 * n, "broadcast": n, "reduce": n + 1}[operation]
+    return moved / (2 * n) * measured
+
+
+class Way:
+    """One way to run an operation and its times."""
+
+    def __init__(self, group, index, rival):
+        self.group, self.index = group, index
+        self.name, self.correct, self.first_us = rival["name"], rival["correct"], rival["us"]
+        self.impl = self.name.split("/")[0]
+        self.us = []
+
+    def run(self, seconds):
+        share = seconds * 1e6
+        # The first call is slower than others: take more calls than it suggests, until known better.
+        expected = median(self.us) if self.us else self.first_us / 2
+        calls = int(min(400, max(1, share / max(expected, 1))))
+        self.us += self.group.time(self.index, calls, 1 if expected < 2e4 else 0)
+
+
+def measure(groups, operation, size, arguments, host_count, failures):
+    """The ways of all libraries with their times, the limit's among them."""
+    ways = []
+
+    def guarded(group, action):
+        try:
+            return action()
+        except ranks.Failed as failure:
+            print(f"FAILED at {size} bytes: {failure}", file=sys.stderr, flush=True)
+            failures.append(str(failure))
+            group.stop()
+            groups.remove(group)
+            ways[:] = [way for way in ways if way.group is not group]
+            return []
+
+    for group in list(groups):
+        bytes_here = limit_bytes(operation, host_count, size) if group.name == "limit" else size
+        prepared = guarded(group, lambda: group.prepare(operation, bytes_here // 4))
+        ways += [Way(group, index, rival) for index, rival in enumerate(prepared)]
+    for _ in range(arguments.rounds):
+        for way in list(ways):
+            if way in ways:
+                guarded(way.group, lambda: way.run(arguments.seconds / arguments.rounds))
+    return ways
+
+
+def best_by_impl(ways):
+    best = {}
+    for way in ways:
+        # A wrong result never wins against a right one.
+        key = (not way.correct, median(way.us))
+        if way.impl not in best or key < best[way.impl][0]:
+            best[way.impl] = (key, way)
+    return {impl: way for impl, (_, way) in best.items()}
+
+
+class Table:
+    def __init__(self, operation, layout, json_path):
+        self.operation, self.layout, self.json_path = operation, layout, json_path
+        kind = "memory" if layout.host_count == 1 else "goodput"
+        print(f"\n{operation}: {layout.count} ranks on {layout.host_count} host{'s' * (layout.host_count > 1)} ({CORES} cores); limit: {kind}")
+        print(f"{'bytes':>9}  {'impl':22} {'median us':>11} {'p99 us':>11} {'GB/s':>7} {'of limit':>8} {'best rival/this':>15}", flush=True)
+
+    def add(self, size, ways):
+        best = best_by_impl(ways)
+        limit = None
+        for name in ("memory", "goodput"):
+            if name in best:
+                limit = limit_us(self.operation, self.layout, size, median(best.pop(name).us))
+        rivals = [median(way.us) for impl, way in best.items() if not impl.startswith("hooke") and way.correct]
+        rows = []
+        for impl, way in sorted(best.items(), key=lambda item: median(item[1].us)):
+            us = median(way.us)
+            share = f"{limit / us:8.2f}" if limit else f"{'-':>8}"
+            ratio = f"{min(rivals) / us:15.2f}" if rivals else f"{'-':>15}"
+            wrong = "" if way.correct else "  WRONG RESULT"
+            print(f"{size:9}  {way.name:22} {us:11.1f} {percentile99(way.us):11.1f} {size / us / 1e3:7.2f} {share} {ratio}{wrong}")
+            rows.append({
+                "benchmark": self.operation, "impl": impl, "ranks": self.layout.count, "hosts": self.layout.host_count, "bytes": size,
+                "median_us": round(us, 2), "p99_us": round(percentile99(way.us), 2), "correct": way.correct,
+                "limit_us": round(limit, 2) if limit else None,
+            })  # fmt: skip
+        print(flush=True)
+        report.write_json(self.json_path, rows)
+        return [f"{way.name} at {size} bytes: wrong result" for way in ways if not way.correct]
+
+
+def run_layout(operation, arguments, count, host_count, deadline):
+    """What failed."""
+    failures = []
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"hooke-{os.getpid()}-", dir=SHARED_MEMORY))
+        network = stack.enter_context(hosts.Hosts(host_count, folder)) if host_count > 1 else None
+        layout = Layout(arguments.programs, count, host_count, folder, network)
+        impls = ["hooke", "openmpi", "mpich", "gloo"] + (["openmpi-tuned"] if network else [])
+        groups = []
+        for impl in ["limit"] + [impl for impl in impls if not arguments.impls or impl in arguments.impls]:
+            try:
+                groups.append(stack.enter_context(layout.start(impl)))
+            except ranks.Failed as failure:
+                print(f"FAILED to start: {failure}", file=sys.stderr, flush=True)
+                failures.append(str(failure))
+        table = Table(operation, layout, arguments.json)
+        for size in arguments.sizes:
+            if arguments.quick and network and size > QUICK_NETWORK_BYTES:
+                continue
+            if time.monotonic() > deadline:
+                print(f"SKIPPED: {size} bytes: the time of --quick is used up; is the machine busy?", flush=True)
+                continue
+            failures += table.add(size, measure(groups, operation, size, arguments, host_count, failures))
+    return failures
+
+
+def main(operation):
+    arguments = parse(operation)
+    # So that everything started is ended also then.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    failures = []
+    start, chosen = time.monotonic(), layouts(arguments)
+    for number, (count, host_count) in enumerate(chosen, 1):
+        deadline = start + QUICK_SECONDS * number / len(chosen) if arguments.quick else math.inf
+        reason = hosts.missing() if host_count > 1 else None
+        if reason:
+            print(f"\nSKIPPED: {count} ranks on {host_count} hosts: {reason}", flush=True)
+        else:
+            failures += run_layout(operation, arguments, count, host_count, deadline)
+    if failures:
+        raise SystemExit(f"{len(failures)} failures:\n" + "\n".join(failures))
