@@ -18,7 +18,7 @@ namespace hooke {
 namespace {
 
 // In the child between fork and exec, where only async-signal-safe calls are allowed. Returns the error of what failed.
-int BecomeProgram(char* const* arguments, int log_fd, int null_fd, pid_t parent) {
+int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, pid_t parent) {
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
   if (getppid() != parent) return ESRCH;  // It ended before the line above.
@@ -26,10 +26,15 @@ int BecomeProgram(char* const* arguments, int log_fd, int null_fd, pid_t parent)
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
-  if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(log_fd, STDOUT_FILENO) < 0 || dup2(log_fd, STDERR_FILENO) < 0)
+  if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 || dup2(err_fd, STDERR_FILENO) < 0)
     return errno;
   execv(arguments[0], arguments);
   return errno;
+}
+
+int OpenLog(const std::string& path) {
+  rename(path.c_str(), absl::StrCat(path, ".1").c_str());  // There may be none.
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 std::string EndText(int status) {
@@ -40,16 +45,19 @@ std::string EndText(int status) {
 }  // namespace
 
 absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
-  rename(options.log_path.c_str(), absl::StrCat(options.log_path, ".1").c_str());  // There may be none.
-  const int log_fd = open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log_fd < 0)
+  const bool logs = options.output_fd < 0;
+  const int log_fd = logs ? OpenLog(options.log_path) : -1;
+  if (logs && log_fd < 0)
     return absl::FailedPreconditionError(absl::StrCat(options.log_path, ": cannot be opened: ", std::strerror(errno)));
+  const int out_fd = logs ? log_fd : options.output_fd;
+  const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int started[2];  // Carries the error of an exec that failed; a good one closes it.
   if (null_fd < 0 || pipe2(started, O_CLOEXEC) != 0) {
     const int error = errno;
-    close(log_fd);
-    if (null_fd >= 0) close(null_fd);
+    for (const int fd : {log_fd, null_fd}) {
+      if (fd >= 0) close(fd);
+    }
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start ", options.arguments[0], ": ", std::strerror(error)));
   }
@@ -59,12 +67,12 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
-    const int error = BecomeProgram(arguments.data(), log_fd, null_fd, parent);
+    const int error = BecomeProgram(arguments.data(), out_fd, err_fd, null_fd, parent);
     const ssize_t ignored = write(started[1], &error, sizeof(error));
     _exit(ignored < 0 ? 126 : 127);
   }
   int error = pid < 0 ? errno : 0;
-  close(log_fd);
+  if (logs) close(log_fd);
   close(null_fd);
   close(started[1]);
   if (pid > 0 && read(started[0], &error, sizeof(error)) == static_cast<ssize_t>(sizeof(error)))
@@ -76,7 +84,8 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   return Child(pid);
 }
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), ended_(std::move(other.ended_)) {}
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), ended_(std::move(other.ended_)), exit_code_(other.exit_code_) {}
 
 Child::~Child() {
   if (pid_ < 0 || ended_.has_value()) return;
@@ -86,7 +95,10 @@ Child::~Child() {
 
 const std::optional<std::string>& Child::Ended() {
   int status = 0;
-  if (!ended_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) ended_ = EndText(status);
+  if (!ended_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) {
+    ended_ = EndText(status);
+    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
   return ended_;
 }
 

@@ -85,6 +85,7 @@ void AddAllCommands(CLI::App& app, Invocation& invocation) {
   AddCancelCommand(app, invocation);
   AddNodesCommand(app, invocation);
   AddProfileCommand(app, invocation);
+  AddBenchCommand(app, invocation);
   AddExportCommand(app, invocation);
   AddVersionCommand(app, invocation);
   AddCompletionCommand(app, invocation);

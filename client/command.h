@@ -58,6 +58,7 @@ void AddLogsCommand(CLI::App& app, Invocation& invocation);
 void AddCancelCommand(CLI::App& app, Invocation& invocation);
 void AddNodesCommand(CLI::App& app, Invocation& invocation);
 void AddProfileCommand(CLI::App& app, Invocation& invocation);
+void AddBenchCommand(CLI::App& app, Invocation& invocation);
 void AddExportCommand(CLI::App& app, Invocation& invocation);
 void AddVersionCommand(CLI::App& app, Invocation& invocation);
 void AddCompletionCommand(CLI::App& app, Invocation& invocation);

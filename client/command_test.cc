@@ -335,6 +335,8 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke --coordinator 127.0.0.1:1 watch fa", 4), "\n");
   EXPECT_EQ(complete("hooke completion ''", 2), "bash zsh\n");
+  EXPECT_EQ(complete("hooke bench ''", 2), "tune explain\n");
+  EXPECT_EQ(complete("hooke bench explain --tuning deploy/job", 4), "deploy/jobs\n");
   EXPECT_EQ(complete("hooke submit deploy/jobs/fashion-n", 2), "deploy/jobs/fashion-none.yaml\n");
   EXPECT_EQ(complete("hooke export fashion-1 deploy/job", 3), "deploy/jobs\n");
   EXPECT_THAT(Run({"completion", "zsh"}).out, StartsWith("#compdef hooke\n"));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -28,6 +29,7 @@ namespace hooke {
 namespace {
 
 constexpr size_t kBytesMax = 1 << 20;
+constexpr size_t kTuningBytesMax = 64 << 10;  // As the coordinator has it.
 
 std::string Join(absl::string_view section, absl::string_view name) {
   return section.empty() ? std::string(name) : absl::StrCat(section, ".", name);
@@ -88,6 +90,26 @@ std::string DidYouMean(absl::string_view section, absl::string_view name) {
     if (guess.empty() && absl::EndsWith(absl::StrCat(".", key.path), absl::StrCat(".", name))) guess = key.path;
   }
   return guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)");
+}
+
+// A file's first bytes, one more than `bytes_max` of a longer one.
+absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::FailedPreconditionError(absl::StrCat("cannot be read: ", std::strerror(errno)));
+  std::string text(bytes_max + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) return absl::FailedPreconditionError("cannot be read");
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
+  absl::StatusOr<std::string> text = std::filesystem::is_directory(path) ? absl::FailedPreconditionError("is a folder")
+                                                                         : ReadStart(path, kTuningBytesMax);
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(path, " ", text.status().message()));
+  if (text->size() > kTuningBytesMax) return absl::InvalidArgumentError(absl::StrCat(path, " is larger than 64 KiB"));
+  if (!nlohmann::json::accept(*text)) return absl::InvalidArgumentError(absl::StrCat(path, " is not JSON"));
+  return text;
 }
 
 class JobFileParser {
@@ -191,8 +213,17 @@ class JobFileParser {
                  absl::StrCat(value.status().message(),
                               guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)")));
     }
-    if (key.type == KeyType::kPath) value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
+    if (key.type == KeyType::kPath || key.type == KeyType::kJsonFile) {
+      value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
+    }
     texts_[key.path] = value->text;
+    if (key.type == KeyType::kJsonFile) {
+      absl::StatusOr<std::string> text = ReadJsonFile(value->text);
+      if (!text.ok()) {
+        return Add(given.line, key.path, absl::StrCat(text.status().message(), "; must be ", AllowedText(key)));
+      }
+      value->text = *std::move(text);
+    }
     key.set(*value, job_);
     wrong_.erase(key.path);
   }
@@ -300,14 +331,12 @@ absl::StatusOr<v1::JobSpec> ReadJobFile(const std::string& path) {
   if (!std::filesystem::exists(status)) return absl::NotFoundError(absl::StrCat(path, ": no such file; ", kWhat));
   if (std::filesystem::is_directory(status))
     return absl::FailedPreconditionError(absl::StrCat(path, ": is a folder; ", kWhat));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::FailedPreconditionError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
-  std::string text(kBytesMax + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kBytesMax) return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than 1 MiB; ", kWhat));
+  const absl::StatusOr<std::string> text = ReadStart(path, kBytesMax);
+  if (!text.ok()) return absl::FailedPreconditionError(absl::StrCat(path, ": ", text.status().message()));
+  if (text->size() > kBytesMax)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than 1 MiB; ", kWhat));
   const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
-  return ParseJobFile(text, path, folder.string());
+  return ParseJobFile(*text, path, folder.string());
 }
 
 }  // namespace hooke

@@ -7,7 +7,7 @@
 // A file that is wrong gives INVALID_ARGUMENT with one line for each thing that is wrong, in the order of the file:
 //   FILE:LINE: KEY: what is wrong; what is allowed (did you mean "averaging"?)
 // A file that cannot be read gives NOT_FOUND or FAILED_PRECONDITION. Whether the data exist is not looked at: the
-// ranks' nodes have them.
+// ranks' nodes have them. A tuning is read here; the ranks check the rules in it.
 
 #include <string>
 

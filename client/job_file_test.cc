@@ -91,6 +91,28 @@ TEST(JobFileTest, ReadsCollectives) {
   EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 0.25);
 }
 
+// A tuning is read from beside the job file and sent as it is.
+TEST(JobFileTest, ReadsTheTuning) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/job_file_tuning");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/tuning.json") << "{\"rules\": []}\n";
+  std::ofstream(folder + "/text.json") << "{rules";
+  std::ofstream(folder + "/large.json") << '"' << std::string(64 << 10, 'a') << '"';
+  const auto parse = [&folder](absl::string_view name) {
+    return ParseJobFile(absl::StrCat(kLeast, "collectives: {tuning: ", name, "}"), "job.yaml", folder);
+  };
+  const absl::StatusOr<v1::JobSpec> job = parse("tuning.json");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->collectives().tuning(), "{\"rules\": []}\n");
+  EXPECT_THAT(std::string(parse("none.json").status().message()),
+              AllOf(HasSubstr("collectives.tuning: "), HasSubstr("none.json cannot be read: No such file")));
+  EXPECT_THAT(std::string(parse("text.json").status().message()),
+              HasSubstr("text.json is not JSON; must be a JSON file of at most 64 KiB"));
+  EXPECT_THAT(std::string(parse("large.json").status().message()), HasSubstr("large.json is larger than 64 KiB"));
+  EXPECT_THAT(std::string(parse(".").status().message()), HasSubstr(" is a folder"));
+  std::filesystem::remove_all(folder);
+}
+
 // Defaults that follow from another key do so.
 TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   const auto parse = [](absl::string_view more) {

@@ -60,6 +60,8 @@ std::string AllowedText(const JobKey& key) {
       return "1 to 63 characters of a-z, 0-9 and -, the first a letter";
     case KeyType::kPath:
       return "a path prefix";
+    case KeyType::kJsonFile:
+      return "a JSON file of at most 64 KiB";
     case KeyType::kText:
       return "a text of at most 63 bytes";
     case KeyType::kChoice:
@@ -82,6 +84,7 @@ absl::StatusOr<KeyValue> ParseKeyValue(const JobKey& key, absl::string_view text
       if (!IsName(text)) return Wrong(key, absl::StrCat(Quoted(text), " is not a name"));
       break;
     case KeyType::kPath:
+    case KeyType::kJsonFile:
       if (text.empty() || absl::StrContains(text, '\0'))
         return Wrong(key, absl::StrCat(Quoted(text), " is not a path"));
       break;

@@ -15,9 +15,10 @@
 
 namespace hooke {
 
-enum class KeyType { kName, kPath, kText, kChoice, kInteger, kNumber, kBoolean };
+enum class KeyType { kName, kPath, kJsonFile, kText, kChoice, kInteger, kNumber, kBoolean };
 
-// A value of a key; the member of its type is set, and `text` always.
+// A value of a key; the member of its type is set, and `text` always: of kJsonFile the file's name while it is parsed,
+// its content when it is set.
 struct KeyValue {
   std::string text;
   uint64_t integer = 0;

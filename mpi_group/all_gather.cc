@@ -14,13 +14,13 @@ absl::Status RingAllGather(Transport& transport, const TensorList& values, absl:
 absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t values) {
   if (parts.size() != static_cast<size_t>(ranks)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("all-gather takes one part per rank: ", ranks, ", not ", parts.size()));
+        absl::StrCat("a call in parts takes one part per rank: ", ranks, ", not ", parts.size()));
   }
   uint64_t previous_end = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const ValueRange part = parts[i];
     if (part.begin < previous_end || part.end < part.begin || part.end > values) {
-      return absl::InvalidArgumentError(absl::StrCat("all-gather part ", i, " is [", part.begin, ", ", part.end,
+      return absl::InvalidArgumentError(absl::StrCat("part ", i, " is [", part.begin, ", ", part.end,
                                                      "); it must begin at or after ", previous_end,
                                                      " and end at or before ", values));
     }

@@ -13,6 +13,7 @@ std::string CallLabel::Text() const {
   } else if (values > 0) {
     absl::StrAppend(&text, " of ", values, " bytes");
   }
+  if (shared) absl::StrAppend(&text, " in shared memory");
   if (root >= 0) absl::StrAppend(&text, " with root ", root);
   if (detail != 0) absl::StrAppend(&text, ", layout ", absl::Hex(detail, absl::kZeroPad16));
   return text;
@@ -26,7 +27,7 @@ uint32_t CallLabel::Fingerprint() const {
   };
   for (char letter : operation) hash = hash * 31 + static_cast<unsigned char>(letter);
   add(values);
-  add((type.has_value() ? static_cast<uint64_t>(*type) + 1 : 0) << 8 |
+  add((shared ? 1 : 0) << 16 | (type.has_value() ? static_cast<uint64_t>(*type) + 1 : 0) << 8 |
       (op.has_value() ? static_cast<uint64_t>(*op) + 1 : 0));
   add(static_cast<uint64_t>(root + 1));
   add(detail);

@@ -22,6 +22,7 @@ struct CallLabel {
   int root = -1;
   // Stands for what else the ranks must agree on, as the parts of an all-gather; 0 for nothing.
   uint64_t detail = 0;
+  bool shared = false;  // The values lie in an arena of the group's.
 
   // "call 17: all-reduce (sum) of 1000 float32"
   std::string Text() const;

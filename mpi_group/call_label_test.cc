@@ -19,12 +19,15 @@ TEST(CallLabelTest, Text) {
   EXPECT_EQ((CallLabel{5, "shared allocation", 64}).Text(), "call 5: shared allocation of 64 bytes");
   EXPECT_EQ((CallLabel{6, "all-gather", 9, DataType::kFloat32, std::nullopt, -1, 0xab}).Text(),
             "call 6: all-gather of 9 float32, layout 00000000000000ab");
+  CallLabel shared = AllReduceLabel();
+  shared.shared = true;
+  EXPECT_EQ(shared.Text(), "call 17: all-reduce (sum) of 1000 float32 in shared memory");
   EXPECT_EQ(CallLabel().Text(), "no call");
 }
 
 // Calls that differ in any one field have different fingerprints; the same call has the same one.
 TEST(CallLabelTest, FingerprintTellsCallsApart) {
-  std::vector<CallLabel> labels(8, AllReduceLabel());
+  std::vector<CallLabel> labels(9, AllReduceLabel());
   labels[1].number = 18;
   labels[2].operation = "reduce";
   labels[3].values = 999;
@@ -32,6 +35,7 @@ TEST(CallLabelTest, FingerprintTellsCallsApart) {
   labels[5].op = ReduceOp::kMean;
   labels[6].root = 0;
   labels[7].detail = 1;
+  labels[8].shared = true;
   std::set<uint32_t> fingerprints;
   for (const CallLabel& label : labels) fingerprints.insert(label.Fingerprint());
   EXPECT_EQ(fingerprints.size(), labels.size());

@@ -91,27 +91,38 @@ Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const
   return {Algorithm::kReference, 0, 0, "no rule fits"};
 }
 
-std::string ExplainChoices(const Topology& topology, const Tuning& tuning) {
-  std::string table = absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %12s  %-18s %12s  %s\n",
-                                      topology.ranks, topology.nodes, topology.smallest_node, topology.largest_node,
-                                      "operation", "values", "bytes up to", "algorithm", "chunk bytes", "reason");
+std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning) {
+  constexpr uint64_t kLargest = uint64_t{1} << 30;
+  std::vector<ExplainedChoice> choices;
   for (Operation operation : kAllOperations) {
     for (bool shared : {true, false}) {
       if (operation == Operation::kBarrier && shared) continue;
-      for (uint64_t bytes = 4; bytes <= uint64_t{1} << 30; bytes *= 2) {
+      uint64_t from = 4;
+      for (uint64_t bytes = from; bytes <= kLargest; bytes *= 2) {
         const Choice choice = ChooseAlgorithm(topology, {operation, bytes, shared}, tuning);
         const Choice next = ChooseAlgorithm(topology, {operation, bytes * 2, shared}, tuning);
-        // One line per run of equal choices, and one for all that is larger.
-        const bool last = bytes == uint64_t{1} << 30;
+        const bool last = bytes == kLargest;
         if (!last && next.algorithm == choice.algorithm && next.chunk_bytes == choice.chunk_bytes &&
             next.drivers == choice.drivers) {
           continue;
         }
-        absl::StrAppendFormat(&table, "%-14s %-8s %12s  %-18s %12d  %s\n", NameOf(operation),
-                              shared ? "arena" : "private", last ? "any" : absl::StrCat(bytes),
-                              NameOf(choice.algorithm), choice.chunk_bytes, choice.reason);
+        choices.push_back({operation, shared, from, last ? TuningRule::kAnyBytes : bytes, choice});
+        from = bytes * 2;
       }
     }
+  }
+  return choices;
+}
+
+std::string ExplainChoices(const Topology& topology, const Tuning& tuning) {
+  std::string table = absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %12s  %-18s %12s  %s\n",
+                                      topology.ranks, topology.nodes, topology.smallest_node, topology.largest_node,
+                                      "operation", "values", "bytes up to", "algorithm", "chunk bytes", "reason");
+  for (const ExplainedChoice& line : ListChoices(topology, tuning)) {
+    absl::StrAppendFormat(&table, "%-14s %-8s %12s  %-18s %12d  %s\n", NameOf(line.operation),
+                          line.shared ? "arena" : "private",
+                          line.bytes_to == TuningRule::kAnyBytes ? "any" : absl::StrCat(line.bytes_to),
+                          NameOf(line.choice.algorithm), line.choice.chunk_bytes, line.choice.reason);
   }
   return table;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "mpi_group/operation.h"
@@ -44,7 +45,18 @@ struct Choice {
 
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
-// A table, for people: the choice for each operation and size, values in an arena or not.
+// A range of sizes with one choice; the bytes are powers of two, and both ends belong to it.
+struct ExplainedChoice {
+  Operation operation = Operation::kAllReduce;
+  bool shared = false;
+  uint64_t bytes_from = 0;
+  uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: all that is larger.
+  Choice choice;
+};
+// In the order of kAllOperations, values in an arena first, sizes ascending.
+std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning);
+
+// The same as a table, for people: the choice for each operation and size, values in an arena or not.
 std::string ExplainChoices(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke

@@ -5,10 +5,20 @@
 // MakeInProcessGroups in in_process_transport.h for tests); used by worker/rank.
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
-// Group come from one thread at a time. After OK all ranks hold bitwise the same values. After an error the group is
-// unusable and its rank exits; a DEADLINE_EXCEEDED names the rank that was waited for.
+// Group come from one thread at a time. After OK all ranks hold bitwise the same values.
+//
+// Values may lie anywhere, but alike on all ranks: in one arena (AllocateShared) at the same places of it, or all of
+// them in other memory, wherever that is. A call whose values lie in an arena on some ranks only, or in another arena
+// or at other places of it, is INVALID_ARGUMENT on all ranks where the ranks of a node share memory, and fails the
+// group.
+//
+// After an error the group is unusable and its rank exits; a DEADLINE_EXCEEDED names the rank that was waited for.
+// Peers may still read the memory passed to the failed call and write to it: it stays until the rank exits. An error on
+// one rank does not mean one on all: where values go through memory that ranks share, a rank that came after the others
+// had given up finds all it needs there and may return OK; its next call fails.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -63,10 +73,11 @@ class Group {
   // Returns after all ranks have called it.
   virtual absl::Status Barrier() = 0;
 
-  // Zeroed memory of this rank, 64-byte aligned, owned by the group and valid until it is destroyed. The ranks of a
-  // node share it: reductions and all-gathers of lists that lie in one such arena, at the same places of it on every
-  // rank, work in place on the peers' memory, without copies. Where memory cannot be shared it is ordinary memory.
-  // Between two calls a rank touches only its own arena. All ranks pass the same size.
+  // Zeroed memory of this rank, 64-byte aligned, owned by the group and valid until it is destroyed; none for 0 bytes.
+  // The ranks of a node share it: reductions and all-gathers of lists that lie in one such arena, at the same places of
+  // it on every rank, work in place on the peers' memory, without copies. Where memory cannot be shared it is ordinary
+  // memory. Between two calls a rank touches only its own arena. All ranks pass the same size. RESOURCE_EXHAUSTED:
+  // there is not so much memory of either kind; that fails the group too.
   virtual absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) = 0;
 
   // Another group of the same ranks, for calls from another thread at the same time. Collective. Memory that this group
@@ -79,7 +90,9 @@ class Group {
 // The same, as values.
 template <typename T>
 absl::StatusOr<absl::Span<T>> AllocateSharedValues(Group& group, uint64_t values) {
-  const absl::StatusOr<absl::Span<char>> bytes = group.AllocateShared(values * sizeof(T));
+  const absl::StatusOr<absl::Span<char>> bytes = group.AllocateShared(
+      values > std::numeric_limits<uint64_t>::max() / sizeof(T) ? std::numeric_limits<uint64_t>::max()
+                                                                : values * sizeof(T));
   if (!bytes.ok()) return bytes.status();
   return absl::Span<T>(reinterpret_cast<T*>(bytes->data()), values);
 }

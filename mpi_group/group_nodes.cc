@@ -129,15 +129,15 @@ absl::StatusOr<int> GroupNodes::CoresOfNode(absl::Duration limit) {
   return CPU_COUNT(&cores);
 }
 
-absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> GroupNodes::NewArena(uint64_t bytes, absl::Time deadline,
-                                                                        std::string* why) {
+absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> GroupNodes::NewArena(uint64_t bytes, uint64_t number,
+                                                                        absl::Time deadline, std::string* why) {
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory = ShareMemory(std::max<uint64_t>(bytes, 1), deadline, why);
   if (!memory.ok()) return memory.status();
   if (*memory == nullptr) return std::unique_ptr<Arena>();
   auto made = std::make_unique<Arena>();
   made->memory = *std::move(memory);
   made->arena = std::make_unique<SharedArena>(SharedArena::Layout{local_->rank(), local_->size(), made->memory->base(),
-                                                                  made->memory->bytes_per_rank(), bytes, arenas_++});
+                                                                  made->memory->bytes_per_rank(), bytes, number});
   return made;
 }
 

@@ -47,11 +47,13 @@ class GroupNodes {
   int LocalLeaderFor(int root) const { return NodeOf(root) == node() ? LocalRank(root) : 0; }
 
   // Collective: memory that the ranks of each node share. Null, on all ranks, if one node has no room; *why says so.
+  // `number` tells the arenas of a group apart, those lent to it too; the same on all ranks.
   struct Arena {
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<SharedArena> arena;
   };
-  absl::StatusOr<std::unique_ptr<Arena>> NewArena(uint64_t bytes, absl::Time deadline, std::string* why);
+  absl::StatusOr<std::unique_ptr<Arena>> NewArena(uint64_t bytes, uint64_t number, absl::Time deadline,
+                                                  std::string* why);
 
  private:
   GroupNodes(Transport& transport, Nodes nodes);
@@ -73,7 +75,6 @@ class GroupNodes {
   std::unique_ptr<NodeMeeting> meeting_;
   std::unique_ptr<Transport> drivers_;
   std::map<int, std::unique_ptr<Transport>> leaders_;
-  uint64_t arenas_ = 0;
 };
 
 }  // namespace hooke

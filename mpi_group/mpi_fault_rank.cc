@@ -65,9 +65,12 @@ absl::Status Round(Group& group, absl::Span<float> values, const std::string& er
 absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
+  // Messages only: as if each rank had a node of its own.
+  if (!options.shared) group_options.node = absl::StrCat("node ", session.rank());
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
   if (!group.ok()) return group.status();
-  std::vector<float> own(1 << 20);
+  // Peers may read a failed rank's values until it has exited: never freed.
+  std::vector<float>& own = *new std::vector<float>(1 << 20);
   absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
   if (options.shared) values = AllocateSharedValues<float>(**group, own.size());
   if (!values.ok()) return values.status();

@@ -247,7 +247,7 @@ TEST(MpiFaultTest, LateRankIsToldTheSame) {
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks; }));
     EXPECT_THAT(run.Reports(),
                 Each(Pair(_, AllOf(HasSubstr("DEADLINE_EXCEEDED: "), HasSubstr("waited until the deadline for rank 1"),
-                                   HasSubstr(": all-reduce (mean) of 1048576 float32 (rank ")))));
+                                   HasSubstr(": all-reduce (mean) of 1048576 float32")))));
     EXPECT_GT(run.AwaitEnd(absl::Seconds(20)), 0);
     ExpectNothingLeft(run.ranks());
   }
@@ -275,12 +275,12 @@ TEST_P(MpiWrongCallTest, IsNamedOnEveryRank) {
 }
 
 const WrongCall kWrongCalls[] = {
-    {"size", "all-reduce .mean. of 1048575 float32", "all-reduce .mean. of 1048576 float32"},
-    {"type", "all-reduce .mean. of 1048576 int32", "all-reduce .mean. of 1048576 float32"},
-    {"op", "all-reduce .max. of 1048576 float32", "all-reduce .mean. of 1048576 float32"},
-    {"root", "broadcast of 100 float32 with root 1", "broadcast of 100 float32 with root 0"},
-    {"skip", "barrier[^,;]*", "all-reduce .mean. of 1048576 float32"},
-    {"order", "broadcast of 100 float32 with root 0", "barrier[^,;]*"},
+    {"size", "all-reduce .mean. of 1048575 float32[^,;]*", "all-reduce .mean. of 1048576 float32[^,;]*"},
+    {"type", "all-reduce .mean. of 1048576 int32[^,;]*", "all-reduce .mean. of 1048576 float32[^,;]*"},
+    {"op", "all-reduce .max. of 1048576 float32[^,;]*", "all-reduce .mean. of 1048576 float32[^,;]*"},
+    {"root", "broadcast of 100 float32[^,;]* with root 1", "broadcast of 100 float32[^,;]* with root 0"},
+    {"skip", "barrier[^,;]*", "all-reduce .mean. of 1048576 float32[^,;]*"},
+    {"order", "broadcast of 100 float32[^,;]* with root 0", "barrier[^,;]*"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, MpiWrongCallTest, testing::Combine(testing::ValuesIn(kWrongCalls), testing::Bool()),

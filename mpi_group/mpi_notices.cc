@@ -10,6 +10,8 @@ namespace hooke {
 namespace {
 
 constexpr int kTag = 0;
+// For a statement that has begun to arrive.
+constexpr absl::Duration kTransfer = absl::Seconds(1);
 constexpr absl::Duration kNap = absl::Microseconds(200);
 // For the verdict to leave this rank. Ranks that take it later do without.
 constexpr absl::Duration kLinger = absl::Milliseconds(100);
@@ -30,27 +32,32 @@ absl::Status MpiNotices::HearAll() {
     absl::Status status =
         MpiStatus(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &arrived, &envelope), "MPI_Iprobe");
     if (!status.ok() || arrived == 0) return status;
-    // The whole message is here or on its way: it is short, and its sender does not wait for this rank.
-    Statement statement = {};
-    status = MpiStatus(MPI_Recv(&statement, sizeof(statement), MPI_BYTE, envelope.MPI_SOURCE, envelope.MPI_TAG,
-                                communicator_, MPI_STATUS_IGNORE),
-                       "MPI_Recv");
+    heard_.emplace_back();
+    MPI_Request taken = MPI_REQUEST_NULL;
+    status = MpiStatus(MPI_Irecv(&heard_.back(), sizeof(Statement), MPI_BYTE, envelope.MPI_SOURCE, envelope.MPI_TAG,
+                                 communicator_, &taken),
+                       "MPI_Irecv");
     if (!status.ok()) return status;
-    settlement_.Hear(envelope.MPI_SOURCE, statement);
+    // The message is here or on its way, for it is short; but nobody is waited for without an end.
+    const absl::StatusOr<bool> done = AwaitAll(absl::MakeSpan(&taken, 1), {}, absl::Now() + kTransfer);
+    if (!done.ok()) return done.status();
+    if (!*done) return absl::DeadlineExceededError(absl::StrCat("rank ", envelope.MPI_SOURCE, " died while telling"));
+    settlement_.Hear(envelope.MPI_SOURCE, heard_.back());
   }
 }
 
+// A peer that cannot be told keeps nobody else from being told.
 absl::Status MpiNotices::Tell(const Statement& statement) {
   told_.push_back(statement);
+  absl::Status first;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     telling_.push_back(MPI_REQUEST_NULL);
-    absl::Status status =
+    first.Update(
         MpiStatus(MPI_Isend(&told_.back(), sizeof(Statement), MPI_BYTE, peer, kTag, communicator_, &telling_.back()),
-                  "MPI_Isend");
-    if (!status.ok()) return status;
+                  "MPI_Isend"));
   }
-  return absl::OkStatus();
+  return first;
 }
 
 bool MpiNotices::AllToldAreDone() {
@@ -65,10 +72,12 @@ absl::Status MpiNotices::Settle(const CallHistory& history, const absl::Status& 
   if (!verdict_.ok()) return verdict_;
   const Statement own = FailureStatement(history, failure, absl::Now());
   settlement_.Hear(rank_, own);
-  absl::Status status = Tell(own);
+  Tell(own).IgnoreError();  // Those that it did not reach learn of the failure by their own deadlines.
+  absl::Status status;
   while (status.ok()) {
     status = HearAll();
-    if (settlement_.complete() || absl::Now() >= until) break;
+    const bool concluded = settlement_.has_verdict() || (settlement_.complete() && settlement_.IsSpeaker(rank_));
+    if (concluded || absl::Now() >= until) break;
     absl::SleepFor(kNap);
   }
   if (!settlement_.has_verdict()) {

@@ -41,6 +41,7 @@ class MpiNotices {
   absl::Status verdict_;        // OK before Settle.
   std::deque<Statement> told_;  // MPI reads them: they stay where they are.
   std::vector<MPI_Request> telling_;
+  std::deque<Statement> heard_;  // MPI writes them.
 };
 
 }  // namespace hooke

@@ -160,7 +160,7 @@ absl::Status NodeMeeting::DifferentPurpose(int peer, const Purpose& purpose) con
   const std::string other_text = Describe(other);
   return absl::InvalidArgumentError(
       absl::StrCat("rank ", Number(peer), " calls ", other_text, " where rank ", Number(rank_), " calls ",
-                   own_text == other_text ? "it with other parts or places of the arena" : own_text,
+                   own_text == other_text ? "it with other parts or values that lie elsewhere" : own_text,
                    "; all ranks must call the same operations in the same order"));
 }
 

@@ -103,9 +103,11 @@ absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replic
   absl::Status status = CheckShapes(replicas);
   if (!status.ok()) return status;
   if (replicas.size() == 1) return group.AllReduce(replicas[0], op);
+  const DataType type = replicas[0].type();
   const int addends = static_cast<int>(replicas.size()) * group.size();
-  return NeedsWideSums(replicas[0].type(), op, addends) ? ReduceWide(group, replicas, op)
-                                                        : ReduceInPlace(group, replicas, op);
+  // The sum of a mean is not to be rounded by itself: it may lie out of the type's range where the mean does not.
+  const bool wide = NeedsWideSums(type, op, addends) || (SizeOf(type) == 2 && op == ReduceOp::kMean);
+  return wide ? ReduceWide(group, replicas, op) : ReduceInPlace(group, replicas, op);
 }
 
 }  // namespace hooke

@@ -9,6 +9,7 @@
 #include "mpi_group/collective_cases.h"
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
+#include "mpi_group/reduce.h"
 
 namespace hooke {
 namespace {
@@ -26,6 +27,28 @@ TEST_P(ReplicasTest, AllCases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ReplicasTest, testing::Range(1, 5));
+
+// The mean of values whose sum is out of the type's range: two lists, of one rank and of two.
+TEST(ReplicasOverflowTest, MeanOfLargeHalves) {
+  for (int n : {1, 2}) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
+    RunRanks(n, [&](int rank) {
+      const std::vector<float> numbers = {40000, 50000};
+      std::vector<Float16> a(1);
+      std::vector<Float16> b(1);
+      const TensorList of_a(absl::MakeSpan(a));
+      const TensorList of_b(absl::MakeSpan(b));
+      Narrow(DataType::kFloat16, absl::MakeConstSpan(numbers).first(1), of_a.pieces()[0]);
+      Narrow(DataType::kFloat16, absl::MakeConstSpan(numbers).last(1), of_b.pieces()[0]);
+      ASSERT_EQ(AllReduceReplicas(*groups[rank], {of_a, of_b}, ReduceOp::kMean), absl::OkStatus());
+      for (const TensorList& list : {of_a, of_b}) {
+        float mean = 0;
+        Widen(DataType::kFloat16, list.pieces()[0], absl::MakeSpan(&mean, 1));
+        EXPECT_EQ(mean, 44992);  // 45000, as float16 has it.
+      }
+    });
+  }
+}
 
 // Lists that do not fit each other are refused with what is wrong, and the group remains usable.
 TEST(ReplicasRefusedTest, ListsThatDiffer) {

@@ -129,6 +129,15 @@ bool Settlement::complete() const {
   return true;
 }
 
+bool Settlement::IsSpeaker(int rank) const {
+  for (Statement::Kind kind : {Statement::Kind::kFailure, Statement::Kind::kHeard}) {
+    for (size_t other = 0; other < statements_.size(); ++other) {
+      if (statements_[other].has_value() && statements_[other]->kind == kind) return static_cast<int>(other) == rank;
+    }
+  }
+  return true;
+}
+
 absl::Status Settlement::Verdict() const {
   if (verdict_.has_value()) return *verdict_;
   if (std::optional<absl::Status> divergence = Divergence()) return *divergence;

@@ -89,6 +89,9 @@ class Settlement {
   bool has_verdict() const { return verdict_.has_value(); }
   // Whether waiting longer is of no use: all ranks have spoken, or one knows the verdict.
   bool complete() const;
+  // Whether it is this rank that says the verdict when all have spoken: the first of those that failed by themselves.
+  // The others wait for it, so that all users are told the same.
+  bool IsSpeaker(int rank) const;
 
   // The verdict heard, if any, else what the statements say together; at least one was heard. Not OK. Names the ranks
   // that diverge, are missing or failed. INVALID_ARGUMENT: they are in different calls. DEADLINE_EXCEEDED: some did not

@@ -129,6 +129,18 @@ TEST(SettlementTest, VerdictOfOthersIsTaken) {
   EXPECT_EQ(settlement.Verdict(), absl::DeadlineExceededError("all of it"));
 }
 
+// One rank says the verdict: the first that did not only hear of a failure.
+TEST(SettlementTest, OneSpeaker) {
+  Settlement settlement(3);
+  settlement.Hear(0, Says(Calls({10}), kHeard));
+  EXPECT_TRUE(settlement.IsSpeaker(0));
+  settlement.Hear(2, Says(Calls({10}), kMissing));
+  settlement.Hear(1, Says(Calls({10}), kMissing));
+  EXPECT_FALSE(settlement.IsSpeaker(0));
+  EXPECT_TRUE(settlement.IsSpeaker(1));
+  EXPECT_FALSE(settlement.IsSpeaker(2));
+}
+
 // A rank that heard of a failure is told by whom, as soon as one has spoken.
 TEST(SettlementTest, FirstReport) {
   Settlement settlement(3);

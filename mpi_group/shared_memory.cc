@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +27,13 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers 
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
-using Name = std::array<char, 64>;  // Zero-terminated.
+using Name = std::array<char, 60>;  // Zero-terminated.
+
+// What the first rank tells the others.
+struct Offer {
+  Name name = {};
+  int32_t error = 0;  // An errno: why it could not make the object.
+};
 
 Name RandomName() {
   std::random_device random;
@@ -44,33 +52,50 @@ absl::Status Agree(Transport& transport, bool ok, const absl::Status& error, abs
   return flag == 1 ? absl::OkStatus() : error;
 }
 
-absl::Status ShareName(Transport& transport, Name& name, absl::Time deadline) {
-  if (transport.rank() != 0) return transport.Receive({0, absl::MakeSpan(name)}, deadline);
+absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline) {
+  const absl::Span<char> bytes(reinterpret_cast<char*>(&offer), sizeof(offer));
+  if (transport.rank() != 0) return transport.Receive({0, bytes}, deadline);
   for (int rank = 1; rank < transport.size(); ++rank) {
-    absl::Status status = transport.Send({rank, absl::MakeConstSpan(name)}, deadline);
+    absl::Status status = transport.Send({rank, bytes}, deadline);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
+// Why this rank has no common object, as far as it knows; `error` is its own errno, 0 if it could open the object.
+absl::Status NotOpened(const Offer& offer, int error) {
+  std::string why =
+      "another rank of the node cannot open the shared memory object that this one can; that rank's "
+      "warning says why";
+  if (offer.error != 0) {
+    why = absl::StrCat("the node's first rank cannot make a shared memory object in /dev/shm: ",
+                       std::generic_category().message(offer.error));
+  } else if (error != 0) {
+    why = absl::StrCat("this rank cannot open ", offer.name.data(),
+                       ", the shared memory object of the node's first rank: ", std::generic_category().message(error));
+    if (error == ENOENT) absl::StrAppend(&why, "; they are not on one node, or have each a /dev/shm of their own");
+  }
+  return absl::FailedPreconditionError(why);
+}
+
 // The same empty object on all ranks, its name already gone. It takes no memory yet, so a rank killed in between leaves
 // nothing but a name.
 absl::StatusOr<int> OpenTogether(Transport& transport, absl::Time deadline) {
-  Name name = {};
+  Offer offer;
   int file = -1;
   if (transport.rank() == 0) {
-    name = RandomName();
-    file = shm_open(name.data(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    offer.name = RandomName();
+    file = shm_open(offer.name.data(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0) offer.error = errno;
   }
-  absl::Status status = ShareName(transport, name, deadline);
+  const bool made = file >= 0;
+  absl::Status status = ShareOffer(transport, offer, deadline);
   if (status.ok()) {
-    if (transport.rank() != 0) file = shm_open(name.data(), O_RDWR | O_CLOEXEC, 0600);
-    status = Agree(
-        transport, file >= 0,
-        absl::FailedPreconditionError("not all ranks can open one shared memory object: they are not on one node"),
-        deadline);
+    if (transport.rank() != 0 && offer.error == 0) file = shm_open(offer.name.data(), O_RDWR | O_CLOEXEC, 0600);
+    const int error = file < 0 ? errno : 0;
+    status = Agree(transport, file >= 0, NotOpened(offer, error), deadline);
   }
-  if (transport.rank() == 0) shm_unlink(name.data());
+  if (made) shm_unlink(offer.name.data());
   if (status.ok()) return file;
   if (file >= 0) close(file);
   return status;
@@ -113,6 +138,11 @@ bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& transport, uint64_t bytes_per_rank,
                                                                    absl::Time deadline) {
+  const uint64_t limit = std::numeric_limits<off_t>::max() / transport.size() - 2 * kHugePageBytes;
+  if (bytes_per_rank > limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no node has room for ", bytes_per_rank, " bytes of shared memory per rank"));
+  }
   const uint64_t region = RoundUp(bytes_per_rank, bytes_per_rank >= kHugePageBytes ? kHugePageBytes : kPageBytes);
   const uint64_t total = region * transport.size();
   const absl::StatusOr<int> file = OpenTogether(transport, deadline);

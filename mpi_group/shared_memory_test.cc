@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -60,6 +62,26 @@ TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
     EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
   });
   EXPECT_EQ(NamesLeft(), 0);
+}
+
+// Where the system gives no shared memory, all ranks are told why, and the transport is still good.
+TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto restore = absl::MakeCleanup([limit] { setrlimit(RLIMIT_NOFILE, &limit); });
+  const int next_file = dup(STDERR_FILENO);
+  ASSERT_GE(next_file, 0);
+  close(next_file);
+  const rlimit none_left = {static_cast<rlim_t>(next_file), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Status status = SharedMemory::Create(*transports[rank], 5000, deadline).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Too many open files"));
+    EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
+  });
 }
 
 // A rank that does not take part costs the others their deadline, and no name is left.

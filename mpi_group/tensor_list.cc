@@ -6,6 +6,7 @@
 namespace hooke {
 
 void TensorList::AddBytes(absl::Span<char> bytes) {
+  bytes = bytes.first(bytes.size() / SizeOf(type_) * SizeOf(type_));
   if (bytes.empty()) return;
   pieces_.push_back(bytes);
   size_ += bytes.size() / SizeOf(type_);

@@ -41,9 +41,9 @@ class TensorList {
   explicit TensorList(const std::vector<absl::Span<T>>& parts) : type_(DataTypeOf<T>()) {
     for (absl::Span<T> part : parts) Add(part);
   }
-  // One vector of values of `type`, as bytes: a whole number of values.
+  // One vector of values of `type`, as bytes; the bytes of an incomplete last value do not belong to it.
   TensorList(DataType type, absl::Span<char> bytes) : type_(type) { AddBytes(bytes); }
-  // Several.
+  // Several, each as above.
   TensorList(DataType type, const std::vector<absl::Span<char>>& parts) : type_(type) {
     for (absl::Span<char> part : parts) AddBytes(part);
   }

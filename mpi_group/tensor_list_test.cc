@@ -58,6 +58,15 @@ TEST(TensorListTest, EmptyLists) {
   }
 }
 
+// Bytes that are not a whole number of values are taken up to the last whole one.
+TEST(TensorListTest, IncompleteValuesAreLeftOut) {
+  std::vector<float> values = {1, 2, 3};
+  const absl::Span<char> bytes = MutableBytesOf(absl::MakeSpan(values));
+  EXPECT_THAT(ValuesOf(TensorList(DataType::kFloat32, bytes.first(11))), ElementsAre(1, 2));
+  EXPECT_THAT(ValuesOf(TensorList(DataType::kFloat32, {bytes.first(7), bytes.last(4)})), ElementsAre(1, 3));
+  EXPECT_TRUE(TensorList(DataType::kFloat32, bytes.first(3)).empty());
+}
+
 // Scatter is the inverse of Gather.
 TEST(TensorListTest, ScatterWritesTheValuesInOrder) {
   std::vector<float> a(2);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +30,12 @@ struct alignas(64) Line {
   char bytes[64] = {};
 };
 
+// Zeroed; null where there is no room.
+std::unique_ptr<Line[]> NewLines(uint64_t lines) {
+  if (lines > std::numeric_limits<ptrdiff_t>::max() / sizeof(Line)) return nullptr;
+  return std::unique_ptr<Line[]>(new (std::nothrow) Line[lines]);
+}
+
 // What a rank asks for, beside the values.
 struct Request {
   Operation operation = Operation::kBarrier;
@@ -36,10 +44,12 @@ struct Request {
   absl::Span<const ValueRange> parts;
 };
 
+uint64_t Mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15u + 1; }
+
 uint64_t HashOf(absl::Span<const ValueRange> parts) {
   uint64_t hash = 0;
   for (const ValueRange& part : parts) {
-    for (uint64_t end : {part.begin, part.end}) hash = (hash ^ end) * 0x9E3779B97F4A7C15u + 1;
+    for (uint64_t end : {part.begin, part.end}) hash = Mix(hash, end);
   }
   return hash;
 }
@@ -52,7 +62,7 @@ bool RoundsOnce(const Request& request, DataType type) {
 // goes through shared memory alone is too quick for it.
 class Calls {
  public:
-  void Add(const Request& request, const TensorList& values) {
+  void Add(const Request& request, const TensorList& values, bool shared) {
     CallLabel& label = Next();
     label.operation = NameOf(request.operation);
     label.values = values.size();
@@ -60,10 +70,11 @@ class Calls {
     label.op = request.op;
     label.root = request.root;
     label.detail = HashOf(request.parts);
+    label.shared = shared;
   }
   void AddAllocation(uint64_t bytes) {
     CallLabel& label = Next();
-    label = {label.number, "shared allocation", bytes, std::nullopt, std::nullopt, -1, 0};
+    label = {label.number, "shared allocation", bytes, std::nullopt, std::nullopt, -1, 0, false};
   }
 
   void Tell(Transport& transport, absl::Time now) {
@@ -191,6 +202,7 @@ class TransportGroup : public Group {
 
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
+    const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
     calls_.AddAllocation(bytes);
     if (size() > 1) {
       const absl::Time now = absl::Now();
@@ -198,17 +210,22 @@ class TransportGroup : public Group {
       absl::Status status = MeetOthers(now);
       std::string why;
       absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> arena = std::unique_ptr<GroupNodes::Arena>();
-      if (status.ok()) arena = nodes_->NewArena(bytes, now + options_.deadline, &why);
+      if (status.ok()) arena = nodes_->NewArena(bytes, NextArena(), now + options_.deadline, &why);
       status.Update(arena.status());
-      if (!status.ok()) return Fail(status, absl::StrCat("allocation of ", bytes, " shared bytes"));
+      if (!status.ok()) return Fail(status, what);
       if (*arena != nullptr) {
         arenas_.push_back(*std::move(arena));
         return arenas_.back()->arena->ValuesOf(rank_in_node());
       }
       Warn(absl::StrCat("shared memory of ", bytes, " bytes"), why);
     }
-    private_.push_back(std::vector<Line>((bytes + sizeof(Line) - 1) / sizeof(Line)));
-    return absl::Span<char>(private_.back().data()->bytes, bytes);
+    if (bytes == 0) return absl::Span<char>();
+    std::unique_ptr<Line[]> memory = NewLines((bytes - 1) / sizeof(Line) + 1);
+    if (memory == nullptr) {
+      return Fail(absl::ResourceExhaustedError("so much memory cannot be had; ask for less, or use more ranks"), what);
+    }
+    private_.push_back(std::move(memory));
+    return absl::Span<char>(private_.back()[0].bytes, bytes);
   }
 
   absl::StatusOr<std::unique_ptr<Group>> Clone() override {
@@ -235,10 +252,11 @@ class TransportGroup : public Group {
   template <typename Collective>
   absl::Status Run(const Request& request, const TensorList& values, const Collective& collective) {
     if (!failure_.ok()) return failure_;
-    calls_.Add(request, values);
+    const SharedArena* const arena = values.empty() ? nullptr : ArenaOf(values);
+    calls_.Add(request, values, arena != nullptr);
     absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(absl::Now());
     if (status.ok()) {
-      const Plan plan = MakePlan(request, values);
+      const Plan plan = MakePlan(request, values, arena);
       if (plan.choice.algorithm == Algorithm::kNothing) return status;
       status = collective(plan);
     }
@@ -246,9 +264,9 @@ class TransportGroup : public Group {
     return Fail(status, absl::StrCat(NameOf(request.operation), " of ", values.size(), " values"));
   }
 
-  Plan MakePlan(const Request& request, const TensorList& values) {
+  Plan MakePlan(const Request& request, const TensorList& values, const SharedArena* arena) {
     Plan plan;
-    plan.arena = ArenaOf(values);
+    plan.arena = arena;
     plan.workload = {request.operation, values.bytes(), plan.arena != nullptr, RoundsOnce(request, values.type())};
     // Often the same call again.
     if (!last_workload_.has_value() || !(*last_workload_ == plan.workload)) {
@@ -257,13 +275,13 @@ class TransportGroup : public Group {
     }
     plan.choice = last_choice_;
     plan.purpose = {values.size(),
-                    HashOf(request.parts),
+                    Mix(HashOf(request.parts), plan.choice.chunk_bytes),
                     request.root,
                     static_cast<uint8_t>(request.operation),
                     values.type(),
                     request.op.value_or(ReduceOp::kSum),
                     static_cast<uint8_t>(plan.choice.algorithm)};
-    if (plan.choice.algorithm == Algorithm::kArena) plan.purpose.places ^= plan.arena->Places(values);
+    if (arena != nullptr) plan.purpose.places ^= arena->Places(values);
     if (nodes_->meeting() != nullptr) nodes_->meeting()->Begin(options_.deadline);
     if (ByMessages(plan.choice.algorithm)) {
       const absl::Time now = absl::Now();
@@ -292,9 +310,7 @@ class TransportGroup : public Group {
     const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
     Call call = CallFor(plan);
     call.chunk_bytes = inner.chunk_bytes;
-    NodeCall node = NodeCallFor(plan);
-    if (plan.arena != nullptr) node.purpose.places ^= plan.arena->number() + 1;
-    return {node, plan.arena, between, inner.algorithm, call, size()};
+    return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
   }
 
   int rank_in_node() const { return nodes_->LocalRank(rank()); }
@@ -320,6 +336,9 @@ class TransportGroup : public Group {
     if (root >= 0 && root < size()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(what, " rank ", root, ": the group has ", size(), " ranks"));
   }
+
+  // Lent arenas have the numbers that they have in the group they come from, the group's own the next ones.
+  uint64_t NextArena() const { return lent_.size() + arenas_.size(); }
 
   const SharedArena* ArenaOf(const TensorList& values) const {
     for (const std::unique_ptr<GroupNodes::Arena>& shared : arenas_) {
@@ -352,7 +371,7 @@ class TransportGroup : public Group {
   std::unique_ptr<GroupNodes> nodes_;  // From the first call on.
   std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
   std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
-  std::vector<std::vector<Line>> private_;
+  std::vector<std::unique_ptr<Line[]>> private_;
   Scratch scratch_;
   Calls calls_;
   std::optional<Workload> last_workload_;

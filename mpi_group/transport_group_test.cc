@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -194,6 +195,87 @@ TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
   }
 }
 
+// Ranks whose values do not lie alike, in the arena on one and not on the other, are all told so, whatever the sizes
+// and also where a tuning cuts the two kinds into different chunks; none ends with wrong values.
+TEST(GroupFaultTest, ArenaOnSomeRanksOnlyIsAnErrorOnEveryRank) {
+  GroupOptions uneven = WithDeadline(absl::Seconds(60));
+  for (TuningRule::Values kind : {TuningRule::Values::kArena, TuningRule::Values::kPrivate}) {
+    TuningRule rule;
+    rule.values = kind;
+    rule.algorithm = Algorithm::kStaged;
+    rule.chunk_bytes = kind == TuningRule::Values::kArena ? 4096 : 65536;
+    uneven.tuning.rules.push_back(rule);
+  }
+  for (const GroupOptions& options : {uneven, WithDeadline(absl::Seconds(60))}) {
+    for (size_t values : {100, 20000}) {
+      const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, options);
+      RunRanks(2, [&](int rank) {
+        const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], values);
+        ASSERT_EQ(arena.status(), absl::OkStatus());
+        std::vector<float> own(values);
+        const absl::Status status =
+            groups[rank]->AllReduce(TensorList(rank == 0 ? *arena : absl::MakeSpan(own)), ReduceOp::kSum);
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()), HasSubstr("float32 in shared memory"));
+      });
+    }
+  }
+}
+
+// Nor do ranks that pass different places of an arena go on with wrong values.
+TEST(GroupFaultTest, DifferentPlacesAreAnErrorOnEveryRank) {
+  for (size_t values : {100, 20000}) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], values + 1);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      const absl::Status status = groups[rank]->AllReduce(TensorList(arena->subspan(rank, values)), ReduceOp::kSum);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("values that lie elsewhere"));
+    });
+  }
+}
+
+// An arena that a clone was lent and the first of its own are told apart though they lie alike.
+TEST(GroupFaultTest, LentArenaIsNotAClonesOwn) {
+  constexpr size_t kValues = 20000;
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+  std::vector<std::unique_ptr<Group>> clones(2);
+  RunRanks(2, [&](int rank) {
+    const absl::StatusOr<absl::Span<float>> lent = AllocateSharedValues<float>(*groups[rank], kValues);
+    ASSERT_EQ(lent.status(), absl::OkStatus());
+    absl::StatusOr<std::unique_ptr<Group>> clone = groups[rank]->Clone();
+    ASSERT_EQ(clone.status(), absl::OkStatus());
+    clones[rank] = *std::move(clone);
+    const absl::StatusOr<absl::Span<float>> own = AllocateSharedValues<float>(*clones[rank], kValues);
+    ASSERT_EQ(own.status(), absl::OkStatus());
+    for (absl::Span<float> values : {*lent, *own}) {
+      EXPECT_EQ(clones[rank]->AllReduce(TensorList(values), ReduceOp::kSum), absl::OkStatus());
+    }
+    EXPECT_EQ(clones[rank]->AllReduce(TensorList(rank == 0 ? *lent : *own), ReduceOp::kSum).code(),
+              absl::StatusCode::kInvalidArgument);
+  });
+  clones.clear();
+}
+
+// No bytes are an empty span and nothing is wrong with them; more than there can be are refused on all ranks.
+TEST(GroupAllocationTest, NothingAndTooMuch) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  for (int n : {1, 2}) {
+    for (uint64_t too_much : {kMost, kMost - 100, kMost / 2}) {
+      const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
+      RunRanks(n, [&](int rank) {
+        const absl::StatusOr<absl::Span<char>> nothing = groups[rank]->AllocateShared(0);
+        ASSERT_EQ(nothing.status(), absl::OkStatus());
+        EXPECT_TRUE(nothing->empty());
+        EXPECT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+        EXPECT_EQ(AllocateSharedValues<double>(*groups[rank], too_much).status().code(),
+                  absl::StatusCode::kResourceExhausted);
+      });
+    }
+  }
+}
+
 // Arguments that no rank can use are refused without touching the group.
 TEST(GroupFaultTest, BadArgumentsAreRefused) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(1);
@@ -201,9 +283,9 @@ TEST(GroupFaultTest, BadArgumentsAreRefused) {
   const TensorList list(absl::MakeSpan(values));
   EXPECT_EQ(groups[0]->Broadcast(list, 1).message(), "broadcast from rank 1: the group has 1 ranks");
   EXPECT_EQ(groups[0]->Broadcast(list, -1).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(groups[0]->AllGather(list, {}).message(), "all-gather takes one part per rank: 1, not 0");
+  EXPECT_EQ(groups[0]->AllGather(list, {}).message(), "a call in parts takes one part per rank: 1, not 0");
   EXPECT_EQ(groups[0]->AllGather(list, {{0, 11}}).message(),
-            "all-gather part 0 is [0, 11); it must begin at or after 0 and end at or before 10");
+            "part 0 is [0, 11); it must begin at or after 0 and end at or before 10");
   EXPECT_EQ(groups[0]->AllGather(list, {{5, 4}}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(groups[0]->Barrier(), absl::OkStatus());
 }

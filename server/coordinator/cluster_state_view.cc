@@ -59,6 +59,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, absl::Time now) const {
   for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
   status.set_now_unix_ms(absl::ToUnixMillis(now));
   *status.mutable_spec() = record.spec;
+  status.mutable_spec()->mutable_collectives()->clear_tuning();  // Of many jobs it would fill an answer.
   return status;
 }
 

@@ -12,6 +12,8 @@
 namespace hooke {
 namespace {
 
+constexpr size_t kTuningBytesMax = 64 << 10;  // As the client has it: what an honest file may be.
+
 absl::Status Wrong(absl::string_view key, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(key, " is ", value, ", allowed is ", allowed));
 }
@@ -116,6 +118,9 @@ absl::Status CheckCollectives(const v1::CollectivesSpec& spec) {
   if (spec.order() != v1::CollectivesSpec::FUNNELED && spec.order() != v1::CollectivesSpec::CONCURRENT &&
       spec.order() != v1::CollectivesSpec::CHAINED) {
     return Wrong("collectives.order", absl::StrCat("number ", spec.order()), "funneled, concurrent or chained");
+  }
+  if (spec.tuning().size() > kTuningBytesMax) {
+    return Wrong("collectives.tuning", absl::StrCat(spec.tuning().size(), " bytes"), "at most 65536 bytes");
   }
   return CheckNumber("collectives.bucket_mib", spec.bucket_mib(), spec.bucket_mib() > 0 && spec.bucket_mib() <= 4096,
                      "more than 0, at most 4096");

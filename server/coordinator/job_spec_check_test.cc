@@ -88,6 +88,8 @@ const Case kCases[] = {
      "collectives.order is number 9, allowed is funneled, concurrent or chained"},
     {"bucket", [](v1::JobSpec& j) { j.mutable_collectives()->set_bucket_mib(0); },
      "collectives.bucket_mib is 0, allowed is more than 0, at most 4096"},
+    {"tuning", [](v1::JobSpec& j) { j.mutable_collectives()->set_tuning(std::string(65537, ' ')); },
+     "collectives.tuning is 65537 bytes, allowed is at most 65536 bytes"},
     {"empty", [](v1::JobSpec& j) { j.Clear(); },
      "name is \"\", allowed is 1 to 63 characters of [a-z0-9-], starting with a letter"},
 };

@@ -125,7 +125,7 @@ GroupVerdict GroupRun::RunToEnd() {
 absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& folder) {
   LaunchOptions launch = options_.launch;
   launch.ranks = start_.ranks();
-  launch.start_file = folder.start_file();
+  launch.rank_arguments = {"--start", folder.start_file()};
   launch.session_folder = folder.path();
   launch.memory_folder = folder.memory_path();
   LaunchCommand command = MakeLaunchCommand(launch);

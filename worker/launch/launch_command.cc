@@ -114,10 +114,9 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     AppendMpich(command.argv);
   }
   for (absl::string_view part : {"setpriv", "--pdeathsig", "KILL", "--"}) command.argv.emplace_back(part);
-  for (const std::string& part : {options.rank_binary, std::string("--start"), options.start_file,
-                                  absl::StrCat("--threads=", options.threads_per_rank)}) {
-    command.argv.push_back(part);
-  }
+  command.argv.push_back(options.rank_binary);
+  command.argv.insert(command.argv.end(), options.rank_arguments.begin(), options.rank_arguments.end());
+  command.argv.push_back(absl::StrCat("--threads=", options.threads_per_rank));
 
   for (const std::string& variable : options.environment) {
     if (!IsForeign(variable)) command.environment.push_back(variable);

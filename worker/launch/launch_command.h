@@ -2,7 +2,8 @@
 #define HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 
 // How a group's processes are started on one node, and how to read what the launcher prints. Pure: plain values in and
-// out; nothing is started here (process.h does that). Called by worker/daemon.
+// out; nothing is started here (process.h does that). Called by worker/daemon
+// and worker/bench.
 
 #include <cstdint>
 #include <optional>
@@ -25,8 +26,8 @@ struct LaunchOptions {
   MpiFlavour flavour = MpiFlavour::kOpenMpi;
   std::string mpirun;       // Absolute path, or a name on the PATH.
   uint32_t ranks = 1;       // >= 1.
-  std::string rank_binary;  // Absolute path of hooke-rank.
-  std::string start_file;   // Absolute path of the group's GroupStart.
+  std::string rank_binary;  // Absolute path of hooke-rank, or of another program.
+  std::vector<std::string> rank_arguments;
   // Folders of this group alone, removed after its end: the launcher's session files, and the shared memory of the
   // ranks (on a tmpfs).
   std::string session_folder;
@@ -41,7 +42,7 @@ struct LaunchCommand {
   std::vector<std::string> environment;  // "NAME=value", complete.
 };
 
-// The command that starts the group on this node: every rank runs `rank_binary --start start_file --threads=N`, is
+// The command that starts the group on this node: every rank runs `rank_binary rank_arguments --threads=N`, is
 // killed by the kernel when its parent dies, and has its output labelled. Variables that another launcher or scheduler
 // left in the environment are not passed on: they would make this mpirun believe that it is part of another start.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);

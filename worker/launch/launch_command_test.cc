@@ -16,7 +16,7 @@ LaunchOptions Options(MpiFlavour flavour) {
   options.mpirun = "/usr/bin/mpirun.x";
   options.ranks = 3;
   options.rank_binary = "/opt/hooke rank";
-  options.start_file = "/state/g/start";
+  options.rank_arguments = {"--start", "/state/g/start"};
   options.session_folder = "/state/g";
   options.memory_folder = "/dev/shm/g";
   options.environment = {"PATH=/usr/bin", "OMP_NUM_THREADS=64", "SLURM_JOB_ID=7", "PMIX_RANK=0",

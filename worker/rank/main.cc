@@ -25,6 +25,7 @@
 #include "mpi_group/mpi_session.h"
 #include "mpi_group/profile.h"
 #include "mpi_group/profiled_group.h"
+#include "mpi_group/tuning.h"
 #include "proto/worker.pb.h"
 #include "worker/rank/event_sink.h"
 #include "worker/rank/grpc_server_calls.h"
@@ -72,6 +73,21 @@ MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   return options;
 }
 
+absl::StatusOr<GroupOptions> OptionsOfGroup(const v1::GroupStart& start, std::shared_ptr<spdlog::logger> logger) {
+  GroupOptions options;
+  options.logger = std::move(logger);
+  if (start.collective_timeout_seconds() > 0) options.deadline = absl::Seconds(start.collective_timeout_seconds());
+  const std::string& tuning_text = start.job().collectives().tuning();
+  if (tuning_text.empty()) return options;
+  absl::StatusOr<Tuning> tuning = ParseTuning(tuning_text);
+  if (!tuning.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("collectives.", tuning.status().message(), "; correct the file and submit the job again"));
+  }
+  options.tuning = *std::move(tuning);
+  return options;
+}
+
 [[noreturn]] void Die(int rank, const absl::Status& status) {
   std::fprintf(stderr, "hooke-rank: rank %d: %s\n", rank, status.ToString().c_str());
   MpiSession::ExitWithoutFinalize(1);
@@ -111,17 +127,14 @@ void Run(const Options& options) {
   auto profile = std::make_shared<ProfileRecorder>(profile_options);
   std::unique_ptr<Reporter> reporter = MakeReporter(options, *start, **session, profile, logger);
 
-  GroupOptions group_options;
-  group_options.logger = logger;
-  if (start->collective_timeout_seconds() > 0) {
-    group_options.deadline = absl::Seconds(start->collective_timeout_seconds());
-  }
-  absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(**session, group_options);
   auto give_up = [&reporter, rank](const absl::Status& status) {
     reporter->Failed(status);
     reporter.reset();  // Sends it.
     Die(rank, status);
   };
+  absl::StatusOr<GroupOptions> group_options = OptionsOfGroup(*start, logger);
+  if (!group_options.ok()) return give_up(group_options.status());
+  absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(**session, *group_options);
   if (!group.ok()) return give_up(group.status());
   const std::unique_ptr<Group> profiled = MakeProfiledGroup(*std::move(group), *profile);
   RankTask task;

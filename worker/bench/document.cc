@@ -1,0 +1,57 @@
+#include "worker/bench/document.h"
+
+#include <nlohmann/json.hpp>
+
+namespace hooke {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string ValuesName(bool shared) { return shared ? "arena" : "private"; }
+
+ordered_json ToJson(const Topology& topology) {
+  return {{"ranks", topology.ranks},
+          {"nodes", topology.nodes},
+          {"smallest_node", topology.smallest_node},
+          {"largest_node", topology.largest_node},
+          {"shared_memory", topology.shared_memory},
+          {"oversubscribed", topology.oversubscribed}};
+}
+
+}  // namespace
+
+std::string TuningDocument(const Topology& topology, const Measured& measured, const Tuning& tuning) {
+  ordered_json document = {
+      {"topology", ToJson(topology)}, {"cells", measured.cells},        {"cells_planned", measured.cells_planned},
+      {"rules", tuning.rules.size()}, {"tuning", FormatTuning(tuning)}, {"measurements", ordered_json::array()}};
+  for (const Measurement& one : measured.measurements) {
+    const Choice by_default = ChooseAlgorithm(topology, {one.operation, one.bytes, one.shared});
+    document["measurements"].push_back({{"operation", std::string(NameOf(one.operation))},
+                                        {"values", ValuesName(one.shared)},
+                                        {"bytes", one.bytes},
+                                        {"algorithm", std::string(NameOf(one.choice.algorithm))},
+                                        {"chunk_bytes", one.choice.chunk_bytes},
+                                        {"drivers", one.choice.drivers},
+                                        {"default", SameWay(one.choice, by_default)},
+                                        {"median_us", one.median_us},
+                                        {"calls", one.calls}});
+  }
+  return document.dump() + "\n";
+}
+
+std::string ExplanationDocument(const Topology& topology, const Tuning& tuning) {
+  ordered_json document = {{"topology", ToJson(topology)}, {"choices", ordered_json::array()}};
+  for (const ExplainedChoice& one : ListChoices(topology, tuning)) {
+    ordered_json choice = {{"operation", std::string(NameOf(one.operation))},
+                           {"values", ValuesName(one.shared)},
+                           {"bytes_from", one.bytes_from}};
+    if (one.bytes_to != TuningRule::kAnyBytes) choice["bytes_to"] = one.bytes_to;
+    choice["algorithm"] = std::string(NameOf(one.choice.algorithm));
+    choice["chunk_bytes"] = one.choice.chunk_bytes;
+    choice["reason"] = std::string(one.choice.reason);
+    document["choices"].push_back(std::move(choice));
+  }
+  return document.dump() + "\n";
+}
+
+}  // namespace hooke

@@ -1,0 +1,27 @@
+#ifndef HOOKE_WORKER_BENCH_DOCUMENT_H_
+#define HOOKE_WORKER_BENCH_DOCUMENT_H_
+
+// What hooke-bench prints, as JSON for `hooke bench` and other programs. Pure.
+
+#include <string>
+
+#include "mpi_group/choose_algorithm.h"
+#include "mpi_group/tuning.h"
+#include "worker/bench/measure.h"
+
+namespace hooke {
+
+// {"topology": {"ranks": 2, ...}, "cells": 130, "cells_planned": 130, "rules": 2, "tuning": "<text of a tuning file>",
+//  "measurements": [{"operation": "all-reduce", "values": "private", "bytes": 4, "algorithm": "ring",
+//                    "chunk_bytes": 65536, "drivers": 0, "default": false, "median_us": 1.5, "calls": 192}, ...]}
+// with a line end. "default": it is what Hooke does without a tuning.
+std::string TuningDocument(const Topology& topology, const Measured& measured, const Tuning& tuning);
+
+// {"topology": {...}, "choices": [{"operation": "all-reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
+//                                  "algorithm": "staged", "chunk_bytes": 65536, "reason": "..."}, ...]}
+// with a line end. The last range of an operation has no "bytes_to".
+std::string ExplanationDocument(const Topology& topology, const Tuning& tuning);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_BENCH_DOCUMENT_H_

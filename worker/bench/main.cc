@@ -1,0 +1,207 @@
+// hooke-bench: measures the collectives of this machine or cluster and makes a tuning of it. `hooke bench` runs it with
+// `tune` and `explain`; `measure` is one rank, which `tune` starts by mpirun, or a user on several nodes.
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/group_nodes.h"
+#include "mpi_group/mpi_group.h"
+#include "mpi_group/mpi_session.h"
+#include "mpi_group/mpi_transport.h"
+#include "mpi_group/topology.h"
+#include "worker/bench/document.h"
+#include "worker/bench/fit_tuning.h"
+#include "worker/bench/measure.h"
+#include "worker/bench/run_ranks.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kTuningBytesMax = 64 << 10;
+constexpr double kMargin = 0.05;
+constexpr absl::Duration kMeetingTime = absl::Seconds(30);
+
+struct Flags {
+  int ranks = 2;
+  int nodes = 1;
+  double seconds = 30;
+  uint64_t bytes_max = uint64_t{64} << 20;
+  std::string mpirun;
+  std::string tuning;
+  std::string document;
+  bool tuning_only = false;
+  int threads = 1;
+};
+
+// At once: mpirun labels each piece that is written.
+int Complain(const absl::Status& status, int code = 1) {
+  std::cerr << absl::StrCat("hooke-bench: ", status.message(), "\n");
+  return code;
+}
+
+absl::StatusOr<Topology> TopologyOf(MpiSession& session) {
+  MpiTransportOptions options;
+  options.deadline = absl::Now() + kMeetingTime;
+  absl::StatusOr<std::unique_ptr<Transport>> transport = MakeMpiTransport(session, options);
+  if (!transport.ok()) return transport.status();
+  const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
+      GroupNodes::Gather(**transport, NodeIdentity(), Tuning(), absl::Now() + kMeetingTime);
+  if (!nodes.ok()) return nodes.status();
+  return (*nodes)->topology();
+}
+
+absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flags) {
+  const absl::StatusOr<Topology> topology = TopologyOf(session);
+  if (!topology.ok()) return topology.status();
+  MeasureOptions options;
+  options.topology = *topology;
+  options.time_max = absl::Seconds(flags.seconds);
+  options.bytes_max = flags.bytes_max;
+  options.make_group = [&session](const Tuning& tuning) {
+    GroupOptions group_options;
+    group_options.tuning = tuning;
+    return MakeMpiGroup(session, group_options);
+  };
+  options.on_operation = [&session](absl::string_view operation) {
+    if (session.rank() == 0) std::cerr << absl::StrCat("measuring ", operation, "\n");
+  };
+  const absl::StatusOr<Measured> measured = Measure(options);
+  if (!measured.ok()) return measured.status();
+  const Tuning tuning = FitTuning(*topology, measured->measurements, kMargin);
+  return flags.tuning_only ? FormatTuning(tuning) : TuningDocument(*topology, *measured, tuning);
+}
+
+// Ends the process itself where anything failed: MPI_Finalize would wait for the other ranks.
+int RunRank(const Flags& flags) {
+  const absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
+  if (!session.ok()) MpiSession::ExitWithoutFinalize(Complain(session.status()));
+  const absl::StatusOr<std::string> text = MeasureAsRank(**session, flags);
+  if (!text.ok()) MpiSession::ExitWithoutFinalize(Complain(text.status()));
+  if ((*session)->rank() != 0) return 0;
+  if (flags.document.empty()) {
+    std::cout << *text << std::flush;
+    return 0;
+  }
+  std::ofstream file(flags.document);
+  file << *text << std::flush;
+  if (file) return 0;
+  MpiSession::ExitWithoutFinalize(Complain(absl::UnavailableError(absl::StrCat("cannot write ", flags.document))));
+}
+
+int Tune(const Flags& flags, const sigset_t& stop_signals) {
+  RanksOptions options;
+  std::error_code error;
+  options.program = std::filesystem::read_symlink("/proc/self/exe", error);
+  options.arguments = {"measure", absl::StrCat("--seconds=", flags.seconds),
+                       absl::StrCat("--bytes-max=", flags.bytes_max)};
+  options.mpirun = flags.mpirun;
+  const char* path = std::getenv("PATH");
+  options.path = path == nullptr ? "" : path;
+  for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
+  options.ranks = flags.ranks;
+  options.stop_signals = stop_signals;
+  options.on_line = [](absl::string_view line) { std::cerr << line << std::endl; };
+  const absl::StatusOr<std::string> document = RunRanks(options);
+  if (!document.ok()) return Complain(document.status(), absl::IsCancelled(document.status()) ? 130 : 1);
+  std::cout << *document << std::flush;
+  return 0;
+}
+
+absl::StatusOr<Tuning> ReadTuning(const std::string& path) {
+  if (path.empty()) return Tuning();
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kTuningBytesMax + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.is_open() || in.bad()) return absl::NotFoundError(absl::StrCat(path, ": cannot be read; name a tuning file"));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kTuningBytesMax) return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than 64 KiB"));
+  absl::StatusOr<Tuning> tuning = ParseTuning(text);
+  if (tuning.ok()) return tuning;
+  return absl::Status(tuning.status().code(), absl::StrCat(path, ": ", tuning.status().message()));
+}
+
+int Explain(const Flags& flags) {
+  if (flags.nodes > flags.ranks) {
+    return Complain(absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes, " is more than --ranks ",
+                                                            flags.ranks, "; a node has at least one rank")),
+                    2);
+  }
+  const absl::StatusOr<Tuning> tuning = ReadTuning(flags.tuning);
+  if (!tuning.ok()) return Complain(tuning.status(), 2);
+  Topology topology = OneNode(flags.ranks);
+  topology.nodes = flags.nodes;
+  topology.smallest_node = flags.ranks / flags.nodes;
+  topology.largest_node = (flags.ranks + flags.nodes - 1) / flags.nodes;
+  topology.oversubscribed = topology.largest_node > static_cast<int>(std::thread::hardware_concurrency());
+  std::cout << ExplanationDocument(topology, *tuning) << std::flush;
+  return 0;
+}
+
+void AddMeasureFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--seconds", flags.seconds, "begin no further size after so many seconds")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--bytes-max", flags.bytes_max, "the largest size")
+      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 30))
+      ->capture_default_str();
+}
+
+int Main(int argc, char** argv) {
+  // Before the first thread: all inherit it, so that signals come to the one that waits for them.
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop_signals, signal);
+  CLI::App app("Measures Hooke's collectives and makes a tuning; `hooke bench` runs it. Prints JSON.", "hooke-bench");
+  app.set_version_flag("--version", "hooke-bench " HOOKE_VERSION);
+  app.require_subcommand(1);
+  Flags flags;
+  CLI::App* tune = app.add_subcommand("tune", "Measure with ranks on this machine");
+  CLI::App* measure = app.add_subcommand("measure", "Be one rank of a measurement; started by mpirun or srun");
+  CLI::App* explain = app.add_subcommand("explain", "Say which algorithm is chosen when, and why");
+  for (CLI::App* with_ranks : {tune, explain}) {
+    with_ranks->add_option("--ranks", flags.ranks, "ranks of the group")
+        ->check(CLI::Range(with_ranks == tune ? 2 : 1, 1024))
+        ->capture_default_str();
+  }
+  tune->add_option("--mpirun", flags.mpirun, "mpirun of the MPI library that hooke-bench is linked with");
+  AddMeasureFlags(*tune, flags);
+  AddMeasureFlags(*measure, flags);
+  measure->add_option("--document", flags.document, "file that rank 0 writes, instead of its standard output");
+  measure->add_flag("--tuning-only", flags.tuning_only, "print the tuning file alone");
+  measure->add_option("--threads", flags.threads, "as hooke-rank has it; collectives need one");
+  explain->add_option("--nodes", flags.nodes, "nodes that the ranks are spread over")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  explain->add_option("--tuning", flags.tuning, "tuning file; without one the rules that come with Hooke decide");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  if (measure->parsed()) return RunRank(flags);
+  if (explain->parsed()) return Explain(flags);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  return Tune(flags, stop_signals);
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv) { return hooke::Main(argc, argv); }

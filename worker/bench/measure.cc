@@ -1,0 +1,219 @@
+#include "worker/bench/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "mpi_group/tensor_list.h"
+#include "worker/bench/plan.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kRoundsMin = 3;
+constexpr size_t kRoundsMax = 25;
+constexpr double kBatchUs = 200;  // Of shorter calls several make one time.
+constexpr uint64_t kBatchMax = 16;
+// A way that takes so much longer than the best is not timed again where that costs something.
+constexpr double kLostFactor = 3;
+constexpr double kLostUs = 1000;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();  // Seconds.
+}
+
+std::vector<ValueRange> EqualParts(uint64_t values, int ranks) {
+  std::vector<ValueRange> parts;
+  for (int rank = 0; rank < ranks; ++rank) parts.push_back({values * rank / ranks, values * (rank + 1) / ranks});
+  return parts;
+}
+
+// The value that `part` of the others are not above.
+double Quantile(std::vector<double> values, double part) {
+  const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<size_t>(at)];
+}
+
+class Measurer {
+ public:
+  explicit Measurer(const MeasureOptions& options) : options_(options), start_(Now()) {}
+
+  absl::StatusOr<Measured> Run() {
+    const std::vector<PlannedCell> cells = PlanCells(options_.topology, options_.bytes_max);
+    Measured measured;
+    measured.cells_planned = cells.size();
+    if (absl::Status status = SetUp(cells); !status.ok()) return status;
+    const double time_max = absl::ToDoubleSeconds(options_.time_max);
+    size_t operations_left = 5;
+    for (size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
+      while (end < cells.size() && cells[end].operation == cells[begin].operation) ++end;
+      options_.on_operation(NameOf(cells[begin].operation));
+      const double until = elapsed_ + (time_max - elapsed_) / static_cast<double>(operations_left--);
+      for (size_t i = begin; i < end && elapsed_ < until; ++i) {
+        const double share = (until - elapsed_) / static_cast<double>(end - i);
+        if (absl::Status status = MeasureCell(cells[i], share, measured.measurements); !status.ok()) return status;
+        ++measured.cells;
+      }
+    }
+    return measured;
+  }
+
+ private:
+  // A group that does things one way, and its arena.
+  struct Way {
+    std::unique_ptr<Group> group;
+    absl::Span<float> arena;
+  };
+  struct Timed {
+    double us = 0;
+    uint64_t batch = 1;
+    bool lost = false;
+    std::vector<double> times_us;
+  };
+
+  absl::Status SetUp(const std::vector<PlannedCell>& cells) {
+    absl::StatusOr<std::unique_ptr<Group>> control = options_.make_group(Tuning());
+    if (!control.ok()) return control.status();
+    control_ = *std::move(control);
+    std::vector<uint64_t> arena_bytes(Ways().size(), 0);
+    std::vector<bool> used(Ways().size(), false);
+    uint64_t private_bytes = 0;
+    for (const PlannedCell& cell : cells) {
+      for (const Candidate& one : cell.candidates) {
+        uint64_t& bytes = cell.shared ? arena_bytes[one.way] : private_bytes;
+        bytes = std::max(bytes, cell.bytes);
+        used[one.way] = true;
+      }
+    }
+    private_.resize(private_bytes / sizeof(float));
+    ways_.resize(Ways().size());
+    for (size_t way = 0; way < ways_.size(); ++way) {
+      if (!used[way]) continue;
+      absl::StatusOr<std::unique_ptr<Group>> group = options_.make_group(Ways()[way]);
+      if (!group.ok()) return group.status();
+      ways_[way].group = *std::move(group);
+      if (arena_bytes[way] == 0) continue;
+      absl::StatusOr<absl::Span<float>> arena =
+          AllocateSharedValues<float>(*ways_[way].group, arena_bytes[way] / sizeof(float));
+      if (!arena.ok()) return arena.status();
+      ways_[way].arena = *arena;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MeasureCell(const PlannedCell& cell, double seconds, std::vector<Measurement>& measurements) {
+    const double until = elapsed_ + seconds;
+    std::vector<Timed> timed(cell.candidates.size());
+    double best_us = 0;
+    for (size_t i = 0; i < timed.size(); ++i) {
+      if (absl::Status status = Check(cell, cell.candidates[i]); !status.ok()) return status;
+      if (absl::Status status = Time(cell, cell.candidates[i], timed[i]); !status.ok()) return status;
+      if (i == 0 || timed[i].us < best_us) best_us = timed[i].us;
+    }
+    for (size_t i = 0; i < timed.size(); ++i) {
+      Timed& one = timed[i];
+      one.batch =
+          std::max<uint64_t>(1, std::min<uint64_t>(kBatchMax, static_cast<uint64_t>(kBatchUs / std::max(one.us, 0.1))));
+      one.lost = i > 0 && one.us > kLostUs && one.us > kLostFactor * best_us;
+      if (!one.lost) one.times_us.clear();  // It was also a warm-up.
+    }
+    for (size_t round = 0; round < kRoundsMax && (round < kRoundsMin || elapsed_ < until); ++round) {
+      for (size_t i = 0; i < timed.size(); ++i) {
+        if (timed[i].lost) continue;
+        if (absl::Status status = Time(cell, cell.candidates[i], timed[i]); !status.ok()) return status;
+      }
+    }
+    for (size_t i = 0; i < timed.size(); ++i) {
+      measurements.push_back({cell.operation, cell.shared, cell.bytes, cell.candidates[i].choice,
+                              Quantile(timed[i].times_us, 0.5), Quantile(timed[i].times_us, 0.25),
+                              timed[i].times_us.size() * timed[i].batch});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Span<float> ValuesOf(const PlannedCell& cell, const Candidate& candidate) {
+    const absl::Span<float> all = cell.shared ? ways_[candidate.way].arena : absl::MakeSpan(private_);
+    return all.subspan(0, cell.bytes / sizeof(float));
+  }
+
+  absl::Status Call(const PlannedCell& cell, const Candidate& candidate) {
+    Group& group = *ways_[candidate.way].group;
+    const TensorList values(ValuesOf(cell, candidate));
+    switch (cell.operation) {
+      case Operation::kReduce:
+        return group.Reduce(values, ReduceOp::kSum, 0);
+      case Operation::kBroadcast:
+        return group.Broadcast(values, 0);
+      case Operation::kReduceScatter:
+        return group.ReduceScatter(values, EqualParts(values.size(), group.size()), ReduceOp::kSum);
+      case Operation::kAllGather:
+        return group.AllGather(values, EqualParts(values.size(), group.size()));
+      default:
+        return group.AllReduce(values, ReduceOp::kSum);
+    }
+  }
+
+  // Of the slowest rank; all ranks agree on it, and on the time that has passed.
+  absl::Status Time(const PlannedCell& cell, const Candidate& candidate, Timed& timed) {
+    double seconds = 0;
+    for (uint64_t i = 0; i < timed.batch; ++i) {
+      // Else a root would run ahead, and one call would hide in another.
+      if (absl::Status status = control_->Barrier(); !status.ok()) return status;
+      const double begin = Now();
+      if (absl::Status status = Call(cell, candidate); !status.ok()) return status;
+      seconds += Now() - begin;
+    }
+    double agreed[] = {seconds * 1e6 / static_cast<double>(timed.batch), Now() - start_};
+    absl::Status status = control_->AllReduce(TensorList(absl::MakeSpan(agreed)), ReduceOp::kMax);
+    if (!status.ok()) return status;
+    timed.us = agreed[0];
+    timed.times_us.push_back(agreed[0]);
+    elapsed_ = agreed[1];
+    return absl::OkStatus();
+  }
+
+  // Three places carry values that tell who contributed; all others are 0, so that sums of sums do not grow.
+  absl::Status Check(const PlannedCell& cell, const Candidate& candidate) {
+    const absl::Span<float> values = ValuesOf(cell, candidate);
+    const int rank = control_->rank();
+    const int ranks = control_->size();
+    const std::vector<ValueRange> parts = EqualParts(values.size(), ranks);
+    const uint64_t places[] = {0, values.size() / 2, values.size() - 1};
+    for (uint64_t place : places) values[place] = static_cast<float>(rank + 1);
+    if (absl::Status status = Call(cell, candidate); !status.ok()) return status;
+    bool right = true;
+    for (uint64_t place : places) {
+      float expected = static_cast<float>(ranks * (ranks + 1) / 2);
+      bool has_it = cell.operation != Operation::kReduce || rank == 0;
+      if (cell.operation == Operation::kBroadcast) expected = 1;
+      for (int owner = 0; owner < ranks; ++owner) {
+        const bool owns = place >= parts[owner].begin && place < parts[owner].end;
+        if (owns && cell.operation == Operation::kAllGather) expected = static_cast<float>(owner + 1);
+        if (cell.operation == Operation::kReduceScatter && owner == rank) has_it = owns;
+      }
+      if (has_it && values[place] != expected) right = false;
+    }
+    // Nobody clears what another still reads.
+    if (absl::Status status = control_->Barrier(); !status.ok()) return status;
+    for (uint64_t place : places) values[place] = 0;
+    if (right) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(NameOf(cell.operation), " of ", cell.bytes, " bytes by ",
+                                            NameOf(candidate.choice.algorithm), " gave a wrong result on rank ", rank));
+  }
+
+  const MeasureOptions& options_;
+  const double start_;
+  double elapsed_ = 0;  // Seconds, of the slowest rank.
+  std::unique_ptr<Group> control_;
+  std::vector<Way> ways_;
+  std::vector<float> private_;
+};
+
+}  // namespace
+
+absl::StatusOr<Measured> Measure(const MeasureOptions& options) { return Measurer(options).Run(); }
+
+}  // namespace hooke
