@@ -11,6 +11,7 @@
 
 namespace hooke {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing.
 struct TuningReport {
   nlohmann::ordered_json document;
   std::string tuning;  // The text of the tuning file.
@@ -18,6 +19,7 @@ struct TuningReport {
   std::string notes;   // How many rules there are, and what was not measured for lack of time.
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing.
 struct ExplanationReport {
   nlohmann::ordered_json document;
   std::string table;

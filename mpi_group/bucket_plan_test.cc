@@ -16,6 +16,7 @@ using ::testing::IsEmpty;
 // "first+count[begin,end)" of each bucket.
 std::vector<std::string> Text(const std::vector<Bucket>& buckets) {
   std::vector<std::string> texts;
+  texts.reserve(buckets.size());
   for (const Bucket& bucket : buckets) {
     texts.push_back(std::to_string(bucket.first_parameter) + "+" + std::to_string(bucket.parameters) + "[" +
                     std::to_string(bucket.values.begin) + "," + std::to_string(bucket.values.end) + ")");

@@ -28,7 +28,7 @@ struct Call {
   Scratch& scratch;  // For the call; no other call uses it meanwhile.
   // Of the longest message; all ranks pass the same. A portion that is sent, received and reduced stays in a core's
   // cache meanwhile. A multiple of 8.
-  uint64_t chunk_bytes = 256 * 1024;
+  uint64_t chunk_bytes = uint64_t{256} << 10;
   // Messages under way at once from or to a peer, where an algorithm cuts its values into chunks: while one is reduced,
   // others travel. All ranks pass the same; at least 1.
   int window = 4;

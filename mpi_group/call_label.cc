@@ -27,7 +27,7 @@ uint32_t CallLabel::Fingerprint() const {
   };
   for (char letter : operation) hash = hash * 31 + static_cast<unsigned char>(letter);
   add(values);
-  add((shared ? 1 : 0) << 16 | (type.has_value() ? static_cast<uint64_t>(*type) + 1 : 0) << 8 |
+  add(uint64_t{shared} << 16 | (type.has_value() ? static_cast<uint64_t>(*type) + 1 : 0) << 8 |
       (op.has_value() ? static_cast<uint64_t>(*op) + 1 : 0));
   add(static_cast<uint64_t>(root + 1));
   add(detail);

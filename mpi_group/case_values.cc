@@ -119,6 +119,7 @@ Pattern MakeInput(DataType type, Numbers numbers, int rank) {
 Pattern MakeReduction(DataType type, Numbers numbers, ReduceOp op, int ranks) {
   Pattern pattern = {type, std::vector<char>(kPeriod * SizeOf(type))};
   std::vector<Pattern> inputs;
+  inputs.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank) inputs.push_back(MakeInput(type, numbers, rank));
   std::vector<double> floats(ranks);
   std::vector<int64_t> integers(ranks);

@@ -38,7 +38,7 @@ struct Workload {
 
 struct Choice {
   Algorithm algorithm = Algorithm::kNothing;
-  uint64_t chunk_bytes = 256 * 1024;
+  uint64_t chunk_bytes = uint64_t{256} << 10;
   int drivers = 0;           // Of kTwoLevel; at least 1.
   absl::string_view reason;  // Always set; of static duration.
 };

@@ -28,7 +28,7 @@ struct CaseCall {
   }
 
   Scratch scratch;
-  Call call = {absl::Now() + absl::Seconds(60), scratch, /*chunk_bytes=*/4 * 1024};
+  Call call = {absl::Now() + absl::Seconds(60), scratch, /*chunk_bytes=*/4096};
 };
 
 // The memory of one rank's list.

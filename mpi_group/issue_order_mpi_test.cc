@@ -55,7 +55,8 @@ TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
         const absl::Status status = (*order)->Finish();
         ASSERT_TRUE(status.ok()) << status;
         const int n = group->size();
-        const auto sum = static_cast<float>(n * round + n * (n - 1) / 2);
+        const int whole = n * round + n * (n - 1) / 2;
+        const auto sum = static_cast<float>(whole);
         EXPECT_EQ(std::count(memory.begin(), memory.end(), sum), memory.size()) << "round " << round;
       }
     }

@@ -61,8 +61,9 @@ class Rank {
       for (std::vector<float>& bucket : values_) options_.buckets.push_back(TensorList(absl::MakeSpan(bucket)));
     }
     absl::StatusOr<std::unique_ptr<IssueOrder>> order = MakeIssueOrder(options_);
-    if (order.ok()) order_ = *std::move(order);
-    return order.status();
+    if (!order.ok()) return order.status();
+    order_ = *std::move(order);
+    return absl::OkStatus();
   }
   IssueOrder& order() { return *order_; }
   void Drop() { order_.reset(); }
@@ -133,6 +134,7 @@ class IssueOrderTest : public ::testing::TestWithParam<IssuePolicy> {
 
 std::vector<absl::StatusCode> CodesOf(const std::vector<absl::Status>& statuses) {
   std::vector<absl::StatusCode> codes;
+  codes.reserve(statuses.size());
   for (const absl::Status& status : statuses) codes.push_back(status.code());
   return codes;
 }

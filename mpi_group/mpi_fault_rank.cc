@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -86,7 +87,7 @@ absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("One rank of mpi_fault_test.");
   hooke::Options options;
   app.add_option("--folder", options.folder)->required();
@@ -102,4 +103,7 @@ int main(int argc, char** argv) {
   }
   hooke::Report(options, **session, hooke::CallWithoutEnd(**session, options));
   hooke::MpiSession::ExitWithoutFinalize(1);
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }

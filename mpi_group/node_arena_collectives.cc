@@ -30,7 +30,7 @@ void ReduceRange(const SharedArena& arena, const TensorList& values, ByteRange r
 
 // Copies a range of the values from one rank to all others. In blocks, so that they are read from memory once.
 void CopyRange(const SharedArena& arena, const TensorList& values, ByteRange range, int from) {
-  constexpr uint64_t kBlock = 64 * 1024;
+  constexpr uint64_t kBlock = uint64_t{64} << 10;
   ForEachPiece(values, range, [&](char* memory, uint64_t bytes, uint64_t) {
     for (uint64_t done = 0; done < bytes; done += kBlock) {
       const char* source = arena.PlaceOf(from, memory + done);

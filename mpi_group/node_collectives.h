@@ -23,7 +23,7 @@ namespace hooke {
 struct NodeCall {
   NodeMeeting& meeting;
   Purpose purpose;
-  uint64_t chunk_bytes = 64 * 1024;  // Of staged ones; no more than StagingRoom(meeting) is used.
+  uint64_t chunk_bytes = uint64_t{64} << 10;  // Of staged ones; no more than StagingRoom(meeting) is used.
 };
 
 // What a meeting needs for chunks of this many bytes.

@@ -94,7 +94,7 @@ TEST(ProfileTest, AgreesWithExactReference) {
     std::sort(exact.begin(), exact.end());
     EXPECT_EQ(some->calls, exact.size());
     EXPECT_EQ(some->bytes, exact.size() * bytes);
-    EXPECT_EQ(some->time_ns, std::accumulate(exact.begin(), exact.end(), uint64_t{0}));
+    EXPECT_EQ(some->time_ns, static_cast<uint64_t>(std::accumulate(exact.begin(), exact.end(), int64_t{0})));
     EXPECT_EQ(some->min_ns, static_cast<uint64_t>(exact.front()));
     EXPECT_EQ(some->max_ns, static_cast<uint64_t>(exact.back()));
     for (double q : {0.0, 0.5, 0.99, 1.0}) {

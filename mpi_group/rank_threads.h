@@ -10,6 +10,7 @@ namespace hooke {
 template <typename Body>
 void RunRanks(int n, const Body& body) {
   std::vector<std::thread> threads;
+  threads.reserve(n);
   for (int rank = 0; rank < n; ++rank) threads.emplace_back([&body, rank] { body(rank); });
   for (std::thread& thread : threads) thread.join();
 }

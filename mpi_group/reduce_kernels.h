@@ -17,7 +17,8 @@
 #endif
 
 namespace hooke {
-namespace {
+// Each including file has kernels of its own, for they differ by its flags.
+namespace {  // NOLINT(google-build-namespaces)
 
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
@@ -254,7 +255,8 @@ __attribute__((always_inline)) inline void ReducePlaces(const Op& op, const Plac
   constexpr int kUnroll = 4;
   constexpr uint64_t kBytes = kLanes * sizeof(typename Type::Stored);
   uint64_t offset = 0;
-  for (; values >= kUnroll * kLanes; values -= kUnroll * kLanes, offset += kUnroll * kBytes) {
+  constexpr uint64_t kBlock = uint64_t{kUnroll} * kLanes;
+  for (; values >= kBlock; values -= kBlock, offset += kUnroll * kBytes) {
     ReduceVectors<Type, Op, kLanes, kUnroll>(op, at, offset);
   }
   for (; values >= kLanes; values -= kLanes, offset += kBytes) ReduceVectors<Type, Op, kLanes, 1>(op, at, offset);

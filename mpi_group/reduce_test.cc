@@ -137,6 +137,8 @@ void ExpectAsReference(const ReduceVariant& variant, const Reduction& reduction,
   std::vector<const char*> sources;
   std::vector<char*> destinations;
   std::vector<Buffer*> written;
+  sources.reserve(source_count);
+  written.reserve(inputs.size() + elsewhere.size());
   for (int i = 0; i < source_count; ++i) sources.push_back(inputs[i].data());
   if (into == Into::kAllSources) {
     for (int i = 0; i < source_count; ++i) written.push_back(&inputs[i]);
@@ -145,6 +147,7 @@ void ExpectAsReference(const ReduceVariant& variant, const Reduction& reduction,
   } else {
     for (Buffer& buffer : elsewhere) written.push_back(&buffer);
   }
+  destinations.reserve(written.size());
   for (Buffer* buffer : written) destinations.push_back(buffer->data());
   ReduceWith(variant, reduction, sources, destinations, values);
   for (Buffer* buffer : written) {
@@ -165,6 +168,7 @@ TEST(ReduceTest, VariantsEqualReference) {
           const Reduction reduction = {type, op, n};
           Buffer want(type, values);
           std::vector<const char*> sources;
+          sources.reserve(n);
           for (int i = 0; i < n; ++i) sources.push_back(inputs[i].data());
           char* const destinations[] = {want.data()};
           ReferenceReduce(reduction, sources, destinations, values);
@@ -240,6 +244,7 @@ TEST(ReduceTest, MinAndMaxKeepNan) {
         for (int nan = 0; nan < 3; ++nan) {
           std::vector<Buffer> buffers(3, Buffer(type, kValues));
           std::vector<const char*> sources;
+          sources.reserve(buffers.size());
           for (int s = 0; s < 3; ++s) {
             for (uint64_t i = 0; i < kValues; ++i) buffers[s].Set(i, s == nan ? format.Infinity() + 1 : s);
             sources.push_back(buffers[s].data());

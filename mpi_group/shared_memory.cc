@@ -22,7 +22,7 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kHugePageBytes = 2 * 1024 * 1024;
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack.
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
@@ -108,16 +108,15 @@ void* MapFile(int file, uint64_t bytes) {
       mmap(nullptr, bytes + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return MAP_FAILED;
   const auto begin = reinterpret_cast<uintptr_t>(room);
-  const uintptr_t aligned = RoundUp(begin, kHugePageBytes);
-  void* const base =
-      mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  const uint64_t before = RoundUp(begin, kHugePageBytes) - begin;
+  char* const aligned = static_cast<char*>(room) + before;
+  void* const base = mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
   if (base == MAP_FAILED) {
     munmap(room, bytes + kHugePageBytes);
     return MAP_FAILED;
   }
-  if (aligned > begin) munmap(room, aligned - begin);
-  const uintptr_t end = begin + bytes + kHugePageBytes;
-  if (end > aligned + bytes) munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  if (before > 0) munmap(room, before);
+  if (before < kHugePageBytes) munmap(aligned + bytes, kHugePageBytes - before);
   return base;
 }
 

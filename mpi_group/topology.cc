@@ -92,6 +92,7 @@ absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& ident
   if (status.ok()) status = Spread(transport, bytes, deadline);
   if (!status.ok()) return status;
   std::vector<std::string> identities;
+  identities.reserve(hashes.size());
   for (uint64_t hash : hashes) identities.push_back(absl::StrCat(hash));
   return NodesFrom(identities);
 }

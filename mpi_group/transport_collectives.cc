@@ -13,31 +13,31 @@
 namespace hooke {
 namespace {
 
-NamedCheck AllReduceCheck(std::string name, AllReduceFunction all_reduce) {
+NamedCheck AllReduceCheck(std::string name, const AllReduceFunction& all_reduce) {
   return {std::move(name), [=](Transport& transport, const CollectiveCase& collective_case) {
             CheckAllReduce(transport, all_reduce, collective_case);
           }};
 }
 
-NamedCheck ReduceScatterCheck(std::string name, ReduceScatterFunction reduce_scatter) {
+NamedCheck ReduceScatterCheck(std::string name, const ReduceScatterFunction& reduce_scatter) {
   return {std::move(name), [=](Transport& transport, const CollectiveCase& collective_case) {
             CheckReduceScatter(transport, reduce_scatter, collective_case);
           }};
 }
 
-NamedCheck AllGatherCheck(std::string name, AllGatherFunction all_gather) {
+NamedCheck AllGatherCheck(std::string name, const AllGatherFunction& all_gather) {
   return {std::move(name), [=](Transport& transport, const CollectiveCase& collective_case) {
             CheckAllGather(transport, all_gather, collective_case);
           }};
 }
 
-NamedCheck ReduceCheck(std::string name, ReduceFunction reduce) {
+NamedCheck ReduceCheck(std::string name, const ReduceFunction& reduce) {
   return {std::move(name), [=](Transport& transport, const CollectiveCase& collective_case) {
             CheckReduce(transport, reduce, collective_case);
           }};
 }
 
-NamedCheck BroadcastCheck(std::string name, BroadcastFunction broadcast) {
+NamedCheck BroadcastCheck(std::string name, const BroadcastFunction& broadcast) {
   return {std::move(name), [=](Transport& transport, const CollectiveCase& collective_case) {
             CheckBroadcast(transport, broadcast, collective_case);
           }};

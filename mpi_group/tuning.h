@@ -38,7 +38,7 @@ struct TuningRule {
   uint64_t bytes_max = kAnyBytes;  // Of the values.
   // How: `chunk_bytes` of a message, or of a slot's use.
   Algorithm algorithm = Algorithm::kNothing;
-  uint64_t chunk_bytes = 256 * 1024;
+  uint64_t chunk_bytes = uint64_t{256} << 10;
   // Two-level: so many ranks of each node talk to the other nodes. 0: as many as the smallest node has.
   int drivers = 0;
 };
@@ -48,7 +48,7 @@ bool operator==(const TuningRule& a, const TuningRule& b);
 struct Tuning {
   // What a rank can bring to a slot at once: the bound of chunk_bytes in shared memory. A group takes about three times
   // as much memory per rank.
-  uint64_t slot_bytes = 256 * 1024;
+  uint64_t slot_bytes = uint64_t{256} << 10;
   std::vector<TuningRule> rules;
 };
 

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 // What is written is read back as it was, the defaults too.
 TEST(TuningTest, TextRoundTrip) {
   Tuning tuning;
-  tuning.slot_bytes = 128 * 1024;
+  tuning.slot_bytes = uint64_t{128} << 10;
   tuning.rules = DefaultRules();
   TuningRule crowded;
   crowded.oversubscribed = true;

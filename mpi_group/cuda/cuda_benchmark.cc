@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -48,8 +49,8 @@ absl::Status Check(const Rival& rival, absl::Span<char> vector, int rank, int ra
       CudaStatus(cudaMemcpy(values.data(), vector.data(), vector.size(), cudaMemcpyDeviceToHost), "cudaMemcpy"));
   if (!status.ok()) return status;
   for (size_t i = 0; i < values.size(); ++i) {
-    const float expected = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * static_cast<int>(i % 100));
-    if (values[i] != expected) return absl::InternalError(rival.name + " gives a wrong sum");
+    const int expected = ranks * (ranks - 1) / 2 + ranks * static_cast<int>(i % 100);
+    if (values[i] != static_cast<float>(expected)) return absl::InternalError(rival.name + " gives a wrong sum");
   }
   return CudaStatus(cudaMemset(vector.data(), 0, vector.size()), "cudaMemset");
 }
@@ -152,7 +153,7 @@ absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, con
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("All-reduce of device memory: staged over MPI, through the host, NCCL. Run it under mpirun.");
   std::string json;
   std::vector<uint64_t> sizes = {4, 1 << 14, 1 << 16, 1 << 20, 6650000, 1 << 24, 1 << 26};
@@ -169,4 +170,7 @@ int main(int argc, char** argv) {
   if (status.ok()) return 0;
   std::cerr << status << "\n";
   hooke::MpiSession::ExitWithoutFinalize(1);
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }

@@ -116,7 +116,7 @@ absl::Status Run(const ServeOptions& options, const std::string& store_path, con
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("Ranks of the collectives benchmark: Gloo. tests/benchmarks/run starts it.");
   hooke::ServeOptions options;
   hooke::AddServeFlags(app, options);
@@ -130,5 +130,8 @@ int main(int argc, char** argv) {
   const absl::Status status = hooke::Run(options, store, address);
   if (status.ok()) return 0;
   std::cerr << status << "\n";
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
   return 1;
 }

@@ -1,6 +1,7 @@
 // The benchmark's ranks of Hooke: "hooke" has its values in the group's arena, "hooke-private" in ordinary memory.
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -49,7 +50,7 @@ absl::Status Run(MpiSession& session, ServeOptions options) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("Ranks of the collectives benchmark: Hooke. tests/benchmarks/run starts it under mpirun.");
   hooke::ServeOptions options;
   hooke::AddServeFlags(app, options);
@@ -64,4 +65,7 @@ int main(int argc, char** argv) {
   if (status.ok()) return 0;
   std::cerr << status << "\n";
   hooke::MpiSession::ExitWithoutFinalize(1);
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }

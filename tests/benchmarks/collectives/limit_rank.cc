@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -195,7 +196,7 @@ absl::StatusOr<Prepare> MakePrepare(const LimitOptions& options) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("Limits of the machine for the collectives benchmark. tests/benchmarks/run starts it.");
   hooke::LimitOptions options;
   hooke::AddServeFlags(app, options.serve);
@@ -210,5 +211,8 @@ int main(int argc, char** argv) {
   const absl::Status status = prepare.ok() ? hooke::Serve(options.serve, *prepare) : prepare.status();
   if (status.ok()) return 0;
   std::cerr << status << "\n";
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
   return 1;
 }

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -111,7 +112,7 @@ absl::Status Run(const std::string& name, bool with_ring, ServeOptions options) 
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("Ranks of the collectives benchmark: an MPI library. tests/benchmarks/run starts it under mpirun.");
   hooke::ServeOptions options;
   hooke::AddServeFlags(app, options);
@@ -127,4 +128,7 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   MPI_Finalize();
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }
