@@ -1,7 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_CHOOSE_ALGORITHM_H_
 #define HOOKE_MPI_GROUP_CHOOSE_ALGORITHM_H_
 
-// Which algorithm a collective takes. Pure; the same answer on every rank, for it is made of what all ranks know alike.
+// Which algorithm a collective takes. Pure; the same answer on every rank that passes the same: topology, workload and
+// tuning. Ranks whose lists do not lie alike (some in an arena) are told so by the group.
 
 #include <cstdint>
 #include <string>

@@ -24,6 +24,7 @@ struct Time {
 
 std::vector<Measurement> Measured(const std::vector<Time>& times) {
   std::vector<Measurement> measurements;
+  measurements.reserve(times.size());
   for (const Time& time : times) {
     measurements.push_back({Operation::kAllReduce, false, time.bytes, time.choice, time.median_us, time.median_us, 7});
   }

@@ -47,6 +47,7 @@ class HookeBenchTest : public ::testing::Test {
   void Start(std::vector<std::string> arguments, const std::string& path = "PATH=/usr/local/bin:/usr/bin:/bin") {
     arguments.insert(arguments.begin(), program);
     std::vector<char*> pointers;
+    pointers.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
     std::string variable = path;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -204,4 +205,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) { return hooke::Main(argc, argv); }
+int main(int argc, char** argv) try { return hooke::Main(argc, argv); } catch (const std::exception& error) {
+  std::cerr << "hooke-bench: " << error.what() << "\n";
+  return 1;
+}

@@ -26,6 +26,7 @@ double Now() {
 
 std::vector<ValueRange> EqualParts(uint64_t values, int ranks) {
   std::vector<ValueRange> parts;
+  parts.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank) parts.push_back({values * rank / ranks, values * (rank + 1) / ranks});
   return parts;
 }
@@ -185,8 +186,9 @@ class Measurer {
     for (uint64_t place : places) values[place] = static_cast<float>(rank + 1);
     if (absl::Status status = Call(cell, candidate); !status.ok()) return status;
     bool right = true;
+    const int sum = ranks * (ranks + 1) / 2;
     for (uint64_t place : places) {
-      float expected = static_cast<float>(ranks * (ranks + 1) / 2);
+      auto expected = static_cast<float>(sum);
       bool has_it = cell.operation != Operation::kReduce || rank == 0;
       if (cell.operation == Operation::kBroadcast) expected = 1;
       for (int owner = 0; owner < ranks; ++owner) {

@@ -18,7 +18,6 @@ namespace hooke {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -183,4 +184,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) { return hooke::Main(argc, argv); }
+int main(int argc, char** argv) try { return hooke::Main(argc, argv); } catch (const std::exception& error) {
+  std::cerr << "hooke-rank: " << error.what() << "\n";
+  return 1;
+}

@@ -160,7 +160,8 @@ void TorchModel::Initialize(uint64_t seed) {
   for (const auto& item : network_->named_modules("", /*include_self=*/false)) {
     torch::nn::Module* module = item.value().get();
     auto uniform = [&generator](torch::Tensor& weight, torch::Tensor& bias) {
-      const double bound = 1 / std::sqrt(static_cast<double>(weight.numel() / weight.size(0)));
+      const int64_t inputs = weight.numel() / weight.size(0);
+      const double bound = 1 / std::sqrt(static_cast<double>(inputs));
       weight.uniform_(-bound, bound, generator);
       if (bias.defined()) bias.uniform_(-bound, bound, generator);
     };

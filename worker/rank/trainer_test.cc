@@ -96,6 +96,7 @@ class TrainerTest : public ::testing::Test {
     group_options.deadline = options_.collective_timeout;
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(run.ranks, group_options);
     std::vector<std::thread> threads;
+    threads.reserve(groups.size());
     for (int rank = 0; rank < run.ranks; ++rank) {
       threads.emplace_back([&, rank] { RunRank(run, groups[rank].get(), &result); });
     }
@@ -522,6 +523,7 @@ TEST(AgreementTest, NumbersAndOutcomes) {
   constexpr int kRanks = 3;
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(groups.size());
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       Group& group = *groups[rank];

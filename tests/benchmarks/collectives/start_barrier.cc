@@ -21,7 +21,7 @@ constexpr absl::Duration kSpin = absl::Microseconds(200);
 constexpr uint64_t kMappedBytes = 4096;
 
 void Sleep(std::atomic<uint32_t>& word, uint32_t seen) {
-  const timespec longest = {0, 100 * 1000 * 1000};
+  const timespec longest = {0, 100'000'000};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &longest, nullptr, 0);
 }
 
