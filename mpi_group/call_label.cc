@@ -28,9 +28,9 @@ uint32_t CallLabel::Fingerprint() const {
   for (char letter : operation) hash = hash * 31 + static_cast<unsigned char>(letter);
   add(values);
   add(uint64_t{shared});
-  add(type.has_value() ? static_cast<uint64_t>(*type) + 1 : 0);
-  add(op.has_value() ? static_cast<uint64_t>(*op) + 1 : 0);
-  add(static_cast<uint64_t>(root + 1));
+  add(type.has_value() ? uint64_t{1} + static_cast<uint64_t>(*type) : 0);
+  add(op.has_value() ? uint64_t{1} + static_cast<uint64_t>(*op) : 0);
+  add(static_cast<uint64_t>(root) + 1);
   add(detail);
   return static_cast<uint32_t>(hash);
 }

@@ -16,6 +16,14 @@
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define HOOKE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HOOKE_SANITIZED 1
+#endif
+#endif
+
 namespace hooke {
 namespace {
 
@@ -66,6 +74,9 @@ TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
 
 // Where the system gives no shared memory, all ranks are told why, and the transport is still good.
 TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
+#if HOOKE_SANITIZED
+  GTEST_SKIP() << "the sanitizer opens files itself, and takes it for an error of the program when it cannot";
+#endif
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   const auto restore = absl::MakeCleanup([limit] { setrlimit(RLIMIT_NOFILE, &limit); });
