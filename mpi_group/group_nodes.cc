@@ -9,24 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpi_group/node_collectives.h"
-#include "mpi_group/reference.h"
+#include "mpi_group/on_all_ranks.h"
 #include "mpi_group/sub_transport.h"
 
 namespace hooke {
-namespace {
-
-// Whether `flag` is set on all ranks.
-absl::StatusOr<bool> OnAll(Transport& transport, bool flag, absl::Time deadline) {
-  float value = flag ? 1 : 0;
-  Scratch scratch;
-  absl::Status status =
-      ReferenceAllReduce(transport, TensorList(absl::MakeSpan(&value, 1)), ReduceOp::kMin, {deadline, scratch});
-  if (!status.ok()) return status;
-  return value == 1;
-}
-
-}  // namespace
-
 GroupNodes::GroupNodes(Transport& transport, Nodes nodes)
     : transport_(transport), nodes_(std::move(nodes)), local_(MakeSubTransport(transport, LocalRanks())) {
   topology_.ranks = transport.size();
@@ -77,7 +63,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> GroupNodes::ShareMemory(uint64_t b
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(*local_, bytes, deadline);
   const absl::Status& status = memory.status();
   if (!status.ok() && !absl::IsFailedPrecondition(status) && !absl::IsResourceExhausted(status)) return status;
-  const absl::StatusOr<bool> all = OnAll(transport_, status.ok(), deadline);
+  const absl::StatusOr<bool> all = OnAllRanks(transport_, status.ok(), deadline);
   if (!all.ok()) return all.status();
   if (*all) return memory;
   *why = status.ok() ? "another node of the group has none" : std::string(status.message());
@@ -105,7 +91,7 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   if (!cores.ok()) return cores.status();
   const bool enough = local_->size() <= *cores;
   meeting_->SetPatience(PatienceFor(enough));
-  const absl::StatusOr<bool> enough_everywhere = OnAll(transport_, enough, deadline);
+  const absl::StatusOr<bool> enough_everywhere = OnAllRanks(transport_, enough, deadline);
   if (!enough_everywhere.ok()) return enough_everywhere.status();
   topology_.shared_memory = true;
   topology_.oversubscribed = !*enough_everywhere;

@@ -48,7 +48,7 @@ class Tags {
 };
 
 // For how long a peer's message of another call must be seen while its message of this call does not come: over several
-// links a short message may arrive before the rest of a long one. At most half of a wait's time.
+// links a short message may arrive before the rest of a long one. At most half of the time that is left then.
 constexpr absl::Duration kStrangeFor = absl::Seconds(2);
 
 // What is left over from a call is found while a CallHistory remembers that call.
@@ -172,11 +172,10 @@ class MpiTransport : public Transport {
     const absl::string_view what = message.receives ? "receiving from" : "sending to";
     const MpiWatchdog::Watch limit(watchdog_, deadline, what, message.peer);
     Stranger stranger;
-    stranger.patience = std::min(kStrangeFor, (deadline - absl::Now()) / 2);
     const absl::StatusOr<bool> done =
         AwaitAll(absl::MakeSpan(message.requests), absl::MakeSpan(statuses), deadline, [&]() -> absl::Status {
           absl::Status status = notices_.Check();
-          return status.ok() && message.receives ? LookForOtherCall(message, stranger) : status;
+          return status.ok() && message.receives ? LookForOtherCall(message, deadline, stranger) : status;
         });
     if (absl::IsAborted(done.status()) || absl::IsInvalidArgument(done.status())) return done.status();
     if (!done.ok()) {
@@ -193,14 +192,13 @@ class MpiTransport : public Transport {
 
   // A message of another call than the one that is waited for.
   struct Stranger {
-    absl::Duration patience;
     int tag = -1;
     absl::Time since;
   };
 
   // A peer's messages begin to arrive in the order in which they were sent. So one of another call, while this call's
   // does not come, means that the peer is in that other call.
-  absl::Status LookForOtherCall(const Message& message, Stranger& stranger) {
+  absl::Status LookForOtherCall(const Message& message, absl::Time deadline, Stranger& stranger) {
     int arrived = 0;
     MPI_Status envelope;
     absl::Status status =
@@ -210,7 +208,9 @@ class MpiTransport : public Transport {
     const int tag = arrived != 0 && envelope.MPI_TAG != message.tag ? envelope.MPI_TAG : -1;
     if (tag != stranger.tag) stranger.since = now;
     stranger.tag = tag;
-    if (tag < 0 || now - stranger.since < stranger.patience) return absl::OkStatus();
+    if (tag < 0 || now - stranger.since < std::min(kStrangeFor, (deadline - stranger.since) / 2)) {
+      return absl::OkStatus();
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("receiving from rank ", message.peer, ", which is in another call than this rank (",
                      history_.last().Text(), "); all ranks must call the same operations in the same order"));

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mpi_group/call.h"
-#include "mpi_group/reference.h"
+#include "mpi_group/on_all_ranks.h"
 
 namespace hooke {
 namespace {
@@ -44,12 +44,9 @@ Name RandomName() {
 
 // OK if `ok` on all ranks; else `error` on all ranks, or what keeps them from agreeing.
 absl::Status Agree(Transport& transport, bool ok, const absl::Status& error, absl::Time deadline) {
-  float flag = ok ? 1 : 0;
-  Scratch scratch;
-  absl::Status status =
-      ReferenceAllReduce(transport, TensorList(absl::MakeSpan(&flag, 1)), ReduceOp::kMin, {deadline, scratch});
-  if (!status.ok()) return status;
-  return flag == 1 ? absl::OkStatus() : error;
+  const absl::StatusOr<bool> all = OnAllRanks(transport, ok, deadline);
+  if (!all.ok()) return all.status();
+  return *all ? absl::OkStatus() : error;
 }
 
 absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline) {

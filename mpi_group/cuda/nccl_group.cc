@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/cuda/cuda_status.h"
+#include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/device_reduce.h"
 
@@ -143,18 +144,8 @@ class NcclGroupOfLanes : public NcclGroup {
     absl::Status status = CheckRoot(root);
     if (!status.ok()) return status;
     return Run(
-        {values},
-        [&](Lane& lane, const TensorList& list) {
-          absl::Status result;
-          for (absl::Span<char> piece : list.pieces()) {
-            result.Update(
-                NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(list.type()),
-                                      NcclType(list.type()), NcclOp(op), root, lane.communicator, lane.stream.get()),
-                           "ncclReduce"));
-          }
-          return result;
-        },
-        op, rank() == root ? absl::optional<ValueRange>() : ValueRange());
+        {values}, [&](Lane& lane, const TensorList& list) { return ReducePieces(lane, list, op, root); }, op,
+        rank() == root ? absl::optional<ValueRange>() : ValueRange());
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
@@ -175,13 +166,7 @@ class NcclGroupOfLanes : public NcclGroup {
         [&](Lane& lane, const TensorList& list) {
           absl::Status result;
           for (int owner = 0; owner < size(); ++owner) {
-            const TensorList part = list.Slice(parts[owner]);
-            for (absl::Span<char> piece : part.pieces()) {
-              result.Update(
-                  NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(list.type()),
-                                        NcclType(list.type()), NcclOp(op), owner, lane.communicator, lane.stream.get()),
-                             "ncclReduce"));
-            }
+            result.Update(ReducePieces(lane, list.Slice(parts[owner]), op, owner));
           }
           return result;
         },
@@ -280,26 +265,11 @@ class NcclGroupOfLanes : public NcclGroup {
     for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = AwaitCommunicator(lanes_[i], deadline);
     for (size_t i = 0; i < lists.size() && status.ok() && op == ReduceOp::kMean; ++i) {
       const ValueRange range = reduced.value_or(ValueRange{0, lists[i].size()});
-      status = DivideBy(size() * static_cast<int>(lanes_.size()), lanes_[i], lists[i].Slice(range));
+      cudaSetDevice(lanes_[i].device);
+      status = StartMean(lists[i].Slice(range), size() * static_cast<int>(lanes_.size()), lanes_[i].stream.get());
     }
     for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = Finish(lanes_[i], deadline);
     return status.ok() ? status : Fail(status);
-  }
-
-  static absl::Status DivideBy(int n, Lane& lane, const TensorList& values) {
-    cudaSetDevice(lane.device);
-    for (absl::Span<char> piece : values.pieces()) {
-      DeviceReduction what;
-      what.type = values.type();
-      what.op = ReduceOp::kMean;
-      what.mean_of = n;
-      what.sources = what.destinations = 1;
-      what.source[0] = what.destination[0] = piece.data();
-      what.values = piece.size() / SizeOf(values.type());
-      absl::Status status = CudaStatus(static_cast<cudaError_t>(LaunchReduce(what, lane.stream.get())), "mean");
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
   }
 
   absl::Status Finish(Lane& lane, absl::Time deadline) {
@@ -309,6 +279,17 @@ class NcclGroupOfLanes : public NcclGroup {
       status.Update(NcclStatus(state, "NCCL"));
       return status;
     });
+  }
+
+  static absl::Status ReducePieces(Lane& lane, const TensorList& values, ReduceOp op, int root) {
+    absl::Status status;
+    for (absl::Span<char> piece : values.pieces()) {
+      status.Update(
+          NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+                                NcclType(values.type()), NcclOp(op), root, lane.communicator, lane.stream.get()),
+                     "ncclReduce"));
+    }
+    return status;
   }
 
   static absl::Status BroadcastPieces(Lane& lane, const TensorList& values, int root) {

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "mpi_group/cuda/cuda_status.h"
+#include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_reduce.h"
 
 namespace hooke {
@@ -99,20 +100,7 @@ absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, Re
   return CudaStatus(cudaEventRecord(slot.used.get(), stream_.get()), "cudaEventRecord");
 }
 
-absl::Status Staging::StartDividing(const TensorList& values, int n) {
-  for (absl::Span<char> piece : values.pieces()) {
-    DeviceReduction what;
-    what.type = values.type();
-    what.op = ReduceOp::kMean;
-    what.mean_of = n;
-    what.sources = what.destinations = 1;
-    what.source[0] = what.destination[0] = piece.data();
-    what.values = piece.size() / SizeOf(values.type());
-    absl::Status status = CudaStatus(static_cast<cudaError_t>(LaunchReduce(what, stream_.get())), "mean");
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
+absl::Status Staging::StartDividing(const TensorList& values, int n) { return StartMean(values, n, stream_.get()); }
 
 absl::Status Staging::AwaitAll(absl::Time deadline) {
   return AwaitStream(stream_.get(), deadline, [] { return absl::OkStatus(); });
