@@ -23,6 +23,9 @@ void ProgressMeter::Enter(v1::RankProgress::Phase phase, absl::Time now) {
     case v1::RankProgress::EXCHANGE:
       exchange_ += spent;
       break;
+    case v1::RankProgress::EVALUATING:
+      for (Timed& step : recent_) step.at += spent;
+      break;
     default:
       break;
   }
@@ -59,16 +62,17 @@ v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   progress.set_exchange_seconds(absl::ToDoubleSeconds(current.exchange_));
   progress.set_overlapped_seconds(absl::ToDoubleSeconds(overlapped_));
   progress.set_loss(std::numeric_limits<double>::quiet_NaN());
-  if (recent_.empty()) return progress;
+  const std::deque<Timed>& recent = current.recent_;
+  if (recent.empty()) return progress;
 
   double loss = 0;
-  for (const Timed& step : recent_) loss += step.loss;
-  progress.set_loss(loss / static_cast<double>(recent_.size()));
+  for (const Timed& step : recent) loss += step.loss;
+  progress.set_loss(loss / static_cast<double>(recent.size()));
   // The first step is where the window begins: its samples were done before. While nothing moves, the rate falls.
   uint64_t samples = 0;
-  for (size_t i = 1; i < recent_.size(); ++i) samples += recent_[i].samples;
-  const absl::Time end = now - recent_.back().at > kWindow ? now : recent_.back().at;
-  const double seconds = absl::ToDoubleSeconds(end - recent_.front().at);
+  for (size_t i = 1; i < recent.size(); ++i) samples += recent[i].samples;
+  const absl::Time end = now - recent.back().at > kWindow ? now : recent.back().at;
+  const double seconds = absl::ToDoubleSeconds(end - recent.front().at);
   if (seconds > 0) progress.set_samples_per_s(static_cast<double>(samples) / seconds);
   return progress;
 }

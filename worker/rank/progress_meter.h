@@ -56,7 +56,9 @@ class ProgressMeter {
   absl::Duration collective_;
   absl::Duration exchange_;
   absl::Duration overlapped_;
-  std::deque<Timed> recent_;  // Steps of about the last second, at least two where there were two.
+  // Steps of about the last second, at least two where there were two. Evaluations between them take no time: a rate is
+  // that of training.
+  std::deque<Timed> recent_;
 };
 
 }  // namespace hooke

@@ -276,5 +276,23 @@ TEST(ProgressMeterTest, AddsUp) {
   EXPECT_LT(meter.Snapshot(now + absl::Seconds(9)).samples_per_s(), 15);
 }
 
+// An evaluation between two steps leaves the rate as it was, while it runs and after it: the time that is left is taken
+// from that rate.
+TEST(ProgressMeterTest, RateIsOfTrainingNotOfEvaluating) {
+  absl::Time now = absl::FromUnixSeconds(1000);
+  ProgressMeter meter(now);
+  const auto step = [&](uint64_t number) {
+    meter.Enter(v1::RankProgress::COMPUTE, now);
+    now += absl::Milliseconds(100);
+    meter.AddStep({.step = number, .epoch = 1, .loss = 2, .samples = 10}, now);
+  };
+  for (uint64_t i = 1; i <= 20; ++i) step(i);
+  meter.Enter(v1::RankProgress::EVALUATING, now);
+  now += absl::Seconds(30);
+  EXPECT_NEAR(meter.Snapshot(now).samples_per_s(), 100, 1e-6);
+  for (uint64_t i = 21; i <= 23; ++i) step(i);
+  EXPECT_NEAR(meter.Snapshot(now).samples_per_s(), 100, 1e-6);
+}
+
 }  // namespace
 }  // namespace hooke
