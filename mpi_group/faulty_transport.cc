@@ -42,6 +42,8 @@ class FaultyTransport : public Transport {
     return transport_->Wait(ticket, deadline);
   }
 
+  bool IsDone(Ticket ticket) override { return transport_ == nullptr || transport_->IsDone(ticket); }
+
   void Begin(const CallLabel& label, absl::Time now) override {
     if (transport_ != nullptr) transport_->Begin(label, now);
   }

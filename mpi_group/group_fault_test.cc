@@ -14,6 +14,7 @@
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/transport_group.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 namespace {
@@ -26,7 +27,10 @@ constexpr uint64_t kValues = 3000;
 constexpr int kRounds = 3;
 constexpr int kWrongRound = 1;
 
-enum class Where { kArena, kStaged, kMessages };
+enum class Where { kArena, kStaged, kMessages, kSockets };
+
+// A rank alone on its node has only messages.
+bool ByMessages(Where where) { return where == Where::kMessages || where == Where::kSockets; }
 
 struct Error {
   std::string name;
@@ -49,8 +53,9 @@ std::vector<std::unique_ptr<Group>> Groups(int n, Where where, absl::Duration de
   for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(n)) {
     GroupOptions options;
     options.deadline = deadline;
-    // A rank alone on its node has only messages.
-    if (where == Where::kMessages) options.node = absl::StrCat("node ", transport->rank());
+    if (ByMessages(where)) options.node = absl::StrCat("node ", transport->rank());
+    options.tuning.between_nodes =
+        where == Where::kSockets ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
     groups.push_back(MakeTransportGroup(std::move(transport), options));
   }
   return groups;
@@ -95,7 +100,7 @@ class GroupErrorTest : public testing::TestWithParam<std::tuple<int, Where, Erro
 TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
   const auto& [n, where, error] = GetParam();
   const int victim = n - 1;
-  const bool at_the_deadline = where == Where::kMessages && (error.name == "Root" || error.name == "Order");
+  const bool at_the_deadline = ByMessages(where) && (error.name == "Root" || error.name == "Order");
   const std::vector<std::unique_ptr<Group>> groups =
       Groups(n, where, at_the_deadline ? absl::Seconds(3) : absl::Seconds(60));
   const absl::Time start = absl::Now();
@@ -112,12 +117,23 @@ TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
 }
 
 std::string NameOf(Where where) {
-  return where == Where::kArena ? "Arena" : where == Where::kStaged ? "Staged" : "Messages";
+  switch (where) {
+    case Where::kArena:
+      return "Arena";
+    case Where::kStaged:
+      return "Staged";
+    case Where::kMessages:
+      return "Messages";
+    case Where::kSockets:
+      return "Sockets";
+  }
+  return "Unknown";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GroupErrorTest,
                          testing::Combine(testing::Range(2, 9),
-                                          testing::Values(Where::kArena, Where::kStaged, Where::kMessages),
+                                          testing::Values(Where::kArena, Where::kStaged, Where::kMessages,
+                                                          Where::kSockets),
                                           testing::ValuesIn(kErrors)),
                          [](const auto& info) {
                            return absl::StrCat(std::get<2>(info.param).name, NameOf(std::get<1>(info.param)), "On",
@@ -177,7 +193,7 @@ TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
 
 INSTANTIATE_TEST_SUITE_P(All, GroupAbsenceTest,
                          testing::Combine(testing::Values(2, 3, 5, 8),
-                                          testing::Values(Where::kStaged, Where::kMessages)),
+                                          testing::Values(Where::kStaged, Where::kMessages, Where::kSockets)),
                          [](const auto& info) {
                            return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
                          });

@@ -7,15 +7,42 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/node_collectives.h"
 #include "mpi_group/on_all_ranks.h"
+#include "mpi_group/sockets/host_addresses.h"
+#include "mpi_group/sockets/socket_mesh.h"
+#include "mpi_group/sockets/socket_transport.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/sub_transport.h"
 
 namespace hooke {
-GroupNodes::GroupNodes(Transport& transport, Nodes nodes)
-    : transport_(transport), nodes_(std::move(nodes)), local_(MakeSubTransport(transport, LocalRanks())) {
-  topology_.ranks = transport.size();
+namespace {
+
+// Null where MPI is to carry all, or must: then *why says so, if the tuning does not.
+absl::StatusOr<std::unique_ptr<Transport>> ConnectNodes(Transport& transport, const Nodes& nodes,
+                                                        Tuning::BetweenNodes between, absl::Time deadline,
+                                                        std::string* why) {
+  if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi) return std::unique_ptr<Transport>();
+  MeshOptions options;
+  options.identity = NodeIdentity();
+  options.addresses = OwnAddresses();
+  options.rdma = HasRdmaDevice();
+  options.even_with_rdma = between == Tuning::BetweenNodes::kSockets;
+  absl::StatusOr<Mesh> mesh = ConnectMesh(transport, nodes, options, deadline);
+  if (!mesh.ok()) return mesh.status();
+  *why = mesh->why_not;
+  if (!why->empty()) return std::unique_ptr<Transport>();
+  return MakeSocketTransport(transport, std::move(mesh->connections));
+}
+
+}  // namespace
+
+GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<Transport> sockets, Nodes nodes)
+    : sockets_(std::move(sockets)),
+      transport_(sockets_ != nullptr ? *sockets_ : transport),
+      nodes_(std::move(nodes)),
+      local_(MakeSubTransport(transport_, LocalRanks())) {
+  topology_.ranks = transport_.size();
   topology_.nodes = static_cast<int>(nodes_.ranks_of_node.size());
   topology_.smallest_node = topology_.ranks;
   for (const std::vector<int>& ranks : nodes_.ranks_of_node) {
@@ -25,7 +52,7 @@ GroupNodes::GroupNodes(Transport& transport, Nodes nodes)
   if (topology_.nodes == 1 || local_->rank() >= topology_.smallest_node) return;
   std::vector<int> drivers;
   for (const std::vector<int>& ranks : nodes_.ranks_of_node) drivers.push_back(ranks[local_->rank()]);
-  drivers_ = MakeSubTransport(transport, drivers);
+  drivers_ = MakeSubTransport(transport_, drivers);
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
@@ -36,8 +63,13 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   if (!text.ok()) return text.status();
   const absl::StatusOr<Tuning> shared_tuning = ParseTuning(*text);
   if (!shared_tuning.ok()) return shared_tuning.status();
-  std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(nodes)));
+  std::string why_no_sockets;
+  absl::StatusOr<std::unique_ptr<Transport>> sockets =
+      ConnectNodes(transport, *nodes, shared_tuning->between_nodes, deadline, &why_no_sockets);
+  if (!sockets.ok()) return sockets.status();
+  std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(sockets), *std::move(nodes)));
   group->tuning_ = *shared_tuning;
+  group->why_no_sockets_ = std::move(why_no_sockets);
   absl::Status status = group->SetUpMeeting(deadline);
   if (!status.ok()) return status;
   return group;
@@ -87,7 +119,7 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   options.numbers = LocalRanks();
   options.interrupted = [this] { return transport_.CheckNotices(); };
   meeting_ = std::make_unique<NodeMeeting>(options);
-  const absl::StatusOr<int> cores = CoresOfNode(deadline - absl::Now());
+  const absl::StatusOr<int> cores = CoresOfNode(deadline - SteadyNow());
   if (!cores.ok()) return cores.status();
   const bool enough = local_->size() <= *cores;
   meeting_->SetPatience(PatienceFor(enough));

@@ -3,7 +3,7 @@
 
 // What the ranks of a group learn about each other when they first meet: who shares a node, how many cores they have,
 // by which tuning they choose algorithms; and what they set up then: the memory through which the ranks of a node meet,
-// and transports between nodes. Part of TransportGroup.
+// connections between nodes, and transports of some of the ranks. Part of TransportGroup.
 
 #include <map>
 #include <memory>
@@ -24,13 +24,19 @@ namespace hooke {
 class GroupNodes {
  public:
   // Collective. `identity` is NodeIdentity() or a stand-in for it; rank 0's tuning is every rank's. `transport`
-  // outlives the object. Where the ranks of a node can't share memory, why_not_shared() says why, and no rank uses any.
+  // outlives the object and is used only through it. Where the ranks of a node can't share memory, why_not_shared()
+  // says why, and no rank uses any; where nodes are not connected by sockets though the tuning allows it,
+  // why_no_sockets().
   static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const std::string& identity,
                                                             const Tuning& tuning, absl::Time deadline);
 
   const Topology& topology() const { return topology_; }
   const Tuning& tuning() const { return tuning_; }
   const std::string& why_not_shared() const { return why_not_shared_; }
+  const std::string& why_no_sockets() const { return why_no_sockets_; }
+
+  // Of all ranks; by sockets between nodes where they are connected so.
+  Transport& transport() { return transport_; }
 
   int node() const { return nodes_.node_of_rank[transport_.rank()]; }
   int NodeOf(int rank) const { return nodes_.node_of_rank[rank]; }
@@ -56,7 +62,7 @@ class GroupNodes {
                                                   std::string* why);
 
  private:
-  GroupNodes(Transport& transport, Nodes nodes);
+  GroupNodes(Transport& transport, std::unique_ptr<Transport> sockets, Nodes nodes);
 
   const std::vector<int>& LocalRanks() const { return nodes_.ranks_of_node[node()]; }
   // The same memory on all ranks of a node, or null on all ranks of the group.
@@ -65,12 +71,14 @@ class GroupNodes {
   // Through the meeting: the cores that some rank of the node may run on.
   absl::StatusOr<int> CoresOfNode(absl::Duration limit);
 
+  const std::unique_ptr<Transport> sockets_;  // Null where MPI carries all.
   Transport& transport_;
   const Nodes nodes_;
   const std::unique_ptr<Transport> local_;
   Topology topology_;
   Tuning tuning_;
   std::string why_not_shared_;
+  std::string why_no_sockets_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<NodeMeeting> meeting_;
   std::unique_ptr<Transport> drivers_;

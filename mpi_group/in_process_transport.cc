@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "mpi_group/settlement.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/transport_group.h"
 
 namespace hooke {
@@ -44,7 +44,7 @@ class Channel {
   Outcome Await(const Message& message, absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
     const auto settled = [&message]() { return message.outcome != Outcome::kPending; };
-    mutex_.AwaitWithDeadline(absl::Condition(&settled), deadline);
+    mutex_.AwaitWithTimeout(absl::Condition(&settled), deadline - SteadyNow());
     return message.outcome;
   }
 
@@ -108,7 +108,7 @@ class Board {
   // The first rank's to conclude is everyone's.
   absl::Status AwaitVerdict(absl::Time until) {
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithDeadline(absl::Condition(&settlement_, &Settlement::complete), until);
+    mutex_.AwaitWithTimeout(absl::Condition(&settlement_, &Settlement::complete), until - SteadyNow());
     settlement_.Hear(0, VerdictStatement(settlement_.Verdict()));
     return settlement_.Verdict();
   }
@@ -190,8 +190,7 @@ class InProcessTransport : public Transport {
   absl::Status Wait(Ticket ticket, absl::Time deadline) override {
     if (ticket.slot < 0) return absl::OkStatus();
     const Started& started = started_[ticket.slot];
-    Channel& channel = started.sends ? network_->channel(rank_, started.peer) : network_->channel(started.peer, rank_);
-    const Outcome outcome = channel.Await(started.message, deadline);
+    const Outcome outcome = ChannelOf(started).Await(started.message, deadline);
     if (outcome == Outcome::kDone) {
       free_.push_back(ticket.slot);
       return absl::OkStatus();
@@ -203,12 +202,18 @@ class InProcessTransport : public Transport {
                        : report;
   }
 
+  bool IsDone(Ticket ticket) override {
+    if (ticket.slot < 0) return true;
+    const Started& started = started_[ticket.slot];
+    return ChannelOf(started).Await(started.message, absl::InfinitePast()) != Outcome::kPending;
+  }
+
   void Begin(const CallLabel& label, absl::Time now) override { history_.Begin(label, now); }
 
   absl::Status CheckNotices() override { return network_->board().FirstReport(); }
 
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
-    network_->board().Say(rank_, FailureStatement(history_, failure, absl::Now()));
+    network_->board().Say(rank_, FailureStatement(history_, failure, SteadyNow()));
     network_->Close();
     return network_->board().AwaitVerdict(until);
   }
@@ -219,6 +224,10 @@ class InProcessTransport : public Transport {
     int peer = -1;
     bool sends = false;
   };
+
+  Channel& ChannelOf(const Started& started) {
+    return started.sends ? network_->channel(rank_, started.peer) : network_->channel(started.peer, rank_);
+  }
 
   Ticket NewMessage(int peer, bool sends) {
     if (free_.empty()) {

@@ -6,24 +6,31 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mpi_group/issue_order.h"
 #include "mpi_group/mpi_group.h"
 #include "mpi_group/mpi_test_session.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 namespace {
 
 constexpr size_t kBuckets = 7;
 
-class IssueOrderMpiTest : public ::testing::TestWithParam<IssuePolicy> {};
+class IssueOrderMpiTest : public ::testing::TestWithParam<std::tuple<IssuePolicy, bool>> {};
 
 // Small and large buckets, in the arena and in memory of each rank, become ready in another order on each rank; every
-// sum is exact. The lanes of the concurrent order are clones, in which the arena is the arena.
+// sum is exact. The lanes of the concurrent order are clones, in which the arena is the arena. On one node, and on two
+// of every second rank, which the test makes out of one: then each lane has sockets of its own.
 TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
-  const std::unique_ptr<Group> group = *MakeMpiGroup(TestSession(), {});
+  const auto& [policy, two_nodes] = GetParam();
+  GroupOptions group_options;
+  if (two_nodes) group_options.node = absl::StrCat("node ", TestSession().rank() % 2);
+  group_options.tuning.between_nodes = Tuning::BetweenNodes::kSockets;
+  const std::unique_ptr<Group> group = *MakeMpiGroup(TestSession(), group_options);
   std::vector<std::unique_ptr<Group>> clones;
   for (const uint64_t values : {1u, 100u, 30'000u}) {
     const absl::Span<float> arena = *AllocateSharedValues<float>(*group, kBuckets * values);
@@ -31,9 +38,9 @@ TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
     for (const absl::Span<float> memory : {arena, absl::MakeSpan(own)}) {
       clones.clear();
       IssueOrderOptions options;
-      options.policy = GetParam();
+      options.policy = policy;
       options.lanes = {group.get()};
-      while (GetParam() == IssuePolicy::kConcurrent && options.lanes.size() < 3) {
+      while (policy == IssuePolicy::kConcurrent && options.lanes.size() < 3) {
         clones.push_back(*group->Clone());
         options.lanes.push_back(clones.back().get());
       }
@@ -64,8 +71,13 @@ TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, IssueOrderMpiTest,
-                         ::testing::Values(IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained),
-                         [](const auto& info) { return std::string(NameOf(info.param)); });
+                         ::testing::Combine(::testing::Values(IssuePolicy::kFunneled, IssuePolicy::kConcurrent,
+                                                              IssuePolicy::kChained),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return absl::StrCat(NameOf(std::get<0>(info.param)),
+                                               std::get<1>(info.param) ? "OnTwoNodes" : "OnOneNode");
+                         });
 
 }  // namespace
 }  // namespace hooke

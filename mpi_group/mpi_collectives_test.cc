@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpi_group/barrier.h"
 #include "mpi_group/collective_cases.h"
@@ -15,6 +17,7 @@
 #include "mpi_group/mpi_transport.h"
 #include "mpi_group/ring.h"
 #include "mpi_group/transport_collectives.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 namespace {
@@ -46,18 +49,41 @@ TEST_P(MpiCollectivesTest, AllCases) {
 INSTANTIATE_TEST_SUITE_P(All, MpiCollectivesTest, testing::ValuesIn(AllTransportCollectives()),
                          [](const auto& info) { return info.param.name; });
 
-class MpiGroupTest : public testing::TestWithParam<CollectiveCase> {};
+enum class Layout { kOneNode, kTwoNodes, kTwoNodesBySockets };
 
-// All operations of a group are right, in ordinary memory and in the shared arena.
+class MpiGroupTest : public testing::TestWithParam<std::tuple<Layout, CollectiveCase>> {};
+
+// All operations of a group are right, in ordinary memory and in the shared arena, on one node as on two of every
+// second rank, which the test makes out of one.
 TEST_P(MpiGroupTest, AllOperations) {
-  const absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(TestSession(), GroupOptions());
+  const auto& [layout, one] = GetParam();
+  GroupOptions options;
+  if (layout != Layout::kOneNode) options.node = absl::StrCat("node ", TestSession().rank() % 2);
+  options.tuning.between_nodes =
+      layout == Layout::kTwoNodesBySockets ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
+  const absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(TestSession(), options);
   ASSERT_EQ(group.status(), absl::OkStatus());
-  CheckGroup(**group, GetParam());
-  CheckReplicas(**group, GetParam());
+  CheckGroup(**group, one);
+  CheckReplicas(**group, one);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MpiGroupTest, testing::ValuesIn(AllCollectiveCases()),
-                         [](const auto& info) { return NameOf(info.param); });
+std::string NameOf(Layout layout) {
+  switch (layout) {
+    case Layout::kOneNode:
+      return "OnOneNode";
+    case Layout::kTwoNodes:
+      return "OnTwoNodes";
+    case Layout::kTwoNodesBySockets:
+      return "OnTwoNodesBySockets";
+  }
+  return "Unknown";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MpiGroupTest,
+    testing::Combine(testing::Values(Layout::kOneNode, Layout::kTwoNodes, Layout::kTwoNodesBySockets),
+                     testing::ValuesIn(AllCollectiveCases())),
+    [](const auto& info) { return NameOf(std::get<1>(info.param)) + NameOf(std::get<0>(info.param)); });
 
 // Messages longer than MPI takes at once travel in several; the limit is lowered to see it, to one that divides
 // nothing.

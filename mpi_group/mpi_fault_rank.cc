@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpi_group/mpi_group.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 namespace {
@@ -27,7 +28,7 @@ struct Options {
   std::string error;
   int deadline_ms = 1000;
   int reports = 0;
-  bool shared = false;
+  std::string values = "shared";
 };
 
 int Reports(const std::string& folder) {
@@ -67,13 +68,15 @@ absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
   // Messages only: as if each rank had a node of its own.
-  if (!options.shared) group_options.node = absl::StrCat("node ", session.rank());
+  if (options.values != "shared") group_options.node = absl::StrCat("node ", session.rank());
+  group_options.tuning.between_nodes =
+      options.values == "sockets" ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
   if (!group.ok()) return group.status();
   // Peers may read a failed rank's values until it has exited: never freed.
   std::vector<float>& own = *new std::vector<float>(1 << 20);
   absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
-  if (options.shared) values = AllocateSharedValues<float>(**group, own.size());
+  if (options.values == "shared") values = AllocateSharedValues<float>(**group, own.size());
   if (!values.ok()) return values.status();
   absl::Status status;
   for (int round = 0; status.ok(); ++round) {
@@ -94,7 +97,8 @@ int main(int argc, char** argv) try {
   app.add_option("--deadline-ms", options.deadline_ms);
   app.add_option("--error", options.error);
   app.add_option("--reports", options.reports, "How many ranks will report");
-  app.add_flag("--shared", options.shared);
+  app.add_option("--values", options.values, "How they go between ranks")
+      ->check(CLI::IsMember({"shared", "messages", "sockets"}));
   CLI11_PARSE(app, argc, argv);
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {

@@ -61,10 +61,10 @@ bool Gone(pid_t process) { return kill(process, 0) != 0 && errno == ESRCH; }
 class RunningGroup {
  public:
   struct Options {
-    bool shared = false;
-    std::string error = "";       // As mpi_fault_rank knows it.
-    int reports = kRanks - 1;     // That are expected.
-    bool outlives_ranks = false;  // Whether mpirun lets the others go on when a rank dies.
+    std::string values = "shared";  // How they go between ranks: "messages" are MPI's, "sockets" ours.
+    std::string error = "";         // As mpi_fault_rank knows it.
+    int reports = kRanks - 1;       // That are expected.
+    bool outlives_ranks = false;    // Whether mpirun lets the others go on when a rank dies.
     int deadline_ms = kDeadlineMs;
   };
 
@@ -73,7 +73,7 @@ class RunningGroup {
     if (options.outlives_ranks) words.push_back("--enable-recovery");
     words.insert(words.end(), {"-n", absl::StrCat(kRanks), CommandLine().front(), "--folder", folder_, "--deadline-ms",
                                absl::StrCat(options.deadline_ms), "--reports", absl::StrCat(options.reports)});
-    if (options.shared) words.push_back("--shared");
+    words.insert(words.end(), {"--values", options.values});
     if (!options.error.empty()) words.insert(words.end(), {"--error", options.error});
     Start(words);
     AwaitSumming();
@@ -199,11 +199,11 @@ void ExpectNothingLeft(const std::map<int, pid_t>& ranks) {
 
 const absl::Duration kToReport = absl::Milliseconds(kDeadlineMs) + absl::Seconds(5);
 
-// A rank stopped in mid-collective is named by every survivor soon after the deadline, in shared memory as by messages,
-// and all processes end.
+// A rank stopped in mid-collective is named by every survivor soon after the deadline, whichever way values go, and all
+// processes end.
 TEST(MpiFaultTest, StoppedRankIsNamedByAll) {
-  for (bool shared : {true, false}) {
-    RunningGroup run({shared});
+  for (const char* values : {"shared", "messages", "sockets"}) {
+    RunningGroup run({values});
     ASSERT_EQ(run.ranks().size(), kRanks);
     kill(run.ranks().at(kVictim), SIGSTOP);
     EXPECT_TRUE(Await(kToReport, [&] { return run.ReportsOfSurvivors().size() == kRanks - 1; }));
@@ -218,8 +218,8 @@ TEST(MpiFaultTest, StoppedRankIsNamedByAll) {
 
 // A rank that is killed ends its whole group, with an exit code that says so.
 TEST(MpiFaultTest, KilledRankEndsTheGroup) {
-  for (bool shared : {true, false}) {
-    RunningGroup run({shared});
+  for (const char* values : {"shared", "messages", "sockets"}) {
+    RunningGroup run({values});
     ASSERT_EQ(run.ranks().size(), kRanks);
     kill(run.ranks().at(kVictim), SIGKILL);
     EXPECT_GT(run.AwaitEnd(absl::Seconds(20)), 0);
@@ -230,12 +230,17 @@ TEST(MpiFaultTest, KilledRankEndsTheGroup) {
 // Where mpirun lets them live, the survivors of a killed rank name it.
 TEST(MpiFaultTest, KilledRankIsNamedByAll) {
   if (absl::StrContains(CommandLine()[1], "mpich")) GTEST_SKIP() << "MPICH's mpirun fails when a rank is killed";
-  for (bool shared : {true, false}) {
-    RunningGroup run({shared, "", kRanks - 1, /*outlives_ranks=*/true});
+  for (const char* values : {"shared", "messages", "sockets"}) {
+    RunningGroup run({values, "", kRanks - 1, /*outlives_ranks=*/true});
     ASSERT_EQ(run.ranks().size(), kRanks);
     kill(run.ranks().at(kVictim), SIGKILL);
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks - 1; }));
-    EXPECT_THAT(run.Reports(), Each(Pair(_, HasSubstr("for rank 1, which did not come or got stuck in call "))));
+    // The end of its connections says more than its silence.
+    const bool sockets = std::string(values) == "sockets";
+    EXPECT_THAT(run.Reports(), Each(Pair(_, HasSubstr(sockets ? "UNAVAILABLE: " : "DEADLINE_EXCEEDED: "))));
+    EXPECT_THAT(run.Reports(),
+                Each(Pair(_, HasSubstr(sockets ? "lost rank 1 in call "
+                                               : "for rank 1, which did not come or got stuck in call "))));
     EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);  // Asked not to mind, Open MPI's reports success.
     ExpectNothingLeft(run.ranks());
   }
@@ -243,8 +248,8 @@ TEST(MpiFaultTest, KilledRankIsNamedByAll) {
 
 // A rank that comes after the others have given up on it is told the same as they.
 TEST(MpiFaultTest, LateRankIsToldTheSame) {
-  for (bool shared : {true, false}) {
-    RunningGroup run({shared, "late", kRanks});
+  for (const char* values : {"shared", "messages", "sockets"}) {
+    RunningGroup run({values, "late", kRanks});
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks; }));
     EXPECT_THAT(run.Reports(),
                 Each(Pair(_, AllOf(HasSubstr("DEADLINE_EXCEEDED: "), HasSubstr("waited until the deadline for rank 1"),
@@ -260,12 +265,12 @@ struct WrongCall {
   std::string right;
 };
 
-class MpiWrongCallTest : public testing::TestWithParam<std::tuple<WrongCall, bool>> {};
+class MpiWrongCallTest : public testing::TestWithParam<std::tuple<WrongCall, std::string>> {};
 
 // Whatever one rank does wrong, every rank is told what that was, and what the others do, long before the deadline.
 TEST_P(MpiWrongCallTest, IsNamedOnEveryRank) {
-  const auto& [wrong, shared] = GetParam();
-  RunningGroup run({shared, wrong.error, kRanks, false, kLongDeadlineMs});
+  const auto& [wrong, values] = GetParam();
+  RunningGroup run({values, wrong.error, kRanks, false, kLongDeadlineMs});
   EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks; }));
   EXPECT_THAT(run.Reports(), Each(Pair(_, HasSubstr("INVALID_ARGUMENT: "))));
   EXPECT_THAT(run.Reports(), Each(Pair(_, ContainsRegex(absl::StrCat("rank 1 in call [0-9]+: ", wrong.wrong,
@@ -284,10 +289,11 @@ const WrongCall kWrongCalls[] = {
     {"order", "broadcast of 100 float32[^,;]* with root 0", "barrier[^,;]*"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, MpiWrongCallTest, testing::Combine(testing::ValuesIn(kWrongCalls), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, MpiWrongCallTest,
+                         testing::Combine(testing::ValuesIn(kWrongCalls),
+                                          testing::Values("shared", "messages", "sockets")),
                          [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param).error,
-                                               std::get<1>(info.param) ? "InSharedMemory" : "ByMessages");
+                           return absl::StrCat(std::get<0>(info.param).error, "_", std::get<1>(info.param));
                          });
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "mpi_group/mpi_transport.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/transport_group.h"
 
 namespace hooke {
@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Group>> MakeMpiGroup(MpiSession& session, const G
     return absl::FailedPreconditionError(
         "MPI was not started for several threads: set MpiSession::Options::concurrent");
   };
-  absl::StatusOr<std::unique_ptr<Transport>> transport = make(absl::Now() + options.deadline);
+  absl::StatusOr<std::unique_ptr<Transport>> transport = make(SteadyNow() + options.deadline);
   if (!transport.ok()) return transport.status();
   return MakeTransportGroup(*std::move(transport), options, std::move(another));
 }

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "mpi_group/mpi_wait.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -39,7 +40,7 @@ absl::Status MpiNotices::HearAll() {
                        "MPI_Irecv");
     if (!status.ok()) return status;
     // The message is here or on its way, for it is short; but nobody is waited for without an end.
-    const absl::StatusOr<bool> done = AwaitAll(absl::MakeSpan(&taken, 1), {}, absl::Now() + kTransfer);
+    const absl::StatusOr<bool> done = AwaitAll(absl::MakeSpan(&taken, 1), {}, SteadyNow() + kTransfer);
     if (!done.ok()) return done.status();
     if (!*done) return absl::DeadlineExceededError(absl::StrCat("rank ", envelope.MPI_SOURCE, " died while telling"));
     settlement_.Hear(envelope.MPI_SOURCE, heard_.back());
@@ -70,14 +71,14 @@ bool MpiNotices::AllToldAreDone() {
 // MPI may fail here too, if it did before: then what was heard so far is all there is.
 absl::Status MpiNotices::Settle(const CallHistory& history, const absl::Status& failure, absl::Time until) {
   if (!verdict_.ok()) return verdict_;
-  const Statement own = FailureStatement(history, failure, absl::Now());
+  const Statement own = FailureStatement(history, failure, SteadyNow());
   settlement_.Hear(rank_, own);
   Tell(own).IgnoreError();  // Those that it did not reach learn of the failure by their own deadlines.
   absl::Status status;
   while (status.ok()) {
     status = HearAll();
     const bool concluded = settlement_.has_verdict() || (settlement_.complete() && settlement_.IsSpeaker(rank_));
-    if (concluded || absl::Now() >= until) break;
+    if (concluded || SteadyNow() >= until) break;
     absl::SleepFor(kNap);
   }
   if (!settlement_.has_verdict()) {
@@ -86,7 +87,7 @@ absl::Status MpiNotices::Settle(const CallHistory& history, const absl::Status& 
     status.Update(Tell(verdict));
   }
   verdict_ = settlement_.Verdict();
-  for (const absl::Time end = absl::Now() + kLinger; status.ok() && !AllToldAreDone() && absl::Now() < end;) {
+  for (const absl::Time end = SteadyNow() + kLinger; status.ok() && !AllToldAreDone() && SteadyNow() < end;) {
     absl::SleepFor(kNap);
   }
   return verdict_;

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/mpi_wait.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 
@@ -40,7 +40,7 @@ absl::Status MpiSession::Finish() {
   MPI_Request all_here = MPI_REQUEST_NULL;
   absl::Status status = MpiStatus(MPI_Ibarrier(MPI_COMM_WORLD, &all_here), "MPI_Ibarrier");
   if (!status.ok()) return status;
-  const absl::StatusOr<bool> met = AwaitAll(absl::MakeSpan(&all_here, 1), {}, absl::Now() + options_.finalize_deadline);
+  const absl::StatusOr<bool> met = AwaitAll(absl::MakeSpan(&all_here, 1), {}, SteadyNow() + options_.finalize_deadline);
   if (!met.ok()) return met.status();
   if (!*met) {
     return absl::DeadlineExceededError(absl::StrCat("ending MPI: not all ", size_, " ranks came within ",

@@ -14,6 +14,7 @@
 #include "mpi_group/mpi_wait.h"
 #include "mpi_group/mpi_watchdog.h"
 #include "mpi_group/settlement.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -111,13 +112,25 @@ class MpiTransport : public Transport {
     return status;
   }
 
+  bool IsDone(Ticket ticket) override {
+    if (ticket.slot < 0) return true;
+    const Message& message = messages_[ticket.slot];
+    return std::all_of(message.requests.begin(), message.requests.end(), [](MPI_Request request) {
+      int done = 0;
+      return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+  }
+
   void Begin(const CallLabel& label, absl::Time now) override {
     history_.Begin(label, now);
     tag_ = tags_.Of(history_.last(), history_.fingerprint());
     check_due_ = true;
   }
 
-  absl::Status CheckNotices() override { return notices_.Check(); }
+  absl::Status CheckNotices() override {
+    const MpiWatchdog::Watch limit(watchdog_, SteadyNow(), "hearing of failures");
+    return notices_.Check();
+  }
 
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     session_.MarkFailed();
@@ -204,7 +217,7 @@ class MpiTransport : public Transport {
     absl::Status status =
         MpiStatus(MPI_Iprobe(message.peer, MPI_ANY_TAG, communicators_.messages, &arrived, &envelope), "MPI_Iprobe");
     if (!status.ok()) return status;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     const int tag = arrived != 0 && envelope.MPI_TAG != message.tag ? envelope.MPI_TAG : -1;
     if (tag != stranger.tag) stranger.since = now;
     stranger.tag = tag;

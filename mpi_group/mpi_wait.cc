@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -57,12 +58,12 @@ absl::StatusOr<bool> AwaitAll(absl::Span<MPI_Request> requests, absl::Span<MPI_S
                               absl::FunctionRef<absl::Status()> watch) {
   absl::StatusOr<bool> done = Poll(requests, statuses);
   if (!done.ok() || *done) return done;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   absl::Time next_watch = start + kFirstWatch;
   while (true) {
     done = Poll(requests, statuses);
     if (!done.ok() || *done) return done;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now >= deadline) return false;
     if (now >= next_watch) {
       absl::Status status = watch();

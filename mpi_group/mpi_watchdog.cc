@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/mpi_session.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -38,7 +38,7 @@ MpiWatchdog::Watch::~Watch() {
 void MpiWatchdog::Run() {
   absl::MutexLock lock(&mutex_);
   while (!mutex_.AwaitWithTimeout(absl::Condition(&ends_), kLook)) {
-    if (absl::Now() < limit_) continue;
+    if (SteadyNow() < limit_) continue;
     std::cerr << absl::StrCat("rank ", rank_, ": MPI has not returned for ", absl::FormatDuration(kMargin),
                               " after the deadline of ", what_, peer_ < 0 ? "" : absl::StrCat(" rank ", peer_),
                               "; a peer has probably died. This rank ends.\n");

@@ -65,6 +65,14 @@ absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, 
   });
 }
 
+void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction) {
+  ReduceRange(arena, values, {0, values.bytes()}, reduction, {arena.rank(), arena.rank() + 1});
+}
+
+void CopyToArena(const SharedArena& arena, const TensorList& values) {
+  CopyRange(arena, values, {0, values.bytes()}, arena.rank());
+}
+
 absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                             absl::Span<const ValueRange> parts) {
   return InPlace(call, [&] { CopyRange(arena, values, BytesOf(values, parts[arena.rank()]), arena.rank()); });

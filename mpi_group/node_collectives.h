@@ -49,6 +49,11 @@ absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, cons
 // Each rank copies 1/n of the root's values to all others.
 absl::Status ArenaBroadcast(const NodeCall& call, const SharedArena& arena, const TensorList& values, int root);
 
+// The same work without the meetings, for a rank that works on values that no other rank touches between two meetings:
+// its own values become the reduction of all ranks'; and all others get its values.
+void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction);
+void CopyToArena(const SharedArena& arena, const TensorList& values);
+
 // Every rank reduces all values from all slots: copies V, reads nV. For two ranks, and for few values.
 absl::Status StagedAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction);
 // Each rank reduces 1/n of each chunk, and takes the others' while it reduces the next one: copies 2V, reads V.

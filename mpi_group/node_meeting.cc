@@ -11,8 +11,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/operation.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -128,7 +128,7 @@ absl::Status NodeMeeting::Await(int peer) {
 
 absl::Status NodeMeeting::Sleep(int peer) {
   Seat& seat = SeatOf(peer, round_);
-  absl::Time now = absl::Now();
+  absl::Time now = SteadyNow();
   if (deadline_ == absl::InfinitePast()) deadline_ = now + limit_;
   while (true) {
     const uint32_t arrived = seat.arrived.load();
@@ -138,7 +138,7 @@ absl::Status NodeMeeting::Sleep(int peer) {
     }
     if (now >= deadline_) return MissingRanks();
     FutexWait(seat.arrived, arrived, std::min(deadline_ - now, kNap));
-    now = absl::Now();
+    now = SteadyNow();
     if (seat.arrived.load() != arrived) continue;
     absl::Status status = options_.interrupted ? options_.interrupted() : absl::OkStatus();
     if (!status.ok()) return status;

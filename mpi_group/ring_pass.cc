@@ -8,6 +8,16 @@
 namespace hooke {
 namespace {
 
+// A part of one message leaves the link at rest while that is reduced: parts are a window of messages at least, where
+// these are not shorter than this.
+constexpr uint64_t kShortChunk = uint64_t{16} << 10;
+
+uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, const Call& call) {
+  const uint64_t window = std::max(1, call.window);
+  const uint64_t share = LongestChunkCount(parts, window);  // Of the longest part, rounded up.
+  return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
+}
+
 // All parts are cut into as many chunks, the shorter ones' last chunks being empty. So the messages of a ring are
 // numbered alike on all ranks: message k is chunk k % chunks in step k / chunks, and message k + chunks sends on what
 // message k has brought.
@@ -19,14 +29,15 @@ namespace {
 class RingPass {
  public:
   RingPass(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts, RingSteps steps,
-           ReduceOp op, const Call& call)
+           ReduceOp op, const Call& call, const RingStages& stages)
       : n_(transport.size()),
         rank_(transport.rank()),
         values_(values),
         parts_(parts),
         steps_(steps),
         op_(op),
-        chunk_values_(ChunkValues(call, values.type())),
+        stages_(stages),
+        chunk_values_(RingChunkValues(parts, values.type(), call)),
         chunks_(LongestChunkCount(parts, chunk_values_)),
         ahead_(std::min<uint64_t>(std::max(1, call.window), chunks_)),
         sends_(transport, call, call.window),
@@ -42,12 +53,17 @@ class RingPass {
       }
       while (sends_.started() < end) {
         const uint64_t next = sends_.started();
-        absl::Status status = sends_.Start((rank_ + 1) % n_, ChunkOf(next, /*receiver=*/rank_ + 1));
+        const TensorList chunk = ChunkOf(next, /*receiver=*/rank_ + 1);
+        if (stages_.before && next < chunks_) stages_.before(chunk);
+        absl::Status status = sends_.Start((rank_ + 1) % n_, chunk);
         if (!status.ok()) return status;
       }
+      const TensorList chunk = ChunkOf(k, rank_);
+      if (stages_.before && Reduces(k)) stages_.before(chunk);
       const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
       if (!received.ok()) return received.status();
-      if (Reduces(k)) ReduceReceived(k, *received);
+      if (Reduces(k)) ReduceReceived(k, *received, chunk);
+      if (stages_.after && StepOf(k) >= n_ - 2) stages_.after(chunk);
     }
     return sends_.Finish();
   }
@@ -75,10 +91,10 @@ class RingPass {
     return receives_.StartInto(previous, chunk);
   }
 
-  void ReduceReceived(uint64_t message, absl::Span<const char> received) {
+  void ReduceReceived(uint64_t message, absl::Span<const char> received, const TensorList& chunk) {
     const bool last = StepOf(message) == n_ - 2;
-    ReduceIntoList({values_.type(), op_, last ? n_ : 0}, absl::MakeConstSpan(&received, 1), /*place=*/1,
-                   ChunkOf(message, rank_));
+    const int mean_of = stages_.mean_of > 0 ? stages_.mean_of : n_;
+    ReduceIntoList({values_.type(), op_, last ? mean_of : 0}, absl::MakeConstSpan(&received, 1), /*place=*/1, chunk);
   }
 
   const int n_;
@@ -87,6 +103,7 @@ class RingPass {
   const absl::Span<const ValueRange> parts_;
   const RingSteps steps_;
   const ReduceOp op_;
+  const RingStages& stages_;
   const uint64_t chunk_values_;
   const uint64_t chunks_;
   const uint64_t ahead_;
@@ -97,8 +114,8 @@ class RingPass {
 }  // namespace
 
 absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
-                            RingSteps steps, ReduceOp op, const Call& call) {
-  return RingPass(transport, values, parts, steps, op, call).Run();
+                            RingSteps steps, ReduceOp op, const Call& call, const RingStages& stages) {
+  return RingPass(transport, values, parts, steps, op, call, stages).Run();
 }
 
 }  // namespace hooke

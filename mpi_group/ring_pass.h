@@ -1,7 +1,10 @@
 #ifndef HOOKE_MPI_GROUP_RING_PASS_H_
 #define HOOKE_MPI_GROUP_RING_PASS_H_
 
-// What RingReduceScatter, RingAllGather and RingAllReduce have in common.
+// What RingReduceScatter, RingAllGather and RingAllReduce have in common; with stages, what two_level.cc
+// is made of.
+
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -20,8 +23,17 @@ struct RingSteps {
   int end = 0;
 };
 
+// What happens to each chunk besides, while others travel; null for nothing. Only with all 2(n-1) steps.
+struct RingStages {
+  // Before this rank sends or reduces its values of the chunk.
+  std::function<void(const TensorList& chunk)> before;
+  // When the chunk has its result.
+  std::function<void(const TensorList& chunk)> after;
+  int mean_of = 0;  // For kMean, what sums are divided by; 0: n.
+};
+
 absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
-                            RingSteps steps, ReduceOp op, const Call& call);
+                            RingSteps steps, ReduceOp op, const Call& call, const RingStages& stages = {});
 
 }  // namespace hooke
 

@@ -25,6 +25,7 @@ class SubTransport : public Transport {
     return transport_.StartReceive({ranks_[incoming.from], incoming.bytes});
   }
   absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_.Wait(ticket, deadline); }
+  bool IsDone(Ticket ticket) override { return transport_.IsDone(ticket); }
 
   void Begin(const CallLabel& label, absl::Time now) override { transport_.Begin(label, now); }
   absl::Status CheckNotices() override { return transport_.CheckNotices(); }

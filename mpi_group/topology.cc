@@ -75,21 +75,23 @@ absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& t
   return shared;
 }
 
-absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline) {
-  const int n = transport.size();
-  std::vector<uint64_t> hashes(n);
-  hashes[transport.rank()] = HashOf(identity);
-  absl::Span<char> bytes = AsMutableBytes(hashes);
-  constexpr size_t kHash = sizeof(uint64_t);
-  absl::Status status;
+absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline) {
+  const size_t bytes = records.size() / transport.size();
   if (transport.rank() != 0) {
-    status = transport.Send({0, bytes.subspan(transport.rank() * kHash, kHash)}, deadline);
-  } else {
-    for (int rank = 1; rank < n && status.ok(); ++rank) {
-      status = transport.Receive({rank, bytes.subspan(rank * kHash, kHash)}, deadline);
-    }
+    absl::Status status = transport.Send({0, records.subspan(transport.rank() * bytes, bytes)}, deadline);
+    return status.ok() ? Spread(transport, records, deadline) : status;
   }
-  if (status.ok()) status = Spread(transport, bytes, deadline);
+  for (int rank = 1; rank < transport.size(); ++rank) {
+    absl::Status status = transport.Receive({rank, records.subspan(rank * bytes, bytes)}, deadline);
+    if (!status.ok()) return status;
+  }
+  return Spread(transport, records, deadline);
+}
+
+absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline) {
+  std::vector<uint64_t> hashes(transport.size());
+  hashes[transport.rank()] = HashOf(identity);
+  absl::Status status = GatherRecords(transport, AsMutableBytes(hashes), deadline);
   if (!status.ok()) return status;
   std::vector<std::string> identities;
   identities.reserve(hashes.size());

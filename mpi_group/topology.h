@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpi_group/transport.h"
 
 namespace hooke {
@@ -28,7 +30,11 @@ Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 // What rank 0 says to all: any text, of at most a mebibyte. Collective.
 absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
 
-// Collective; `identity` is this rank's. n-1 messages to rank 0 and as many from it.
+// Collective: as many records as ranks, one after the other; each rank comes with its own and goes with all. n-1
+// messages to rank 0 and as many from it.
+absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline);
+
+// Collective; `identity` is this rank's. By GatherRecords.
 absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline);
 
 }  // namespace hooke

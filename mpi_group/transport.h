@@ -2,7 +2,8 @@
 #define HOOKE_MPI_GROUP_TRANSPORT_H_
 
 // How bytes move between the ranks of a group; what collectives are functions over. Made by in_process_transport.h
-// (threads of one process), mpi_transport.h (processes), faulty_transport.h and sub_transport.h (wrappers).
+// (threads of one process), mpi_transport.h (processes), sockets/socket_transport.h (over another one, between nodes),
+// faulty_transport.h and sub_transport.h (wrappers).
 //
 // A message has no header: the receiver knows its size, and messages from one rank to another arrive in the order in
 // which they were started. Calls of one Transport come from one thread at a time. After an error the transport is
@@ -54,6 +55,9 @@ class Transport {
   // Tickets may be waited for in any order: all messages move meanwhile. That a send is done does not mean that its
   // receiver has it.
   virtual absl::Status Wait(Ticket ticket, absl::Time deadline) = 0;
+  // Whether Wait would return at once, with OK or not. Moves what can be moved meanwhile; the ticket stays to be waited
+  // for.
+  virtual bool IsDone(Ticket ticket) = 0;
 
   // The messages that start from now on, on this rank, belong to this call. Before the first one: to no call, which is
   // a call of its own. `now` is when the rank entered it. Costs some tens of nanoseconds.

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/barrier.h"
 #include "mpi_group/call.h"
@@ -20,6 +19,7 @@
 #include "mpi_group/group_nodes.h"
 #include "mpi_group/message_collectives.h"
 #include "mpi_group/node_collectives.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/two_level.h"
 
 namespace hooke {
@@ -120,7 +120,7 @@ class TransportGroup : public Group {
               TwoLevelCallFor(plan, rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr), values, op,
               plan.choice.drivers);
         default:
-          return AllReduceBy(plan.choice.algorithm, *transport_, values, op, CallFor(plan));
+          return AllReduceBy(plan.choice.algorithm, transport(), values, op, CallFor(plan));
       }
     });
   }
@@ -139,7 +139,7 @@ class TransportGroup : public Group {
           return TwoLevelReduce(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values, op,
                                 nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
         default:
-          return ReduceBy(plan.choice.algorithm, *transport_, values, op, root, CallFor(plan));
+          return ReduceBy(plan.choice.algorithm, transport(), values, op, root, CallFor(plan));
       }
     });
   }
@@ -155,7 +155,7 @@ class TransportGroup : public Group {
         case Algorithm::kArena:
           return ArenaReduceScatter(NodeCallFor(plan), *plan.arena, values, parts, reduction);
         default:
-          return ReduceScatterBy(plan.choice.algorithm, *transport_, values, parts, op, CallFor(plan));
+          return ReduceScatterBy(plan.choice.algorithm, transport(), values, parts, op, CallFor(plan));
       }
     });
   }
@@ -173,7 +173,7 @@ class TransportGroup : public Group {
           return TwoLevelBroadcast(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values,
                                    nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
         default:
-          return BroadcastBy(plan.choice.algorithm, *transport_, values, root, CallFor(plan));
+          return BroadcastBy(plan.choice.algorithm, transport(), values, root, CallFor(plan));
       }
     });
   }
@@ -188,7 +188,7 @@ class TransportGroup : public Group {
         case Algorithm::kArena:
           return ArenaAllGather(NodeCallFor(plan), *plan.arena, values, parts);
         default:
-          return AllGatherBy(plan.choice.algorithm, *transport_, values, parts, CallFor(plan));
+          return AllGatherBy(plan.choice.algorithm, transport(), values, parts, CallFor(plan));
       }
     });
   }
@@ -196,7 +196,7 @@ class TransportGroup : public Group {
   absl::Status Barrier() override {
     return Run({}, TensorList(), [&](const Plan& plan) {
       if (plan.choice.algorithm == Algorithm::kStaged) return nodes_->meeting()->Meet(plan.purpose);
-      return DisseminationBarrier(*transport_, CallFor(plan).deadline);
+      return DisseminationBarrier(transport(), CallFor(plan).deadline);
     });
   }
 
@@ -205,8 +205,8 @@ class TransportGroup : public Group {
     const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
     calls_.AddAllocation(bytes);
     if (size() > 1) {
-      const absl::Time now = absl::Now();
-      calls_.Tell(*transport_, now);
+      const absl::Time now = SteadyNow();
+      calls_.Tell(transport(), now);
       absl::Status status = MeetOthers(now);
       std::string why;
       absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> arena = std::unique_ptr<GroupNodes::Arena>();
@@ -231,10 +231,14 @@ class TransportGroup : public Group {
   absl::StatusOr<std::unique_ptr<Group>> Clone() override {
     if (!failure_.ok()) return failure_;
     if (another_ == nullptr) return Group::Clone();
-    absl::StatusOr<std::unique_ptr<Transport>> transport = another_(absl::Now() + options_.deadline);
+    absl::StatusOr<std::unique_ptr<Transport>> transport = another_(SteadyNow() + options_.deadline);
     if (absl::IsFailedPrecondition(transport.status())) return transport.status();  // On all ranks: nothing was sent.
     if (!transport.ok()) return Fail(transport.status(), "another group of the same ranks");
-    auto clone = std::make_unique<TransportGroup>(*std::move(transport), options_, another_);
+    GroupOptions options = options_;
+    // What could not be done would take as long again.
+    if (nodes_ != nullptr && !nodes_->why_no_sockets().empty())
+      options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
+    auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
     clone->lent_ = lent_;
     for (const std::unique_ptr<GroupNodes::Arena>& own : arenas_) clone->lent_.push_back(own->arena.get());
     return clone;
@@ -254,7 +258,7 @@ class TransportGroup : public Group {
     if (!failure_.ok()) return failure_;
     const SharedArena* const arena = values.empty() ? nullptr : ArenaOf(values);
     calls_.Add(request, values, arena != nullptr);
-    absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(absl::Now());
+    absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(SteadyNow());
     if (status.ok()) {
       const Plan plan = MakePlan(request, values, arena);
       if (plan.choice.algorithm == Algorithm::kNothing) return status;
@@ -284,8 +288,8 @@ class TransportGroup : public Group {
     if (arena != nullptr) plan.purpose.places ^= arena->Places(values);
     if (nodes_->meeting() != nullptr) nodes_->meeting()->Begin(options_.deadline);
     if (ByMessages(plan.choice.algorithm)) {
-      const absl::Time now = absl::Now();
-      calls_.Tell(*transport_, now);
+      const absl::Time now = SteadyNow();
+      calls_.Tell(transport(), now);
       plan.deadline = now + options_.deadline;
     }
     return plan;
@@ -313,6 +317,8 @@ class TransportGroup : public Group {
     return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
   }
 
+  Transport& transport() { return nodes_ != nullptr ? nodes_->transport() : *transport_; }
+
   int rank_in_node() const { return nodes_->LocalRank(rank()); }
 
   // At the first call.
@@ -324,6 +330,9 @@ class TransportGroup : public Group {
     if (!nodes.ok()) return nodes.status();
     nodes_ = *std::move(nodes);
     if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());
+    if (!nodes_->why_no_sockets().empty() && options_.logger != nullptr) {
+      options_.logger->warn("messages between nodes go through MPI, not sockets: {}", nodes_->why_no_sockets());
+    }
     return absl::OkStatus();
   }
 
@@ -352,13 +361,13 @@ class TransportGroup : public Group {
 
   // From now on every call returns this error.
   absl::Status Fail(const absl::Status& failure, absl::string_view what) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     const bool waited =
         nodes_ != nullptr && nodes_->meeting() != nullptr && nodes_->meeting()->waiting_since() != absl::InfinitePast();
-    calls_.Tell(*transport_, waited ? nodes_->meeting()->waiting_since() : now);
+    calls_.Tell(transport(), waited ? nodes_->meeting()->waiting_since() : now);
     const absl::Duration to_settle =
         std::min(std::max(options_.deadline / 10, absl::Milliseconds(200)), absl::Seconds(1));
-    const absl::Status status = transport_->Settle(failure, now + to_settle);
+    const absl::Status status = transport().Settle(failure, now + to_settle);
     failure_ =
         absl::Status(status.code(), absl::StrCat(what, " on rank ", rank(), " of ", size(), " (deadline ",
                                                  absl::FormatDuration(options_.deadline), "): ", status.message()));

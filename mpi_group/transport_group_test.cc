@@ -70,22 +70,30 @@ const std::vector<NodesCase>& AllNodesCases() {
   return *cases;
 }
 
-class NodesTest : public testing::TestWithParam<std::tuple<NodesCase, CollectiveCase>> {};
+class NodesTest : public testing::TestWithParam<std::tuple<NodesCase, CollectiveCase, Tuning::BetweenNodes>> {};
 
-// All operations are right between nodes too, with as many ranks on each or not, whichever ranks share one.
+// All operations are right between nodes too, with as many ranks on each or not, whichever ranks share one, by sockets
+// or not.
 TEST_P(NodesTest, AllOperations) {
   const std::vector<std::string>& nodes = std::get<0>(GetParam()).nodes;
-  const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes);
+  GroupOptions options;
+  options.tuning.between_nodes = std::get<2>(GetParam());
+  const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
   RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], std::get<1>(GetParam())); });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, NodesTest,
-    testing::Combine(testing::ValuesIn(AllNodesCases()),
-                     testing::Values(CollectiveCase{SizeClass::kOne, false},
-                                     CollectiveCase{SizeClass::kRanksPlusOne, true},
-                                     CollectiveCase{SizeClass::kOdd, true}, CollectiveCase{SizeClass::kLarge, false})),
-    [](const auto& info) { return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param).name); });
+INSTANTIATE_TEST_SUITE_P(All, NodesTest,
+                         testing::Combine(testing::ValuesIn(AllNodesCases()),
+                                          testing::Values(CollectiveCase{SizeClass::kOne, false},
+                                                          CollectiveCase{SizeClass::kRanksPlusOne, true},
+                                                          CollectiveCase{SizeClass::kOdd, true},
+                                                          CollectiveCase{SizeClass::kLarge, false}),
+                                          testing::Values(Tuning::BetweenNodes::kMpi, Tuning::BetweenNodes::kSockets)),
+                         [](const auto& info) {
+                           return absl::StrCat(
+                               NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param).name,
+                               std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
+                         });
 
 // Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small chunks.
 TEST(GroupTuningTest, EveryAlgorithm) {
@@ -104,6 +112,28 @@ TEST(GroupTuningTest, EveryAlgorithm) {
       SCOPED_TRACE(NameOf(algorithm));
       const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
       RunRanks(3, [&](int rank) { CheckGroup(*groups[rank], {SizeClass::kOdd, true}); });
+    }
+  }
+}
+
+// A ring between nodes that goes on while each node reduces and shares its chunks is right: with many chunks and few,
+// nodes of one rank beside others, pieces that end anywhere.
+TEST(GroupTuningTest, RingBetweenNodes) {
+  GroupOptions options;
+  for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
+    TuningRule rule;
+    rule.operation = Operation::kAllReduce;
+    rule.algorithm = algorithm;
+    rule.chunk_bytes = 1024;
+    options.tuning.rules.push_back(rule);
+  }
+  for (const NodesCase& nodes : AllNodesCases()) {
+    SCOPED_TRACE(nodes.name);
+    for (SizeClass size : {SizeClass::kRanksMinusOne, SizeClass::kOdd, SizeClass::kLarge}) {
+      for (bool pieces : {false, true}) {
+        const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes.nodes, options);
+        RunRanks(static_cast<int>(groups.size()), [&](int rank) { CheckGroup(*groups[rank], {size, pieces}); });
+      }
     }
   }
 }

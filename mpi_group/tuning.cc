@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 using Where = TuningRule::Where;
 using Values = TuningRule::Values;
+using BetweenNodes = Tuning::BetweenNodes;
 
 constexpr uint64_t kChunkMin = 64;
 constexpr uint64_t kChunkMax = uint64_t{1} << 30;
@@ -21,6 +22,7 @@ constexpr uint64_t kSlotMax = uint64_t{64} << 20;
 
 constexpr Where kAllWheres[] = {Where::kAnywhere, Where::kOneNode, Where::kSeveralNodes};
 constexpr Values kAllValues[] = {Values::kAny, Values::kArena, Values::kPrivate};
+constexpr BetweenNodes kAllBetweenNodes[] = {BetweenNodes::kAuto, BetweenNodes::kMpi, BetweenNodes::kSockets};
 
 absl::string_view NameOf(Where where) {
   switch (where) {
@@ -42,6 +44,18 @@ absl::string_view NameOf(Values values) {
       return "arena";
     case Values::kPrivate:
       return "private";
+  }
+  return "unknown";
+}
+
+absl::string_view NameOf(BetweenNodes between) {
+  switch (between) {
+    case BetweenNodes::kAuto:
+      return "auto";
+    case BetweenNodes::kMpi:
+      return "mpi";
+    case BetweenNodes::kSockets:
+      return "sockets";
   }
   return "unknown";
 }
@@ -193,6 +207,7 @@ absl::StatusOr<Tuning> ParseTuning(absl::string_view text) {
   Tuning tuning;
   ObjectReader reader(document, "tuning");
   reader.Read("slot_bytes", kSlotMin, kSlotMax, kChunkMin, tuning.slot_bytes);
+  reader.Read("between_nodes", kAllBetweenNodes, tuning.between_nodes);
   const json* rules = reader.Find("rules");
   if (rules != nullptr && !rules->is_array()) reader.Complain("\"rules\" is not an array");
   absl::Status status = reader.Finish();
@@ -209,8 +224,11 @@ std::string FormatTuning(const Tuning& tuning) {
   std::string rules = absl::StrJoin(tuning.rules, ",\n  ", [](std::string* out, const TuningRule& rule) {
     absl::StrAppend(out, JsonOf(rule).dump());
   });
-  return absl::StrCat("{\"slot_bytes\": ", tuning.slot_bytes, ",\n \"rules\": [", rules.empty() ? "" : "\n  ", rules,
-                      "]}\n");
+  const std::string between = tuning.between_nodes == BetweenNodes::kAuto
+                                  ? ""
+                                  : absl::StrCat(",\n \"between_nodes\": \"", NameOf(tuning.between_nodes), "\"");
+  return absl::StrCat("{\"slot_bytes\": ", tuning.slot_bytes, between, ",\n \"rules\": [", rules.empty() ? "" : "\n  ",
+                      rules, "]}\n");
 }
 
 }  // namespace hooke

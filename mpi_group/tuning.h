@@ -49,6 +49,9 @@ struct Tuning {
   // What a rank can bring to a slot at once: the bound of chunk_bytes in shared memory. A group takes about three times
   // as much memory per rank.
   uint64_t slot_bytes = uint64_t{256} << 10;
+  // What carries messages between nodes. kAuto: sockets of Hooke's own, but where a node has an RDMA device: MPI.
+  enum class BetweenNodes : uint8_t { kAuto, kMpi, kSockets };
+  BetweenNodes between_nodes = BetweenNodes::kAuto;
   std::vector<TuningRule> rules;
 };
 

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 TEST(TuningTest, TextRoundTrip) {
   Tuning tuning;
   tuning.slot_bytes = uint64_t{128} << 10;
+  tuning.between_nodes = Tuning::BetweenNodes::kMpi;
   tuning.rules = DefaultRules();
   TuningRule crowded;
   crowded.oversubscribed = true;
@@ -23,6 +24,7 @@ TEST(TuningTest, TextRoundTrip) {
   const absl::StatusOr<Tuning> read = ParseTuning(FormatTuning(tuning));
   ASSERT_EQ(read.status(), absl::OkStatus());
   EXPECT_EQ(read->slot_bytes, tuning.slot_bytes);
+  EXPECT_EQ(read->between_nodes, tuning.between_nodes);
   EXPECT_EQ(read->rules, tuning.rules);
   EXPECT_EQ(ParseTuning(FormatTuning({}))->rules.size(), 0);
 }
@@ -49,7 +51,8 @@ TEST(TuningTest, Mistakes) {
       {"{", "tuning: the text is not JSON"},
       {"[]", "tuning: is not an object"},
       {R"({"rules": {}})", "\"rules\" is not an array"},
-      {R"({"slots": 1})", "unknown key \"slots\"; known are slot_bytes, rules"},
+      {R"({"slots": 1})", "unknown key \"slots\"; known are slot_bytes, between_nodes, rules"},
+      {R"({"between_nodes": "tcp"})", "\"between_nodes\" is \"tcp\"; it is one of auto, mpi, sockets"},
       {R"({"slot_bytes": 5000})",
        "\"slot_bytes\" is 5000; it is a whole number from 4096 to 67108864, a multiple of 64"},
       {R"({"slot_bytes": -1})", "\"slot_bytes\" is -1"},

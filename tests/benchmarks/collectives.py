@@ -119,9 +119,7 @@ class Layout:
         return ranks.Ranks(impl, commands, count, self.folder, environment)
 
     def _hooke(self):
-        # Several connections use both directions of a link.
-        options = ["--mca", "btl_tcp_links", "4"] if self.network else []
-        return [[*self.openmpi(*options), self.program("hooke_rank")]], None
+        return [[*self.openmpi(), self.program("hooke_rank")]], None
 
     def _openmpi(self):
         return [[*self.openmpi(), self.program("openmpi_rank"), "--name=openmpi", "--ring"]], None

@@ -1,0 +1,135 @@
+#include "mpi_group/sockets/host_addresses.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+// -1, or nothing to read, where a card does not know.
+uint32_t MegabitsOf(const char* interface) {
+  int64_t megabits = 0;
+  std::ifstream(absl::StrCat("/sys/class/net/", interface, "/speed")) >> megabits;
+  return static_cast<uint32_t>(std::clamp<int64_t>(megabits, 0, 10'000'000));
+}
+
+uint8_t OneBits(absl::Span<const uint8_t> mask) {
+  int bits = 0;
+  for (uint8_t byte : mask) bits += __builtin_popcount(byte);
+  return static_cast<uint8_t>(bits);
+}
+
+std::optional<HostAddress> AddressOf(const ifaddrs& entry) {
+  if (entry.ifa_addr == nullptr || entry.ifa_netmask == nullptr) return std::nullopt;
+  HostAddress address;
+  std::array<uint8_t, 16> mask = {};
+  if (entry.ifa_addr->sa_family == AF_INET) {
+    address.family = 4;
+    std::memcpy(address.bytes.data(), &reinterpret_cast<const sockaddr_in*>(entry.ifa_addr)->sin_addr, 4);
+    std::memcpy(mask.data(), &reinterpret_cast<const sockaddr_in*>(entry.ifa_netmask)->sin_addr, 4);
+  } else if (entry.ifa_addr->sa_family == AF_INET6) {
+    const in6_addr& bytes = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr)->sin6_addr;
+    if (IN6_IS_ADDR_LINKLOCAL(&bytes)) return std::nullopt;
+    address.family = 6;
+    std::memcpy(address.bytes.data(), &bytes, 16);
+    std::memcpy(mask.data(), &reinterpret_cast<const sockaddr_in6*>(entry.ifa_netmask)->sin6_addr, 16);
+  } else {
+    return std::nullopt;
+  }
+  address.prefix_bits = OneBits(mask);
+  address.megabits = MegabitsOf(entry.ifa_name);
+  return address;
+}
+
+bool SameNetwork(const HostAddress& a, const HostAddress& b) {
+  if (a.family != b.family || a.prefix_bits != b.prefix_bits) return false;
+  const size_t bits = std::min<size_t>(a.prefix_bits, a.family == 4 ? 32 : 128);
+  if (std::memcmp(a.bytes.data(), b.bytes.data(), bits / 8) != 0) return false;
+  const int rest = 8 - static_cast<int>(bits % 8);
+  return rest == 8 || a.bytes[bits / 8] >> rest == b.bytes[bits / 8] >> rest;
+}
+
+}  // namespace
+
+std::vector<HostAddress> OwnAddresses() {
+  std::vector<HostAddress> addresses;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if ((entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (const std::optional<HostAddress> address = AddressOf(*entry)) addresses.push_back(*address);
+  }
+  freeifaddrs(list);
+  return addresses;
+}
+
+HostAddress LoopbackAddress() {
+  HostAddress address;
+  address.family = 4;
+  address.prefix_bits = 8;
+  address.bytes = {127, 0, 0, 1};
+  return address;
+}
+
+std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers) {
+  const auto rank = [own](const HostAddress& address) {
+    const bool mine = std::find(own.begin(), own.end(), address) != own.end();
+    const bool near = std::any_of(own.begin(), own.end(),
+                                  [&address](const HostAddress& other) { return SameNetwork(address, other); });
+    return std::make_tuple(mine, !near, -static_cast<int64_t>(address.megabits));
+  };
+  std::vector<HostAddress> ordered(peers.begin(), peers.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [&rank](const HostAddress& a, const HostAddress& b) { return rank(a) < rank(b); });
+  return ordered;
+}
+
+std::string TextOf(const HostAddress& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  const int family = address.family == 4 ? AF_INET : AF_INET6;
+  return inet_ntop(family, address.bytes.data(), text, sizeof(text)) == nullptr ? "?" : text;
+}
+
+SocketAddress ToSocketAddress(const HostAddress& address, uint16_t port) {
+  SocketAddress made;
+  if (address.family == 4) {
+    auto& ip4 = *reinterpret_cast<sockaddr_in*>(&made.storage);
+    ip4.sin_family = AF_INET;
+    ip4.sin_port = htons(port);
+    std::memcpy(&ip4.sin_addr, address.bytes.data(), 4);
+    made.bytes = sizeof(ip4);
+  } else {
+    auto& ip6 = *reinterpret_cast<sockaddr_in6*>(&made.storage);
+    ip6.sin6_family = AF_INET6;
+    ip6.sin6_port = htons(port);
+    std::memcpy(&ip6.sin6_addr, address.bytes.data(), 16);
+    made.bytes = sizeof(ip6);
+  }
+  return made;
+}
+
+bool HasRdmaDevice(const std::string& folder) {
+  std::error_code error;
+  for (const auto& device : std::filesystem::directory_iterator(folder, error)) {
+    for (const auto& port : std::filesystem::directory_iterator(device.path() / "ports", error)) {
+      std::string state;
+      std::getline(std::ifstream(port.path() / "state"), state);
+      if (absl::StrContains(state, "ACTIVE")) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace hooke

@@ -1,0 +1,230 @@
+#include "mpi_group/sockets/socket_mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/sockets/mesh_maker.h"
+
+namespace hooke {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+
+// Meshes of ranks that are threads; options[r] are rank r's.
+std::vector<Mesh> Connect(const std::vector<int>& node_of_rank, const std::vector<MeshOptions>& options) {
+  const std::vector<std::unique_ptr<Transport>> transports =
+      MakeInProcessTransports(static_cast<int>(node_of_rank.size()));
+  std::vector<std::string> identities;
+  identities.reserve(node_of_rank.size());
+  for (int node : node_of_rank) identities.push_back(absl::StrCat(node));
+  const Nodes nodes = NodesFrom(identities);
+  std::vector<Mesh> meshes(node_of_rank.size());
+  RunRanks(static_cast<int>(node_of_rank.size()), [&](int rank) {
+    absl::StatusOr<Mesh> mesh = ConnectMesh(*transports[rank], nodes, options[rank], Soon());
+    ASSERT_EQ(mesh.status(), absl::OkStatus());
+    meshes[rank] = *std::move(mesh);
+  });
+  return meshes;
+}
+
+MeshOptions OnThisHost() {
+  MeshOptions options;
+  options.identity = "host";
+  return options;
+}
+
+// Each pair of ranks on different nodes is connected, end to end; no others are.
+TEST(SocketMeshTest, PairsOfDifferentNodes) {
+  const std::vector<int> node_of_rank = {0, 1, 1, 2, 0};
+  const std::vector<Mesh> meshes = Connect(node_of_rank, std::vector<MeshOptions>(5, OnThisHost()));
+  for (size_t a = 0; a < 5; ++a) {
+    EXPECT_EQ(meshes[a].why_not, "");
+    ASSERT_EQ(meshes[a].connections.size(), 5);
+    for (size_t b = 0; b < 5; ++b) {
+      const FileDescriptor& connection = meshes[a].connections[b];
+      ASSERT_EQ(connection.open(), node_of_rank[a] != node_of_rank[b]);
+      const std::string text = absl::StrCat(a, " to ", b);
+      if (!connection.open()) continue;
+      ASSERT_EQ(send(connection.get(), text.data(), text.size(), 0), text.size());
+    }
+  }
+  for (size_t a = 0; a < 5; ++a) {
+    for (size_t b = 0; b < 5; ++b) {
+      const FileDescriptor& connection = meshes[a].connections[b];
+      if (!connection.open()) continue;
+      char bytes[100];
+      const ssize_t count = recv(connection.get(), bytes, sizeof(bytes), 0);
+      EXPECT_EQ(std::string(bytes, std::max<ssize_t>(count, 0)), absl::StrCat(b, " to ", a));
+    }
+  }
+}
+
+// Where a rank has a device that MPI drives better, no rank is connected, and all say why; unless it is asked for.
+TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
+  std::vector<MeshOptions> options(3, OnThisHost());
+  options[1].rdma = true;
+  for (const Mesh& mesh : Connect({0, 1, 2}, options)) {
+    EXPECT_EQ(mesh.why_not, "rank 1 has an RDMA device, which MPI knows how to use");
+    EXPECT_TRUE(mesh.connections.empty());
+  }
+  for (MeshOptions& each : options) each.even_with_rdma = true;
+  for (const Mesh& mesh : Connect({0, 1, 2}, options)) EXPECT_EQ(mesh.why_not, "");
+}
+
+// A host that cannot be reached leaves all ranks without sockets, in time, and the ones concerned say which.
+TEST(SocketMeshTest, UnreachableRank) {
+  std::vector<MeshOptions> options(3, OnThisHost());
+  for (MeshOptions& each : options) each.patience = absl::Seconds(1);
+  options[0].identity = "another host, without addresses";
+  const std::vector<Mesh> meshes = Connect({0, 1, 2}, options);
+  EXPECT_THAT(meshes[1].why_not, HasSubstr("rank 1 cannot connect to rank 0"));
+  EXPECT_THAT(meshes[2].why_not, HasSubstr("rank 2 cannot connect to rank 0"));
+  for (const Mesh& mesh : meshes) {
+    EXPECT_NE(mesh.why_not, "");
+    EXPECT_TRUE(mesh.connections.empty());
+  }
+}
+
+// One rank that makes connections by hand.
+class MeshMakerTest : public testing::Test {
+ protected:
+  static constexpr GroupToken kToken = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+  MeshMakerTest() {
+    absl::StatusOr<Listener> listener = ListenOnLoopback();
+    if (listener.ok()) listener_ = *std::move(listener);
+  }
+
+  // A rank of three, all of different nodes.
+  static MeshMaker::Options RankOfThree(int rank) {
+    MeshMaker::Options options;
+    options.rank = rank;
+    options.ranks = 3;
+    options.token = kToken;
+    return options;
+  }
+
+  // Connected to `port` of this host.
+  static FileDescriptor ConnectTo(uint16_t port) {
+    const SocketAddress address = ToSocketAddress(LoopbackAddress(), port);
+    FileDescriptor made(socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(made.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.bytes), 0);
+    return made;
+  }
+
+  template <typename Value>
+  static void Send(const FileDescriptor& socket, const Value& value, size_t bytes = sizeof(Value)) {
+    EXPECT_EQ(send(socket.get(), &value, bytes, MSG_NOSIGNAL), bytes);
+  }
+
+  // What comes until the other end closes; waits 10 seconds at most.
+  static std::string ReceiveAll(const FileDescriptor& socket) {
+    const timeval limit = {10, 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    std::string all;
+    char bytes[100];
+    for (ssize_t count; (count = recv(socket.get(), bytes, sizeof(bytes), 0)) > 0;) all.append(bytes, count);
+    return all;
+  }
+
+  Listener listener_;
+};
+
+// Strangers get nothing but an end of their connection: with garbage, with a wrong token, as a rank that is not waited
+// for. Silent and half-open ones change nothing either; the real rank gets in beside them.
+TEST_F(MeshMakerTest, StrangersStayOutside) {
+  MeshMaker::Options options = RankOfThree(0);
+  options.above = {2};
+  const FileDescriptor silent = ConnectTo(listener_.port);
+  const FileDescriptor half = ConnectTo(listener_.port);
+  Send(half, Greeting{Greeting::kMagic, kToken, 2, 0}, 20);
+  std::vector<FileDescriptor> strangers;
+  GroupToken wrong = kToken;
+  wrong[15] ^= 1;
+  for (const Greeting& greeting : {Greeting{Greeting::kMagic, wrong, 2, 0}, Greeting{Greeting::kMagic, kToken, 1, 0},
+                                   Greeting{Greeting::kMagic, kToken, 2, 1}, Greeting{Greeting::kMagic, kToken, -7, 0},
+                                   Greeting{Greeting::kMagic, kToken, 1 << 30, 0},
+                                   Greeting{{'G', 'E', 'T', ' ', '/', ' ', 'H', 'T'}, kToken, 2, 0}}) {
+    strangers.push_back(ConnectTo(listener_.port));
+    Send(strangers.back(), greeting);
+  }
+  ConnectTo(listener_.port);  // And gone at once.
+  const uint16_t port = listener_.port;
+  MeshMaker maker(options, std::move(listener_.socket));
+  std::thread rank([&maker] { EXPECT_EQ(maker.Run(Soon()), ""); });
+  for (const FileDescriptor& stranger : strangers) EXPECT_EQ(ReceiveAll(stranger), "");
+  const FileDescriptor real = ConnectTo(port);
+  const Greeting own = {Greeting::kMagic, kToken, 2, 0};
+  Send(real, own);
+  rank.join();
+  Greeting answer;
+  ASSERT_EQ(recv(real.get(), &answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+  EXPECT_TRUE((answer == Greeting{Greeting::kMagic, kToken, 0, 2}));
+  const std::vector<FileDescriptor> connections = maker.Take();
+  EXPECT_TRUE(connections[2].open());
+  EXPECT_FALSE(connections[1].open());
+  Send(real, 'x');
+  char byte = 0;
+  pollfd readable = {connections[2].get(), POLLIN, 0};
+  ASSERT_EQ(poll(&readable, 1, 10000), 1);
+  ASSERT_EQ(recv(connections[2].get(), &byte, 1, 0), 1);
+  EXPECT_EQ(byte, 'x');
+}
+
+// More silent strangers than are let in do not keep the real rank out.
+TEST_F(MeshMakerTest, ManySilentStrangers) {
+  MeshMaker::Options options = RankOfThree(0);
+  options.above = {2};
+  std::vector<FileDescriptor> strangers;
+  strangers.reserve(100);
+  for (int i = 0; i < 100; ++i) strangers.push_back(ConnectTo(listener_.port));
+  const FileDescriptor real = ConnectTo(listener_.port);
+  Send(real, Greeting{Greeting::kMagic, kToken, 2, 0});
+  MeshMaker maker(options, std::move(listener_.socket));
+  EXPECT_EQ(maker.Run(Soon()), "");
+}
+
+// A program that listens where a rank was expected, and answers anything, gets no further; nor does one that is silent.
+// The rank's next address counts, and what came of the others is told.
+TEST_F(MeshMakerTest, StrangersThatListen) {
+  MeshMaker::Options options = RankOfThree(1);
+  options.below = {{0, listener_.port, {LoopbackAddress(), LoopbackAddress()}}};
+  absl::StatusOr<Listener> own = ListenOnLoopback();
+  ASSERT_TRUE(own.ok());
+  MeshMaker maker(options, std::move(own->socket));
+  std::string missing;
+  std::thread rank([&] { missing = maker.Run(absl::Now() + absl::Seconds(2)); });
+  pollfd waiting = {listener_.socket.get(), POLLIN, 0};
+  std::vector<FileDescriptor> accepted;
+  for (int i = 0; i < 2; ++i) {
+    if (poll(&waiting, 1, 10000) != 1) break;
+    accepted.emplace_back(accept(listener_.socket.get(), nullptr, nullptr));
+    Greeting greeting;
+    EXPECT_EQ(recv(accepted.back().get(), &greeting, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
+    if (i == 0) Send(accepted.back(), greeting);  // As an echo server does.
+  }
+  rank.join();
+  EXPECT_EQ(accepted.size(), 2);
+  EXPECT_THAT(missing, AllOf(HasSubstr("rank 1 cannot connect to rank 0"),
+                             HasSubstr("127.0.0.1: another program answers there")));
+  EXPECT_THAT(maker.Take(), Each(testing::Property(&FileDescriptor::open, false)));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,30 @@
+#ifndef HOOKE_MPI_GROUP_SOCKETS_SOCKET_RANKS_H_
+#define HOOKE_MPI_GROUP_SOCKETS_SOCKET_RANKS_H_
+
+// Ranks as threads of one process whose messages between nodes go over sockets. For tests.
+
+#include <memory>
+#include <vector>
+
+#include "mpi_group/transport.h"
+
+namespace hooke {
+
+class SocketRanks {
+ public:
+  // Rank r is on node node_of_rank[r]. Socket pairs stand for connections.
+  explicit SocketRanks(const std::vector<int>& node_of_rank);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Transport& operator[](int rank) { return *ranks_[rank]; }
+  // As when its process ends.
+  void Destroy(int rank);
+
+ private:
+  std::vector<std::unique_ptr<Transport>> inner_;
+  std::vector<std::unique_ptr<Transport>> ranks_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_SOCKETS_SOCKET_RANKS_H_

@@ -1,0 +1,240 @@
+#include "mpi_group/sockets/socket_transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/call_label.h"
+#include "mpi_group/sockets/socket_stream.h"
+#include "mpi_group/steady_clock.h"
+
+namespace hooke {
+namespace {
+
+// An answer that is on its way comes within this time; after it the core is given away.
+constexpr absl::Duration kSpin = absl::Microseconds(20);
+// The other transport moves its messages only inside its calls: while there are some, sleeps are short.
+constexpr absl::Duration kNap = absl::Microseconds(50);
+// A failure elsewhere is seen soon, at no cost to waits that end as they should.
+constexpr absl::Duration kFirstWatch = absl::Milliseconds(1);
+constexpr absl::Duration kWatch = absl::Milliseconds(4);
+// A rank that fails tells why before it goes; the news may come later than the end of its connection.
+constexpr absl::Duration kNewsDelay = absl::Milliseconds(200);
+
+timespec ToPollTime(absl::Duration duration) { return absl::ToTimespec(std::max(duration, absl::ZeroDuration())); }
+
+class SocketTransport : public Transport {
+ public:
+  SocketTransport(Transport& transport, std::vector<FileDescriptor> connections)
+      : transport_(transport), streams_(connections.size()) {
+    for (size_t peer = 0; peer < connections.size(); ++peer) {
+      if (!connections[peer].open()) continue;
+      streams_[peer].emplace(std::move(connections[peer]), static_cast<int>(peer));
+    }
+  }
+
+  int rank() const override { return transport_.rank(); }
+  int size() const override { return transport_.size(); }
+
+  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
+    if (outgoing.bytes.empty()) return Ticket();
+    if (!streams_[outgoing.to].has_value()) return Through(transport_.StartSend(outgoing));
+    // Never written to: it is a send.
+    return Start(outgoing.to, {const_cast<char*>(outgoing.bytes.data()), outgoing.bytes.size()}, /*receives=*/false);
+  }
+
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
+    if (incoming.bytes.empty()) return Ticket();
+    if (!streams_[incoming.from].has_value()) return Through(transport_.StartReceive(incoming));
+    return Start(incoming.from, incoming.bytes, /*receives=*/true);
+  }
+
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override {
+    if (ticket.slot < 0) return absl::OkStatus();
+    if (!failure_.ok()) return failure_;
+    failure_ = IsThrough(ticket) ? AwaitThrough({ticket.slot / 2}, deadline) : AwaitOwn(ticket.slot / 2, deadline);
+    if (!failure_.ok()) Drop();
+    return failure_;
+  }
+
+  bool IsDone(Ticket ticket) override {
+    if (ticket.slot < 0 || !failure_.ok()) return true;
+    if (IsThrough(ticket)) return transport_.IsDone({ticket.slot / 2});
+    const SocketMessage& message = messages_[ticket.slot / 2];
+    return message.done || !MoveAll().ok() || message.done;
+  }
+
+  void Begin(const CallLabel& label, absl::Time now) override {
+    call_ = label;
+    fingerprint_ = label.Fingerprint();
+    check_due_ = true;
+    transport_.Begin(label, now);
+  }
+
+  absl::Status CheckNotices() override { return transport_.CheckNotices(); }
+
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    if (failure_.ok()) failure_ = failure;
+    Drop();
+    return transport_.Settle(failure, until);
+  }
+
+ private:
+  // Tickets of both kinds: even ones are of this transport's own messages.
+  static bool IsThrough(Ticket ticket) { return ticket.slot % 2 == 1; }
+
+  absl::StatusOr<Ticket> Through(absl::StatusOr<Ticket> ticket) {
+    if (!ticket.ok() || ticket->slot < 0) return ticket;
+    ++through_;
+    return Ticket{2 * ticket->slot + 1};
+  }
+
+  absl::StatusOr<Ticket> Start(int peer, absl::Span<char> bytes, bool receives) {
+    if (!failure_.ok()) return failure_;
+    if (check_due_) {
+      // A rank that comes when the others have given up starts nothing: their memory may be gone.
+      check_due_ = false;
+      absl::Status status = transport_.CheckNotices();
+      if (!status.ok()) return failure_ = status;
+    }
+    if (free_.empty()) {
+      free_.push_back(static_cast<int>(messages_.size()));
+      messages_.emplace_back();
+    }
+    const int slot = free_.back();
+    free_.pop_back();
+    messages_[slot] = {{call_.number, bytes.size(), fingerprint_}, bytes.data(), 0, peer, receives, false};
+    const bool first = streams_[peer]->idle();
+    streams_[peer]->Start(&messages_[slot]);
+    if (first) ++busy_;
+    if (receives) return Ticket{2 * slot};
+    // The link is not to wait until this rank does.
+    const absl::StatusOr<bool> moved = Move(*streams_[peer]);
+    if (!moved.ok()) return failure_ = Explain(moved.status());
+    return Ticket{2 * slot};
+  }
+
+  absl::Status AwaitOwn(int slot, absl::Time deadline) {
+    const SocketMessage& message = messages_[slot];
+    absl::Status status = MoveUntil([&message] { return message.done; }, deadline);
+    if (!status.ok()) return status;
+    if (message.done) {
+      free_.push_back(slot);
+      return status;
+    }
+    return absl::DeadlineExceededError(absl::StrCat("waited for rank ", message.peer, " until the deadline (",
+                                                    message.receives ? "receiving from" : "sending to", " it)"));
+  }
+
+  absl::Status AwaitThrough(Ticket ticket, absl::Time deadline) {
+    absl::Status status = MoveUntil([this, ticket] { return busy_ == 0 || transport_.IsDone(ticket); }, deadline);
+    if (status.ok()) status = transport_.Wait(ticket, deadline);
+    if (status.ok()) --through_;
+    return status;
+  }
+
+  // Moves bytes until `enough`, an error, or the deadline; that it has passed is for the caller to see.
+  absl::Status MoveUntil(absl::FunctionRef<bool()> enough, absl::Time deadline) {
+    if (enough()) return absl::OkStatus();
+    const absl::Time start = SteadyNow();
+    absl::Time next_watch = start + kFirstWatch;
+    while (true) {
+      const absl::StatusOr<bool> moved = MoveAll();
+      if (!moved.ok()) return Explain(moved.status());
+      if (enough()) return absl::OkStatus();
+      const absl::Time now = SteadyNow();
+      if (now >= deadline) return absl::OkStatus();
+      const bool watch = now >= next_watch;
+      // That moves the other transport's messages too.
+      absl::Status status = watch || through_ > 0 ? transport_.CheckNotices() : absl::OkStatus();
+      if (status.ok() && watch) status = LookForStrays();
+      if (!status.ok()) return status;
+      if (watch) next_watch = now + kWatch;
+      if (*moved || now - start < kSpin) continue;
+      Sleep(through_ > 0 ? kNap : std::min(next_watch, deadline) - now);
+    }
+  }
+
+  absl::StatusOr<bool> MoveAll() {
+    bool any = false;
+    int left = busy_;
+    for (size_t peer = 0; peer < streams_.size() && left > 0; ++peer) {
+      if (!streams_[peer].has_value() || streams_[peer]->idle()) continue;
+      --left;
+      const absl::StatusOr<bool> moved = Move(*streams_[peer]);
+      if (!moved.ok()) return moved.status();
+      any = any || *moved;
+    }
+    return any;
+  }
+
+  absl::StatusOr<bool> Move(SocketStream& stream) {
+    absl::StatusOr<bool> moved = stream.Move();
+    if (moved.ok() && stream.idle()) --busy_;
+    return moved;
+  }
+
+  // Until some connection is ready.
+  void Sleep(absl::Duration at_most) {
+    polled_.clear();
+    for (const std::optional<SocketStream>& stream : streams_) {
+      if (stream.has_value() && !stream->idle()) polled_.push_back({stream->socket(), stream->events(), 0});
+    }
+    const timespec time = ToPollTime(at_most);
+    ppoll(polled_.data(), polled_.size(), &time, nullptr);
+  }
+
+  absl::Status LookForStrays() {
+    for (std::optional<SocketStream>& stream : streams_) {
+      if (!stream.has_value()) continue;
+      absl::Status status = stream->LookForStray(call_.number, fingerprint_);
+      if (!status.ok()) return Explain(status);
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds to what a stream says what only this rank or others know.
+  absl::Status Explain(const absl::Status& status) {
+    if (absl::IsInvalidArgument(status)) {
+      return absl::InvalidArgumentError(absl::StrCat(status.message(), " (this rank: ", call_.Text(), ")"));
+    }
+    for (const absl::Time until = SteadyNow() + kNewsDelay; SteadyNow() < until; absl::SleepFor(kNap)) {
+      absl::Status news = transport_.CheckNotices();
+      if (!news.ok()) return news;
+    }
+    return status;
+  }
+
+  void Drop() {
+    for (std::optional<SocketStream>& stream : streams_) {
+      if (stream.has_value()) stream->Drop();
+    }
+    busy_ = 0;
+  }
+
+  Transport& transport_;
+  std::vector<std::optional<SocketStream>> streams_;  // By rank.
+  std::deque<SocketMessage> messages_;                // Slots: streams point to them, so they stay where they are.
+  std::vector<int> free_;                             // Of them.
+  std::vector<pollfd> polled_;                        // Kept: a wait allocates nothing.
+  CallLabel call_;
+  uint32_t fingerprint_ = CallLabel().Fingerprint();
+  int busy_ = 0;     // Streams with messages under way.
+  int through_ = 0;  // Messages under way of the other transport.
+  bool check_due_ = false;
+  absl::Status failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeSocketTransport(Transport& transport, std::vector<FileDescriptor> connections) {
+  return std::make_unique<SocketTransport>(transport, std::move(connections));
+}
+
+}  // namespace hooke

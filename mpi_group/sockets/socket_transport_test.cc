@@ -1,0 +1,242 @@
+#include "mpi_group/sockets/socket_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "mpi_group/call_label.h"
+#include "mpi_group/in_process_transport.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/sockets/file_descriptor.h"
+#include "mpi_group/sockets/socket_ranks.h"
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+
+// More than sockets keep, so that neither side is done before the other takes part.
+constexpr size_t kLong = size_t{8} << 20;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+
+CallLabel AllReduce(uint64_t number, uint64_t values = 10) {
+  return {number, "all-reduce", values, DataType::kFloat32};
+}
+
+std::string Message(absl::Status status) { return std::string(status.message()); }
+
+// Message i from one rank to another: short ones, and ones that sockets do not keep.
+std::string Text(int from, int to, int i) {
+  return std::string(i % 7 == 6 ? 700000 + i : 1 + i * 301, static_cast<char>('a' + from * 5 + to + i % 3));
+}
+
+// Starts `count` messages both ways with every peer, waits for them in an order of its own, looks at what came.
+void CheckMessages(Transport& transport, int count) {
+  const int rank = transport.rank();
+  std::vector<std::string> sent;
+  std::vector<std::string> received;
+  for (int peer = 0; peer < transport.size(); ++peer) {
+    for (int i = 0; i < count; ++i) {
+      sent.push_back(Text(rank, peer, i));
+      received.push_back(std::string(Text(peer, rank, i).size(), ' '));
+    }
+  }
+  std::vector<Transport::Ticket> tickets;
+  for (int i = 0; i < transport.size() * count; ++i) {
+    if (i / count == rank) continue;
+    const auto send = transport.StartSend({i / count, sent[i]});
+    const auto receive = transport.StartReceive({i / count, absl::MakeSpan(received[i])});
+    ASSERT_TRUE(receive.ok() && send.ok());
+    tickets.insert(tickets.end(), {*receive, *send});
+  }
+  std::shuffle(tickets.begin(), tickets.end(), std::mt19937(rank));
+  for (Transport::Ticket ticket : tickets) ASSERT_EQ(transport.Wait(ticket, Soon()), absl::OkStatus());
+  for (int i = 0; i < transport.size() * count; ++i) {
+    if (i / count == rank) continue;
+    EXPECT_TRUE(received[i] == Text(i / count, rank, i % count)) << "message " << i;
+  }
+}
+
+// Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for, also
+// where some go over sockets and others do not.
+TEST(SocketTransportTest, ManyMessagesUnderWay) {
+  for (const std::vector<int>& node_of_rank : {std::vector<int>{0, 1}, {0, 1, 2, 3}, {0, 0, 1, 1}}) {
+    SocketRanks ranks(node_of_rank);
+    RunRanks(ranks.size(), [&](int rank) {
+      for (uint64_t call = 1; call <= 5; ++call) {
+        ranks[rank].Begin(AllReduce(call), absl::Now());
+        CheckMessages(ranks[rank], 15);
+      }
+    });
+  }
+}
+
+// A ticket says by itself when its message is done, and waiting for it is still allowed.
+TEST(SocketTransportTest, IsDone) {
+  SocketRanks ranks({0, 1});
+  RunRanks(2, [&](int rank) {
+    std::string bytes(kLong, static_cast<char>('a' + rank));
+    const auto ticket = rank == 0 ? ranks[0].StartSend({1, bytes}) : ranks[1].StartReceive({0, absl::MakeSpan(bytes)});
+    ASSERT_TRUE(ticket.ok());
+    const absl::Time until = Soon();
+    while (!ranks[rank].IsDone(*ticket) && absl::Now() < until) absl::SleepFor(absl::Microseconds(100));
+    EXPECT_TRUE(ranks[rank].IsDone(*ticket));
+    EXPECT_EQ(ranks[rank].Wait(*ticket, absl::InfinitePast()), absl::OkStatus());
+    EXPECT_EQ(bytes, std::string(kLong, 'a'));
+  });
+}
+
+// A peer that is silent, or stops in the middle of a message, is named when the deadline has passed.
+TEST(SocketTransportTest, DeadlineNamesThePeer) {
+  SocketRanks ranks({0, 1, 2});
+  std::string bytes(kLong, ' ');
+  const absl::Status silent = ranks[0].Receive({2, absl::MakeSpan(bytes)}, absl::Now() + absl::Milliseconds(20));
+  EXPECT_EQ(silent.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(silent), HasSubstr("waited for rank 2 until the deadline (receiving from it)"));
+  std::string other(kLong, ' ');
+  ASSERT_TRUE(ranks[2].StartSend({1, other}).ok());
+  const absl::Status stopped = ranks[1].Receive({2, absl::MakeSpan(bytes)}, absl::Now() + absl::Milliseconds(50));
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(stopped), HasSubstr("waited for rank 2"));
+  EXPECT_FALSE(ranks[1].StartSend({0, other}).ok());  // As after any error.
+}
+
+// A peer that ends in the middle of a message is UNAVAILABLE for its receiver and for its sender, long before the
+// deadline.
+TEST(SocketTransportTest, GonePeerIsUnavailable) {
+  SocketRanks ranks({0, 1, 2});
+  std::string bytes(kLong, ' ');
+  std::string other(kLong, ' ');
+  ASSERT_TRUE(ranks[1].StartSend({0, other}).ok());
+  ranks.Destroy(1);
+  const absl::Status received = ranks[0].Receive({1, absl::MakeSpan(bytes)}, Soon());
+  EXPECT_EQ(received.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(received), HasSubstr("receiving from rank 1, which has left the group"));
+  const absl::Status sent = ranks[2].Send({1, bytes}, Soon());
+  EXPECT_EQ(sent.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(sent), HasSubstr("sending to rank 1, which has left the group"));
+}
+
+// A message of another size than its receiver's is an error as soon as it comes, and says both sizes.
+TEST(SocketTransportTest, WrongSize) {
+  SocketRanks ranks({0, 1});
+  char bytes[5] = {};
+  ASSERT_EQ(ranks[0].Send({1, absl::MakeConstSpan(bytes, 4)}, Soon()), absl::OkStatus());
+  const absl::Status status = ranks[1].Receive({0, absl::MakeSpan(bytes)}, Soon());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status), HasSubstr("receiving from rank 0: 4 bytes came where 5 were expected"));
+}
+
+// A message of another call is refused though its size fits; the error says what this rank is in.
+TEST(SocketTransportTest, OtherCall) {
+  for (const CallLabel& other : {AllReduce(1), AllReduce(3), AllReduce(2, 11)}) {
+    SocketRanks ranks({0, 1});
+    ranks[0].Begin(other, absl::Now());
+    ranks[1].Begin(AllReduce(2), absl::Now());
+    char byte = 0;
+    ASSERT_EQ(ranks[0].Send({1, absl::MakeConstSpan(&byte, 1)}, Soon()), absl::OkStatus());
+    const absl::Status status = ranks[1].Receive({0, absl::MakeSpan(&byte, 1)}, Soon());
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), HasSubstr("rank 0, which is in another call than this rank; all ranks must call the "
+                                           "same operations in the same order (this rank: call 2: all-reduce"));
+  }
+}
+
+// A rank that waits for one peer sees a message of another one that it will never take: of an earlier call, or of this
+// one under another name. One of a later call is no mistake: that peer is ahead.
+TEST(SocketTransportTest, StrayMessages) {
+  const struct {
+    CallLabel call;
+    absl::StatusCode code;
+  } kTable[] = {
+      {AllReduce(4), absl::StatusCode::kInvalidArgument},
+      {AllReduce(5, 11), absl::StatusCode::kInvalidArgument},
+      {AllReduce(5), absl::StatusCode::kDeadlineExceeded},
+      {AllReduce(6), absl::StatusCode::kDeadlineExceeded},
+  };
+  for (const auto& row : kTable) {
+    SocketRanks ranks({0, 1, 2});
+    ranks[0].Begin(row.call, absl::Now());
+    ranks[1].Begin(AllReduce(5), absl::Now());
+    char byte = 0;
+    ASSERT_EQ(ranks[0].Send({1, absl::MakeConstSpan(&byte, 1)}, Soon()), absl::OkStatus());
+    const bool is_error = row.code == absl::StatusCode::kInvalidArgument;
+    const absl::Status status =
+        ranks[1].Receive({2, absl::MakeSpan(&byte, 1)}, is_error ? Soon() : absl::Now() + absl::Milliseconds(30));
+    EXPECT_EQ(status.code(), row.code) << status;
+    EXPECT_EQ(Message(status).find("rank 0 ") != std::string::npos, is_error) << status;
+  }
+}
+
+// What came before it was expected, and was looked at, is received like anything else.
+TEST(SocketTransportTest, EarlyMessageIsTaken) {
+  SocketRanks ranks({0, 1, 2});
+  for (int rank : {0, 1, 2}) ranks[rank].Begin(AllReduce(1), absl::Now());
+  const std::string sent = "early";
+  const std::string late = "late";
+  ASSERT_EQ(ranks[0].Send({1, sent}, Soon()), absl::OkStatus());
+  std::string received(sent.size(), ' ');
+  std::string other(late.size(), ' ');
+  RunRanks(2, [&](int thread) {
+    if (thread == 0) {
+      absl::SleepFor(absl::Milliseconds(10));  // So that rank 1 looks around meanwhile; right without it too.
+      EXPECT_EQ(ranks[2].Send({1, late}, Soon()), absl::OkStatus());
+      return;
+    }
+    EXPECT_EQ(ranks[1].Receive({2, absl::MakeSpan(other)}, Soon()), absl::OkStatus());
+    EXPECT_EQ(ranks[1].Receive({0, absl::MakeSpan(received)}, Soon()), absl::OkStatus());
+  });
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(other, late);
+}
+
+// A rank that waits for a healthy neighbour is woken when another rank settles, long before its deadline, and all are
+// told the same.
+TEST(SocketTransportTest, SettlingWakesAll) {
+  SocketRanks ranks({0, 1, 2, 3});
+  const absl::Time start = absl::Now();
+  std::vector<absl::Status> verdicts(4);
+  RunRanks(4, [&](int rank) {
+    ranks[rank].Begin({1, "barrier"}, absl::Now());
+    absl::Status status = absl::DataLossError("a bad disk");
+    char byte = 0;
+    if (rank > 0) {
+      status = ranks[rank].Receive({rank % 3 + 1, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Seconds(60));
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    }
+    verdicts[rank] = ranks[rank].Settle(status, Soon());
+  });
+  EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+  EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
+}
+
+// Whatever bytes a peer sends, none are written past a message's memory, and the rank is told.
+TEST(SocketTransportTest, Garbage) {
+  for (char garbage : {'\0', '\1', '\xff'}) {
+    const std::vector<std::unique_ptr<Transport>> inner = MakeInProcessTransports(2);
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    const FileDescriptor peer(ends[1]);
+    std::vector<FileDescriptor> connections(2);
+    connections[1] = FileDescriptor(ends[0]);
+    const std::unique_ptr<Transport> rank = MakeSocketTransport(*inner[0], std::move(connections));
+    rank->Begin(AllReduce(1), absl::Now());
+    const std::string bytes(1000, garbage);
+    ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), 0), 1000);
+    std::string memory(100, '.');
+    const absl::Status status = rank->Receive({1, absl::MakeSpan(memory).first(50)}, Soon());
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(memory.substr(50), std::string(50, '.'));
+  }
+}
+
+}  // namespace
+}  // namespace hooke
