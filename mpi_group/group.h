@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpi_group/data_type.h"
@@ -79,6 +80,10 @@ class Group {
   // memory. Between two calls a rank touches only its own arena. All ranks pass the same size. RESOURCE_EXHAUSTED:
   // there is not so much memory of either kind; that fails the group too.
   virtual absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) = 0;
+
+  // By what the last collective was done, in the words of the tuning file and of static lifetime; empty: not known. For
+  // the thread that calls them.
+  virtual absl::string_view LastAlgorithm() const { return ""; }
 
   // Another group of the same ranks, for calls from another thread at the same time. Collective. Memory that this group
   // has allocated so far counts as shared in it too. This group outlives it. FAILED_PRECONDITION where that cannot be.

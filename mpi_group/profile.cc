@@ -98,7 +98,7 @@ ProfileLane::Entry& ProfileLane::EntryOf(const CollectiveCall& call) {
     if (entry == nullptr) {
       if (exact_sizes_ == options_.exact_sizes_max) break;
       ++exact_sizes_;
-      entry = &Publish({call.operation, call.fused, call.bytes, call.bytes}, true);
+      entry = &Publish({call.operation, call.fused, call.bytes, call.bytes}, call.algorithm);
       return *entry;
     }
     const CollectiveKind& kind = entry->kind;
@@ -107,15 +107,15 @@ ProfileLane::Entry& ProfileLane::EntryOf(const CollectiveCall& call) {
   Entry*& entry = bins_[SliceKind(call) * kBins + BinOf(call.bytes)];
   if (entry == nullptr) {
     const SizeBin bin = SizeBinOf(call.bytes);
-    entry = &Publish({call.operation, call.fused, bin.bytes_min, bin.bytes_max}, false);
+    entry = &Publish({call.operation, call.fused, bin.bytes_min, bin.bytes_max}, "");
   }
   return *entry;
 }
 
-ProfileLane::Entry& ProfileLane::Publish(const CollectiveKind& kind, bool exact) {
+ProfileLane::Entry& ProfileLane::Publish(const CollectiveKind& kind, absl::string_view algorithm) {
   const size_t index = entries_count_.load(std::memory_order_relaxed);
   entries_[index] = std::make_unique<Entry>(kind);
-  if (exact && options_.algorithm) entries_[index]->algorithm = options_.algorithm(kind.operation, kind.bytes_min);
+  entries_[index]->algorithm = std::string(algorithm);
   entries_count_.store(index + 1, std::memory_order_release);
   return *entries_[index];
 }

@@ -47,12 +47,13 @@ struct CollectiveCall {
   uint64_t bytes = 0;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
+  absl::string_view algorithm = {};  // By which it was done, of static lifetime; empty: not known.
 };
 
 // A kind's calls so far.
 struct CollectiveStatistics {
   CollectiveKind kind;
-  std::string algorithm;  // Empty: not known.
+  std::string algorithm;  // Of the first of them, for an exact size; empty: not known.
   uint64_t calls = 0;
   uint64_t bytes = 0;
   uint64_t time_ns = 0;
@@ -91,8 +92,6 @@ struct ProfileOptions {
   size_t exact_sizes_max = 64;     // Of each lane; calls of further sizes are counted in their bins.
   size_t events_max = 1024;        // Of the trace, of all tracks together.
   size_t lanes_max = 16;
-  // Which algorithm takes a call of that size; asked once for each kind with an exact size. Null: not known.
-  std::function<std::string(Operation operation, uint64_t bytes)> algorithm;
 };
 
 // Records the calls of one Group: at any time of one thread.
@@ -114,7 +113,7 @@ class ProfileLane {
   static constexpr size_t kEntriesMax = 2 * kOperations * kBins;  // Besides those of exact sizes.
 
   Entry& EntryOf(const CollectiveCall& call);
-  Entry& Publish(const CollectiveKind& kind, bool exact);
+  Entry& Publish(const CollectiveKind& kind, absl::string_view algorithm);
 
   const ProfileOptions& options_;
   const std::atomic<bool>& in_step_;

@@ -32,6 +32,7 @@ class ProfiledGroup : public Group {
     return Timed(Operation::kBarrier, TensorList(), [&] { return group_->Barrier(); });
   }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_->AllocateShared(bytes); }
+  absl::string_view LastAlgorithm() const override { return group_->LastAlgorithm(); }
   absl::StatusOr<std::unique_ptr<Group>> Clone() override {
     absl::StatusOr<std::unique_ptr<Group>> clone = group_->Clone();
     if (!clone.ok()) return clone.status();
@@ -45,7 +46,7 @@ class ProfiledGroup : public Group {
     absl::Status status = call();
     const int64_t end = recorder_.Now();
     if (lane_ != nullptr) {
-      lane_->Record({operation, values.pieces().size() > 1, values.bytes(), begin, end});
+      lane_->Record({operation, values.pieces().size() > 1, values.bytes(), begin, end, group_->LastAlgorithm()});
     } else {
       recorder_.LeaveOut();
     }

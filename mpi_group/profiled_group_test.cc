@@ -65,6 +65,7 @@ TEST_F(ProfiledGroupTest, PassesOnAndRecords) {
       EXPECT_EQ(some.kind.fused, i == 0);
       EXPECT_EQ(some.kind.bytes_max, i == 0 ? 16u : i == 6 ? 0u : 8u);
       EXPECT_EQ(some.kind.operation, kOrder[i]);
+      EXPECT_NE(some.algorithm, "");
       EXPECT_GT(some.time_ns, 0u);
     }
     ASSERT_EQ(profile.events.size(), 7u);

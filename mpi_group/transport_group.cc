@@ -244,6 +244,8 @@ class TransportGroup : public Group {
     return clone;
   }
 
+  absl::string_view LastAlgorithm() const override { return NameOf(last_choice_.algorithm); }
+
  private:
   struct Plan {
     Choice choice;

@@ -84,6 +84,7 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
     EXPECT_LE(row["min_us"], row["median_us"]);
     EXPECT_LE(row["median_us"], row["p99_us"]);
     EXPECT_LE(row["p99_us"], row["max_us"]);
+    EXPECT_FALSE(row["algorithms"].empty()) << row;  // Barriers, too.
     share += row["step_share"].get<double>();
     if (row["operation"] == "all-reduce") all_reduces += row["calls"].get<uint64_t>();
   }
