@@ -67,69 +67,62 @@ void AdamKernel(AdamScalars s, const float* __restrict g, float* __restrict m, f
   }
 }
 
-class Sgd : public Optimizer {
+void StepSgd(const OptimizerOptions& options, double learning_rate, absl::Span<const float> gradient,
+             absl::Span<float> velocity, absl::Span<float> parameters) {
+  const SgdScalars scalars{static_cast<float>(learning_rate), static_cast<float>(options.momentum),
+                           static_cast<float>(options.weight_decay)};
+  const float* g = gradient.data();
+  float* p = parameters.data();
+  if (options.momentum == 0) {
+    PlainSgd(scalars, g, p, parameters.size());
+  } else if (options.nesterov) {
+    MomentumSgd<true>(scalars, g, velocity.data(), p, parameters.size());
+  } else {
+    MomentumSgd<false>(scalars, g, velocity.data(), p, parameters.size());
+  }
+}
+
+// Adam and AdamW: they differ in what weight decay does.
+void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
+              absl::Span<float> moments, absl::Span<float> parameters) {
+  const bool decoupled = options.name == OptimizerName::kAdamW;
+  const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step.number));
+  const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step.number));
+  AdamScalars scalars;
+  scalars.l2 = static_cast<float>(decoupled ? 0 : options.weight_decay);
+  scalars.shrink = static_cast<float>(decoupled ? 1 - step.learning_rate * options.weight_decay : 1);
+  scalars.beta1 = static_cast<float>(options.beta1);
+  scalars.beta1_rest = static_cast<float>(1 - options.beta1);
+  scalars.beta2 = static_cast<float>(options.beta2);
+  scalars.beta2_rest = static_cast<float>(1 - options.beta2);
+  scalars.root_correction = static_cast<float>(1 / std::sqrt(correction2));
+  scalars.epsilon = static_cast<float>(options.epsilon);
+  scalars.step_size = static_cast<float>(step.learning_rate / correction1);
+  const size_t n = parameters.size();
+  AdamKernel(scalars, gradient.data(), moments.data(), moments.data() + n, parameters.data(), n);
+}
+
+// Keeps its state itself.
+class OwningOptimizer : public Optimizer {
  public:
-  Sgd(const OptimizerOptions& options, uint64_t values)
-      : options_(options), values_(values), velocity_(options.momentum > 0 ? values : 0) {}
+  OwningOptimizer(const OptimizerOptions& options, uint64_t values)
+      : options_(options), values_(values), state_(values * OptimizerStateValues(options)) {}
 
   void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) override {
     ABSL_ASSERT(gradient.size() == values_ && parameters.size() == values_);
-    const SgdScalars scalars{static_cast<float>(learning_rate), static_cast<float>(options_.momentum),
-                             static_cast<float>(options_.weight_decay)};
-    const float* g = gradient.data();
-    float* p = parameters.data();
-    if (velocity_.empty()) {
-      PlainSgd(scalars, g, p, values_);
-    } else if (options_.nesterov) {
-      MomentumSgd<true>(scalars, g, velocity_.data(), p, values_);
-    } else {
-      MomentumSgd<false>(scalars, g, velocity_.data(), p, values_);
-    }
-  }
-
-  void Reset() override { std::fill(velocity_.begin(), velocity_.end(), 0.0f); }
-
- private:
-  const OptimizerOptions options_;
-  const size_t values_;
-  std::vector<float> velocity_;  // Empty without momentum.
-};
-
-// Adam and AdamW: they differ in what weight decay does.
-class Adam : public Optimizer {
- public:
-  Adam(const OptimizerOptions& options, uint64_t values) : options_(options), first_(values), second_(values) {}
-
-  void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) override {
-    ABSL_ASSERT(gradient.size() == first_.size() && parameters.size() == first_.size());
-    ++steps_;
-    const bool decoupled = options_.name == OptimizerName::kAdamW;
-    const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-    const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
-    AdamScalars scalars;
-    scalars.l2 = static_cast<float>(decoupled ? 0 : options_.weight_decay);
-    scalars.shrink = static_cast<float>(decoupled ? 1 - learning_rate * options_.weight_decay : 1);
-    scalars.beta1 = static_cast<float>(options_.beta1);
-    scalars.beta1_rest = static_cast<float>(1 - options_.beta1);
-    scalars.beta2 = static_cast<float>(options_.beta2);
-    scalars.beta2_rest = static_cast<float>(1 - options_.beta2);
-    scalars.root_correction = static_cast<float>(1 / std::sqrt(correction2));
-    scalars.epsilon = static_cast<float>(options_.epsilon);
-    scalars.step_size = static_cast<float>(learning_rate / correction1);
-    AdamKernel(scalars, gradient.data(), first_.data(), second_.data(), parameters.data(), first_.size());
+    StepOptimizer(options_, {learning_rate, ++steps_}, gradient, absl::MakeSpan(state_), parameters);
   }
 
   void Reset() override {
     steps_ = 0;
-    std::fill(first_.begin(), first_.end(), 0.0f);
-    std::fill(second_.begin(), second_.end(), 0.0f);
+    std::fill(state_.begin(), state_.end(), 0.0f);
   }
 
  private:
   const OptimizerOptions options_;
+  const size_t values_;
   uint64_t steps_ = 0;
-  std::vector<float> first_;
-  std::vector<float> second_;
+  std::vector<float> state_;
 };
 
 absl::Status OutOfRange(absl::string_view option, double value, absl::string_view allowed) {
@@ -137,6 +130,8 @@ absl::Status OutOfRange(absl::string_view option, double value, absl::string_vie
 }
 
 bool IsFraction(double value) { return value >= 0 && value < 1; }
+
+}  // namespace
 
 // Each condition is written so that NaN is refused too.
 absl::Status CheckOptimizer(const OptimizerOptions& options) {
@@ -163,12 +158,25 @@ absl::Status CheckOptimizer(const OptimizerOptions& options) {
                                                  " is not known; allowed are sgd, adam and adamw"));
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values) {
   if (absl::Status checked = CheckOptimizer(options); !checked.ok()) return checked;
-  if (options.name == OptimizerName::kSgd) return std::make_unique<Sgd>(options, values);
-  return std::make_unique<Adam>(options, values);
+  return std::make_unique<OwningOptimizer>(options, values);
+}
+
+uint32_t OptimizerStateValues(const OptimizerOptions& options) {
+  if (options.name != OptimizerName::kSgd) return 2;
+  return options.momentum > 0 ? 1 : 0;
+}
+
+void StepOptimizer(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
+                   absl::Span<float> state, absl::Span<float> parameters) {
+  ABSL_ASSERT(gradient.size() == parameters.size());
+  ABSL_ASSERT(state.size() == parameters.size() * OptimizerStateValues(options));
+  if (options.name == OptimizerName::kSgd) {
+    StepSgd(options, step.learning_rate, gradient, state, parameters);
+  } else {
+    StepAdam(options, step, gradient, state, parameters);
+  }
 }
 
 }  // namespace hooke

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -39,7 +40,26 @@ class Optimizer {
 };
 
 // INVALID_ARGUMENT naming the option that is out of range and what is allowed.
+absl::Status CheckOptimizer(const OptimizerOptions& options);
+
+// Options must be right, or the status is CheckOptimizer's.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values);
+
+// An optimizer whose state its caller keeps, so that it can be stored and put back: servers step the center's blocks
+// so.
+
+// Values of state for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
+uint32_t OptimizerStateValues(const OptimizerOptions& options);
+
+struct OptimizerStep {
+  double learning_rate = 0;
+  uint64_t number = 1;  // Which step of these parameters it is, counted from 1.
+};
+
+// One step. `options` pass CheckOptimizer; `state` has OptimizerStateValues(options) values for each parameter, all
+// zero before the first step. No overlaps.
+void StepOptimizer(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
+                   absl::Span<float> state, absl::Span<float> parameters);
 
 }  // namespace hooke
 

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/center_step.h"
 #include "algorithms/elastic.h"
 
 namespace hooke {
@@ -14,42 +15,112 @@ class ElasticRule : public UpdateRule {
   explicit ElasticRule(double alpha) : alpha_(alpha) {}
 
   const char* name() const override { return "elastic"; }
+  const RuleTraits& traits() const override { return traits_; }
 
-  void Apply(const Contribution& from, absl::Span<float> center, absl::Span<float> answer) const override {
-    ElasticExchange(alpha_, from.values, center, answer);
+  void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
+    ElasticExchange(alpha_, from.front().values, block.values, answer);
   }
 
  private:
   const double alpha_;
+  const RuleTraits traits_ = {};
 };
 
 // The center becomes what the group sent; the group is not pulled.
 class NoneRule : public UpdateRule {
  public:
   const char* name() const override { return "none"; }
+  const RuleTraits& traits() const override { return traits_; }
 
-  void Apply(const Contribution& from, absl::Span<float> center, absl::Span<float> answer) const override {
-    std::copy(from.values.begin(), from.values.end(), center.begin());
+  void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
+    std::copy(from.front().values.begin(), from.front().values.end(), block.values.begin());
     std::fill(answer.begin(), answer.end(), 0.0f);
   }
+
+ private:
+  const RuleTraits traits_ = {};
 };
+
+// In rounds.
+CenterStepOptions Synchronous(const char* name, Mixing mixing) {
+  CenterStepOptions step;
+  step.name = name;
+  step.mixing = mixing;
+  step.traits.in_rounds = true;
+  step.traits.answers_center = true;
+  return step;
+}
+
+// Each group at once.
+CenterStepOptions Asynchronous(const char* name, Mixing mixing, const UpdateRuleOptions& options) {
+  CenterStepOptions step;
+  step.name = name;
+  step.mixing = mixing;
+  step.traits.answers_center = true;
+  step.staleness_power = options.staleness_power;
+  // Each of p groups has counted the same data's statistics: all together move the center by their mean.
+  step.buffer_share = 1.0 / options.groups;
+  return step;
+}
+
+// What distinguishes the rule; nothing for those that step no optimizer.
+absl::StatusOr<CenterStepOptions> StepOf(const UpdateRuleOptions& options) {
+  CenterStepOptions step;
+  switch (options.rule) {
+    case RuleName::kSync:
+      step = Synchronous("sync", Mixing::kMeanOfSums);
+      // A gradient is of the point where it was taken; a distance is worth its steps wherever it began.
+      step.traits.drops_late = true;
+      return step;
+    case RuleName::kAsync:
+      return Asynchronous("async", Mixing::kMeanOfSums, options);
+    case RuleName::kSsp:
+      step = Asynchronous("ssp", Mixing::kMeanOfSums, options);
+      step.traits.staleness_bound = options.staleness_bound;
+      if (options.staleness_bound >= 1) return step;
+      return absl::InvalidArgumentError("ssp rule: staleness_bound is 0; allowed is 1 or more");
+    case RuleName::kDownpour:
+      return Asynchronous("downpour", Mixing::kSum, options);
+    case RuleName::kAverage:
+      return Synchronous("average", Mixing::kWeightedMean);
+    case RuleName::kBmuf:
+      return Synchronous("bmuf", Mixing::kWeightedMean);
+    case RuleName::kSlowMo:
+      step = Synchronous("slowmo", Mixing::kWeightedMean);
+      step.relative_to_rate = true;
+      return step;
+    case RuleName::kDiLoCo:
+      return Synchronous("diloco", Mixing::kWeightedMean);
+    case RuleName::kElastic:
+    case RuleName::kNone:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("update rule number ", static_cast<int>(options.rule), " is not known"));
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options) {
-  switch (options.rule) {
-    case RuleName::kElastic:
-      // Written so that NaN is refused too.
-      if (!(options.alpha > 0 && options.alpha < 1)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));
-      }
-      return std::make_unique<ElasticRule>(options.alpha);
-    case RuleName::kNone:
-      return std::make_unique<NoneRule>();
+  if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
+  if (options.rule == RuleName::kElastic) {
+    // Written so that NaN is refused too.
+    if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha);
+    return absl::InvalidArgumentError(
+        absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("update rule number ", static_cast<int>(options.rule),
-                                                 " is not known; allowed are elastic and none"));
+  absl::StatusOr<CenterStepOptions> step = StepOf(options);
+  if (!step.ok()) return step.status();
+  if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
+  if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
+  if (options.groups < 1) return absl::InvalidArgumentError(absl::StrCat(step->name, " rule: groups is 0"));
+  if (!(options.staleness_power >= 0 && options.staleness_power <= 4)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step->name, " rule: staleness_power is ", options.staleness_power, "; allowed is 0 to 4"));
+  }
+  step->optimizer = options.optimizer;
+  step->schedule = options.schedule;
+  return MakeCenterStep(*step);
 }
 
 }  // namespace hooke

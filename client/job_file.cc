@@ -272,10 +272,29 @@ class JobFileParser {
     if (given_.count("train.schedule.step_epochs") == 0) {
       job_.mutable_train()->mutable_schedule()->set_step_epochs(job_.train().epochs() / 3.0);
     }
-    // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+    FillAveragingDefaults();
+  }
+
+  void FillAveragingDefaults() {
+    using Averaging = v1::AveragingSpec;
+    Averaging& averaging = *job_.mutable_averaging();
+    const Averaging::Rule rule = averaging.rule();
+    const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
     const double groups = job_.groups().count();
-    if (given_.count("averaging.alpha") == 0)
-      job_.mutable_averaging()->set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
+    if (given_.count("averaging.interval") == 0) {
+      averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
+    }
+    if (given_.count("averaging.staleness_bound") == 0) {
+      averaging.set_staleness_bound(4 * averaging.interval());
+    }
+    if (given_.count("averaging.learning_rate") == 0) {
+      averaging.set_learning_rate(rule == Averaging::DILOCO ? 0.7 : 1);
+    }
+    if (given_.count("averaging.momentum") == 0) {
+      averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
+    }
+    // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+    if (given_.count("averaging.alpha") == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
   }
 
   void CrossCheck() {
@@ -290,9 +309,33 @@ class JobFileParser {
       Add(LineOf("train.optimizer.nesterov"), "train.optimizer.nesterov",
           "needs momentum; set train.optimizer.momentum above 0");
     }
+    CrossCheckAveraging();
     below_epochs("train.schedule.warmup_epochs", train.schedule().warmup_epochs());
     if (train.schedule().name() == v1::ScheduleSpec::STEP)
       below_epochs("train.schedule.step_epochs", train.schedule().step_epochs());
+  }
+
+  void CrossCheckAveraging() {
+    using Averaging = v1::AveragingSpec;
+    const Averaging& averaging = job_.averaging();
+    if (averaging.quorum() > job_.groups().count() && IsRight("averaging.quorum") && IsRight("groups.count")) {
+      Add(LineOf("averaging.quorum"), "averaging.quorum",
+          absl::StrCat(averaging.quorum(), " is more than groups.count, which is ", job_.groups().count()));
+    }
+    if (averaging.nesterov() && averaging.momentum() == 0 && IsRight("averaging.momentum")) {
+      Add(LineOf("averaging.nesterov"), "averaging.nesterov", "needs momentum; set averaging.momentum above 0");
+    }
+    if (given_.count("averaging.interval_seconds") > 0 && given_.count("averaging.interval") > 0) {
+      Add(LineOf("averaging.interval_seconds"), "averaging.interval_seconds",
+          "is given beside averaging.interval; keep one of them");
+    }
+    const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
+                           averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
+    if (gradients && job_.collectives().aggregation() == v1::CollectivesSpec::ROOTED && IsRight("averaging.rule")) {
+      Add(LineOf("collectives.aggregation"), "collectives.aggregation",
+          absl::StrCat("rooted does not apply to averaging.rule ", texts_["averaging.rule"],
+                       ", which needs the gradients on every rank; use allreduce"));
+    }
   }
 
   const std::string file_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -127,6 +128,71 @@ TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   EXPECT_EQ(parse("averaging: {rule: none}").averaging().rule(), v1::AveragingSpec::NONE);
 }
 
+// Every key of averaging reaches the spec.
+TEST(JobFileTest, ReadsAveraging) {
+  const auto parse = [](absl::string_view averaging) {
+    return ParseJobFile(absl::StrCat(kLeast, "groups: {count: 4}\naveraging: ", averaging), "job.yaml", "/jobs")
+        .value();
+  };
+  const v1::AveragingSpec bmuf =
+      parse(
+          "{rule: bmuf, interval: 8, quorum: 3, grace_seconds: 2.5, learning_rate: 0.9, momentum: 0.6, nesterov: true}")
+          .averaging();
+  EXPECT_EQ(bmuf.rule(), v1::AveragingSpec::BMUF);
+  EXPECT_EQ(bmuf.interval(), 8u);
+  EXPECT_EQ(bmuf.quorum(), 3u);
+  EXPECT_DOUBLE_EQ(bmuf.grace_seconds(), 2.5);
+  EXPECT_DOUBLE_EQ(bmuf.learning_rate(), 0.9);
+  EXPECT_DOUBLE_EQ(bmuf.momentum(), 0.6);
+  EXPECT_TRUE(bmuf.nesterov());
+  const v1::AveragingSpec ssp = parse("{rule: ssp, staleness_bound: 5, staleness_power: 0.5}").averaging();
+  EXPECT_EQ(ssp.rule(), v1::AveragingSpec::SSP);
+  EXPECT_EQ(ssp.staleness_bound(), 5u);
+  EXPECT_DOUBLE_EQ(ssp.staleness_power(), 0.5);
+  EXPECT_DOUBLE_EQ(ssp.interval_seconds(), 0);
+  EXPECT_DOUBLE_EQ(parse("{rule: average, interval_seconds: 1.5}").averaging().interval_seconds(), 1.5);
+}
+
+// Where the file is silent, each rule has the numbers of its paper.
+TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
+  struct Row {
+    const char* rule;
+    uint32_t interval;
+    double learning_rate;
+    double momentum;
+  };
+  const Row rows[] = {{"sync", 1, 1, 0.75},     {"async", 1, 1, 0.75},     {"ssp", 1, 1, 0.75},
+                      {"average", 16, 1, 0.75}, {"downpour", 16, 1, 0.75}, {"elastic", 16, 1, 0.75},
+                      {"bmuf", 16, 1, 0.75},    {"slowmo", 16, 1, 0.7},    {"diloco", 64, 0.7, 0.9}};
+  for (const Row& row : rows) {
+    const absl::StatusOr<v1::JobSpec> job = ParseJobFile(
+        absl::StrCat(kLeast, "groups: {count: 4}\naveraging: {rule: ", row.rule, "}"), "job.yaml", "/jobs");
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->averaging().interval(), row.interval) << row.rule;
+    EXPECT_DOUBLE_EQ(job->averaging().learning_rate(), row.learning_rate) << row.rule;
+    EXPECT_DOUBLE_EQ(job->averaging().momentum(), row.momentum) << row.rule;
+    EXPECT_EQ(job->averaging().staleness_bound(), 4 * row.interval) << row.rule;
+    EXPECT_EQ(job->averaging().quorum(), 1u) << row.rule;
+    EXPECT_DOUBLE_EQ(job->averaging().grace_seconds(), 5) << row.rule;
+  }
+}
+
+// What averaging and the rest of the file do not allow together is told with what to do.
+TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: sync, quorum: 2}")),
+            "job.yaml:4: averaging.quorum: 2 is more than groups.count, which is 1");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: bmuf, momentum: 0, nesterov: true}")),
+            "job.yaml:4: averaging.nesterov: needs momentum; set averaging.momentum above 0");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: async}\ncollectives: {aggregation: rooted}")),
+            "job.yaml:5: collectives.aggregation: rooted does not apply to averaging.rule async, which needs the "
+            "gradients on every rank; use allreduce");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 4, interval_seconds: 2}")),
+            "job.yaml:4: averaging.interval_seconds: is given beside averaging.interval; keep one of them");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: average, momentum: 0.5}")),
+            "job.yaml:4: averaging.momentum: does not apply to averaging.rule average; only to bmuf and slowmo and "
+            "diloco: remove it");
+}
+
 struct WrongFile {
   const char* found;     // In kSample...
   const char* replaced;  // ...becomes this.
@@ -170,11 +236,15 @@ constexpr WrongFile kWrongFiles[] = {
     {"interval: 16", "alpha: 1",
      "job.yaml:6: averaging.alpha: 1 is out of range; must be a number above 0 and below 1"},
     {"rule: elastic", "rule: none",
-     "job.yaml:6: averaging.interval: does not apply to averaging.rule none; only to elastic: remove it"},
+     "job.yaml:6: averaging.interval: does not apply to averaging.rule none; only to elastic and sync and async and "
+     "ssp and "
+     "downpour and average and bmuf and slowmo and diloco: remove it"},
     {"rule: elastic, interval: 16", "rule: none, alpha: 0.5",
      "job.yaml:6: averaging.alpha: does not apply to averaging.rule none; only to elastic: remove it"},
     {"rule: elastic", "rule: elstic",
-     "job.yaml:6: averaging.rule: \"elstic\" is not known; must be one of elastic, none (did you mean \"elastic\"?)"},
+     "job.yaml:6: averaging.rule: \"elstic\" is not known; must be one of elastic, none, sync, async, ssp, downpour, "
+     "average, bmuf, slowmo, "
+     "diloco (did you mean \"elastic\"?)"},
     {"averaging: {rule: elastic, interval: 16}", "collectives: {overlap: false, order: funneled}",
      "job.yaml:6: collectives.order: does not apply to collectives.overlap false; only to true: remove it"},
     {"averaging: {rule: elastic, interval: 16}", "collectives: {overlap: true, bucket_mib: 0}",
@@ -250,14 +320,19 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "job.yaml:6: train.optimizer.nesterov: needs momentum; set train.optimizer.momentum above 0\n"
             "job.yaml:7: train.schedule.warmup_epochs: 5 is not below train.epochs, which is 4; make it less, or train "
             "longer\n"
-            "job.yaml:8: averaging.interval: does not apply to averaging.rule none; only to elastic: remove it");
+            "job.yaml:8: averaging.interval: does not apply to averaging.rule none; only to elastic and sync and async "
+            "and ssp and "
+            "downpour and average and bmuf and slowmo and diloco: remove it");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 0, schedule: {warmup_epochs: 5}}")),
             "job.yaml:4: train.epochs: 0 is out of range; must be an integer from 1 to 100000");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epoch: 50, schedule: {warmup_epochs: 15}}")),
             "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
             "schedule (did you mean \"epochs\"?)");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
-            "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, alpha (did you mean \"rule\"?)");
+            "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, servers, alpha, quorum, "
+            "grace_seconds, "
+            "learning_rate, "
+            "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.
@@ -321,6 +396,23 @@ TEST(ShippedJobFilesTest, AreRight) {
   ASSERT_TRUE(one_group.ok()) << one_group.status();
   EXPECT_EQ(one_group->groups().count(), 1u);
   EXPECT_EQ(one_group->groups().ranks(), 4u);
+}
+
+// The six modes of MXNET-MPI are each a job file: the rule, and groups of one rank or of several.
+TEST(ShippedJobFilesTest, SixModes) {
+  for (const std::string ranks : {"dist", "mpi"}) {
+    for (const auto& [mode, rule] :
+         {std::make_pair("sgd", v1::AveragingSpec::SYNC), std::make_pair("asgd", v1::AveragingSpec::ASYNC),
+          std::make_pair("esgd", v1::AveragingSpec::ELASTIC)}) {
+      const absl::StatusOr<v1::JobSpec> job =
+          ReadJobFile(absl::StrCat("deploy/jobs/modes/", ranks, "-", mode, ".yaml"));
+      ASSERT_TRUE(job.ok()) << job.status();
+      EXPECT_EQ(job->name(), absl::StrCat(ranks, "-", mode));
+      EXPECT_EQ(job->averaging().rule(), rule) << job->name();
+      EXPECT_EQ(job->groups().ranks() > 1, ranks == "mpi") << job->name();
+      EXPECT_GT(job->groups().count(), 1u) << job->name();
+    }
+  }
 }
 
 }  // namespace

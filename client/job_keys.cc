@@ -192,28 +192,81 @@ std::vector<JobKey> ScheduleKeys() {
   };
 }
 
-std::vector<JobKey> GroupsAndAveragingKeys() {
+std::vector<JobKey> GroupsKeys() {
   return {
-      Integer("groups.count", FromTo(1, 1024), "1", "Groups. They never wait for one another.",
+      Integer("groups.count", FromTo(1, 1024), "1", "Groups; whether they wait for one another, `averaging.rule` says.",
               [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_count(v.integer); }),
       Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group; all of a group run at one site.",
               [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_ranks(v.integer); }),
       Text(KeyType::kText, "groups.site", "", "Run only at this site; empty: at any.",
            [](const KeyValue& v, v1::JobSpec& job) { job.mutable_groups()->set_site(v.text); }),
-      Choice("averaging.rule", {"elastic", "none"}, "elastic",
-             "`elastic`: groups and center pull each other. `none`: groups train alone, the center is group 0's "
-             "parameters.",
+  };
+}
+
+std::vector<JobKey> AveragingKeys() {
+  const std::string rounds = "averaging.rule=sync,average,bmuf,slowmo,diloco";
+  const std::string waits = rounds + ",ssp";
+  const std::string outer = "averaging.rule=bmuf,slowmo,diloco";
+  return {
+      Choice("averaging.rule",
+             {"elastic", "none", "sync", "async", "ssp", "downpour", "average", "bmuf", "slowmo", "diloco"}, "elastic",
+             "What groups send, how the center follows, and what becomes of the groups: [rules](rules/README.md).",
              [](const KeyValue& v, v1::JobSpec& job) {
                job.mutable_averaging()->set_rule(
                    ParseChoice<v1::AveragingSpec::Rule>(Parse<v1::AveragingSpec::Rule>, "", v));
              }),
-      OnlyWith("averaging.rule=elastic",
-               Integer("averaging.interval", FromTo(1, 1000000), "16", "Steps between two exchanges of a group.",
+      OnlyWith("averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+               Integer("averaging.interval", FromTo(1, 1000000), "(16; 1 for sync, async and ssp, 64 for diloco)",
+                       "Steps between two exchanges of a group.",
                        [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval(v.integer); })),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          Number("averaging.interval_seconds", Above(0), "(none)",
+                 "Instead of `interval`: a group exchanges when so many seconds have passed, so a slow one takes "
+                 "fewer steps.",
+                 [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval_seconds(v.number); })),
+      Integer(
+          "averaging.servers", FromTo(0, 65536), "0",
+          "Servers that share the center, those that hold the least so far; the job waits until so many have joined. "
+          "0: all that have when its first group starts.",
+          [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_servers(v.integer); }),
       OnlyWith("averaging.rule=elastic",
                Number("averaging.alpha", Between(0, 1), "(min(0.9/p, 1/(p+1)) for p groups)",
                       "Strength of the pull: the part of the difference that each exchange moves both.",
                       [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_alpha(v.number); })),
+      OnlyWith(rounds,
+               Integer("averaging.quorum", FromTo(1, 1024), "1",
+                       "A round goes on without the others when so many groups have sent and `grace_seconds` have "
+                       "passed; at most `groups.count`.",
+                       [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_quorum(v.integer); })),
+      OnlyWith(waits, Number("averaging.grace_seconds", FromTo(0, 10), "5", "How long groups wait for a slower one.",
+                             [](const KeyValue& v, v1::JobSpec& job) {
+                               job.mutable_averaging()->set_grace_seconds(v.number);
+                             })),
+      OnlyWith(outer, Number("averaging.learning_rate", Above(0), "(1; 0.7 for diloco)",
+                             "How far the center goes of the groups' mean way.",
+                             [](const KeyValue& v, v1::JobSpec& job) {
+                               job.mutable_averaging()->set_learning_rate(v.number);
+                             })),
+      OnlyWith(outer,
+               Number("averaging.momentum", FromToBelow(0, 1),
+                      "(1 - 1/p for bmuf with p groups, 0.7 for slowmo, 0.9 for diloco)", "Momentum of the center.",
+                      [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_momentum(v.number); })),
+      OnlyWith("averaging.rule=bmuf",
+               Boolean("averaging.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.",
+                       [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_nesterov(v.boolean); })),
+      OnlyWith("averaging.rule=ssp",
+               Integer("averaging.staleness_bound", FromTo(1, 1000000), "(4 x averaging.interval)",
+                       "By how many steps a group may be ahead of the slowest.",
+                       [](const KeyValue& v, v1::JobSpec& job) {
+                         job.mutable_averaging()->set_staleness_bound(v.integer);
+                       })),
+      OnlyWith(
+          "averaging.rule=async,ssp,downpour",
+          Number("averaging.staleness_power", FromTo(0, 4), "0",
+                 "A contribution that s others came before since its group's last one counts by 1 / (1 + s) to "
+                 "this power.",
+                 [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_staleness_power(v.number); })),
   };
 }
 
@@ -258,7 +311,7 @@ const std::vector<JobKey>& JobKeys() {
   static const std::vector<JobKey>& keys = *[] {
     auto* all = new std::vector<JobKey>;
     for (auto part :
-         {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsAndAveragingKeys, CollectivesKeys}) {
+         {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, AveragingKeys, CollectivesKeys}) {
       for (JobKey& key : part()) all->push_back(std::move(key));
     }
     return all;

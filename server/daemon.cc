@@ -61,6 +61,9 @@ absl::Status Daemon::OpenParameters() {
   options.logger = options_.logger;
   options.max_center_bytes = options_.max_center_bytes;
   options.snapshot_interval = options_.snapshot_interval;
+  absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
+  if (!listening.ok()) return listening.status();
+  options.direct_host = listening->host;
   absl::StatusOr<std::unique_ptr<ParameterServer>> parameters = ParameterServer::Create(std::move(options));
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
@@ -101,6 +104,10 @@ absl::Status Daemon::Listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // What a group may send before it is answered arrives without a pause, in few large frames and reads.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+  builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<uint64_t>(options_.max_message_bytes, INT32_MAX)));
   builder.SetResourceQuota(grpc::ResourceQuota("hooke-server").SetMaxThreads(kThreadsMax));
   builder.RegisterService(parameters_->service());

@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
+#include "server/coordinator/choose_servers.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/profile_store.h"
@@ -190,7 +191,8 @@ class ClusterState {
   // cluster_state_time.cc
   void Place(absl::Time now);
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
-  bool HasServers(const Job& job, absl::Time now) const;
+  // Who would hold the job's center if its first group started now.
+  ServerChoice ChooseServersFor(const Job& job, absl::Time now) const;
   bool IsInUse(const std::string& address) const;
   void FixServers(Job& job, absl::Time now);
   void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);

@@ -1,9 +1,14 @@
 // Time passing, servers, and the placement of what waits.
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/job_state.h"
+#include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/placement.h"
 
@@ -188,11 +193,15 @@ void ClusterState::Place(absl::Time now) {
   std::vector<std::pair<Job*, uint32_t>> places;
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
-    const bool has_servers = HasServers(job, now);
+    std::string no_servers;
+    if (job.record.servers.empty()) {
+      ServerChoice choice = ChooseServersFor(job, now);
+      if (choice.servers.empty()) no_servers = std::move(choice.reason);
+    }
     for (GroupRecord& group : job.record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
-      if (!has_servers) {
-        ApplyWait(job, group, "no server has joined");
+      if (!no_servers.empty()) {
+        ApplyWait(job, group, no_servers);
         continue;
       }
       queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
@@ -229,19 +238,19 @@ void ClusterState::ApplyWait(Job& job, GroupRecord& group, const std::string& re
   Changed(job);
 }
 
-bool ClusterState::HasServers(const Job& job, absl::Time now) const {
-  if (!job.record.servers.empty()) return true;
-  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& server) { return IsAlive(server.second, now); });
+ServerChoice ClusterState::ChooseServersFor(const Job& job, absl::Time now) const {
+  std::vector<LiveServer> live;
+  for (const auto& [address, server] : servers_) {
+    if (IsAlive(server, now)) live.push_back({address, server.center_bytes, address == own_server_});
+  }
+  return ChooseServers(job.record.spec.averaging().servers(), live);
 }
 
-// A job's servers are those that live when its first group is placed, the coordinator's own first.
 void ClusterState::FixServers(Job& job, absl::Time now) {
   if (!job.record.servers.empty()) return;
-  for (const auto& [address, server] : servers_) {
-    if (!IsAlive(server, now)) continue;
-    auto where = address == own_server_ ? job.record.servers.begin() : job.record.servers.end();
-    job.record.servers.insert(where, address);
-  }
+  ServerChoice choice = ChooseServersFor(job, now);
+  Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", "), ": ", choice.reason), now);
+  job.record.servers = std::move(choice.servers);
 }
 
 void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now) {

@@ -501,6 +501,29 @@ TEST_F(CoordinatorTest, GivesJobsOnlyServersThatWereHeard) {
   EXPECT_THAT(Status(Submit({1, 2})).servers(), ElementsAre("b:1"));
 }
 
+// A job that asks for a number of servers waits for so many, and takes those that hold the least.
+TEST_F(CoordinatorTest, AJobAsksForServers) {
+  FakeWorker w1("w1", 4);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const auto submit = [this](uint32_t servers) {
+    v1::SubmitRequest request = ExampleSubmission(absl::StrCat("asks for ", servers), {1, 2});
+    request.mutable_job()->mutable_averaging()->set_servers(servers);
+    return coordinator_->Submit(request, now_).value_or("");
+  };
+  const std::string three = submit(3);
+  EXPECT_EQ(Status(three).reason(), "3 servers needed, 1 has joined");
+  v1::ServerHeartbeatRequest full;
+  full.set_address("a:1");
+  full.set_center_bytes(1000);
+  ASSERT_TRUE(coordinator_->ServerHeartbeat(full, now_).ok());
+  Heartbeat("c:1");
+  Pass(absl::Seconds(1), {&w1});
+  EXPECT_THAT(Status(three).servers(), ElementsAre("b:1", "a:1", "c:1"));
+  const std::string two = submit(2);
+  EXPECT_THAT(Status(two).servers(), ElementsAre("b:1", "c:1"));
+  EXPECT_THAT(Log(two), HasSubstr("center on b:1, c:1: the 2 of 3 that hold the fewest bytes"));
+}
+
 // More ranks than any worker has slots is refused at once.
 TEST_F(CoordinatorTest, RefusesJobsThatFitNowhere) {
   FakeWorker w1("w1", 2);

@@ -97,18 +97,74 @@ absl::Status CheckSchedule(const v1::TrainSpec& train) {
   }
 }
 
-absl::Status CheckAveraging(const v1::AveragingSpec& spec) {
+absl::Status CheckGrace(const v1::AveragingSpec& spec) {
+  const double grace = spec.grace_seconds();
+  return CheckNumber("averaging.grace_seconds", grace, grace >= 0 && grace <= 10, "0 to 10");
+}
+
+absl::Status CheckRounds(const v1::AveragingSpec& spec, uint32_t groups) {
+  return First({CheckCount("averaging.quorum", spec.quorum(), groups), CheckGrace(spec)});
+}
+
+absl::Status CheckStalenessPower(const v1::AveragingSpec& spec) {
+  const double power = spec.staleness_power();
+  return CheckNumber("averaging.staleness_power", power, power >= 0 && power <= 4, "0 to 4");
+}
+
+absl::Status CheckAveraging(const v1::AveragingSpec& spec, uint32_t groups) {
   absl::Status interval = CheckCount("averaging.interval", spec.interval(), UINT32_MAX);
   if (!interval.ok()) return interval;
+  const double seconds = spec.interval_seconds();
+  if (!(seconds >= 0 && std::isfinite(seconds))) {
+    return Wrong("averaging.interval_seconds", absl::StrCat(seconds), "0 or more");
+  }
+  if (spec.servers() > 65536) return Wrong("averaging.servers", absl::StrCat(spec.servers()), "0 to 65536");
   switch (spec.rule()) {
     case v1::AveragingSpec::ELASTIC:
       return CheckNumber("averaging.alpha", spec.alpha(), spec.alpha() > 0 && spec.alpha() < 1,
                          "more than 0, less than 1");
     case v1::AveragingSpec::NONE:
       return absl::OkStatus();
+    case v1::AveragingSpec::SYNC:
+    case v1::AveragingSpec::AVERAGE:
+      return CheckRounds(spec, groups);
+    case v1::AveragingSpec::BMUF:
+    case v1::AveragingSpec::SLOWMO:
+    case v1::AveragingSpec::DILOCO:
+      return First({
+          CheckRounds(spec, groups),
+          CheckNumber("averaging.learning_rate", spec.learning_rate(),
+                      spec.learning_rate() > 0 && std::isfinite(spec.learning_rate()), "more than 0"),
+          CheckNumber("averaging.momentum", spec.momentum(), spec.momentum() >= 0 && spec.momentum() < 1,
+                      "0 to less than 1"),
+          spec.nesterov() && spec.momentum() == 0 ? Wrong("averaging.momentum", "0", "more than 0 with nesterov")
+                                                  : absl::OkStatus(),
+      });
+    case v1::AveragingSpec::SSP:
+      return First({
+          CheckGrace(spec),
+          CheckCount("averaging.staleness_bound", spec.staleness_bound(), UINT32_MAX),
+          CheckStalenessPower(spec),
+      });
+    case v1::AveragingSpec::ASYNC:
+    case v1::AveragingSpec::DOWNPOUR:
+      return CheckStalenessPower(spec);
     default:
-      return Wrong("averaging.rule", absl::StrCat("number ", spec.rule()), "elastic or none");
+      return Wrong("averaging.rule", absl::StrCat("number ", spec.rule()),
+                   "elastic, none, sync, async, ssp, downpour, average, bmuf, slowmo or diloco");
   }
+}
+
+bool SendsGradients(const v1::AveragingSpec& spec) {
+  return spec.rule() == v1::AveragingSpec::SYNC || spec.rule() == v1::AveragingSpec::ASYNC ||
+         spec.rule() == v1::AveragingSpec::SSP || spec.rule() == v1::AveragingSpec::DOWNPOUR;
+}
+
+// Every rank needs the gradients, to send its part of them.
+absl::Status CheckGradientsEverywhere(const v1::JobSpec& spec) {
+  const bool rooted = spec.collectives().aggregation() == v1::CollectivesSpec::ROOTED;
+  if (!rooted || !SendsGradients(spec.averaging())) return absl::OkStatus();
+  return Wrong("collectives.aggregation", "rooted", "allreduce with an averaging.rule that sends gradients");
 }
 
 absl::Status CheckCollectives(const v1::CollectivesSpec& spec) {
@@ -149,8 +205,9 @@ absl::Status CheckJobSpec(const v1::JobSpec& spec) {
       CheckSchedule(spec.train()),
       CheckCount("groups.count", spec.groups().count(), 1024),
       CheckCount("groups.ranks", spec.groups().ranks(), 1024),
-      CheckAveraging(spec.averaging()),
+      CheckAveraging(spec.averaging(), spec.groups().count()),
       CheckCollectives(spec.collectives()),
+      CheckGradientsEverywhere(spec),
   });
 }
 

@@ -71,11 +71,57 @@ const Case kCases[] = {
     {"ranks", [](v1::JobSpec& j) { j.mutable_groups()->set_ranks(1025); },
      "groups.ranks is 1025, allowed is 1 to 1024"},
     {"rule", [](v1::JobSpec& j) { j.mutable_averaging()->clear_rule(); },
-     "averaging.rule is number 0, allowed is elastic or none"},
+     "averaging.rule is number 0, allowed is elastic, none, sync, async, ssp, downpour, average, bmuf, slowmo or "
+     "diloco"},
     {"interval", [](v1::JobSpec& j) { j.mutable_averaging()->set_interval(0); },
      "averaging.interval is 0, allowed is 1 to 4294967295"},
     {"alpha", [](v1::JobSpec& j) { j.mutable_averaging()->set_alpha(1); },
      "averaging.alpha is 1, allowed is more than 0, less than 1"},
+    {"interval by time", [](v1::JobSpec& j) { j.mutable_averaging()->set_interval_seconds(-1); },
+     "averaging.interval_seconds is -1, allowed is 0 or more"},
+    {"servers", [](v1::JobSpec& j) { j.mutable_averaging()->set_servers(65537); },
+     "averaging.servers is 65537, allowed is 0 to 65536"},
+    {"quorum",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::SYNC);
+       j.mutable_averaging()->set_quorum(j.groups().count() + 1);
+     },
+     "averaging.quorum is 3, allowed is 1 to 2"},
+    {"grace",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::AVERAGE);
+       j.mutable_averaging()->set_quorum(1);
+       j.mutable_averaging()->set_grace_seconds(11);
+     },
+     "averaging.grace_seconds is 11, allowed is 0 to 10"},
+    {"outer rate",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::DILOCO);
+       j.mutable_averaging()->set_quorum(1);
+     },
+     "averaging.learning_rate is 0, allowed is more than 0"},
+    {"outer nesterov",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::BMUF);
+       j.mutable_averaging()->set_quorum(1);
+       j.mutable_averaging()->set_learning_rate(1);
+       j.mutable_averaging()->set_nesterov(true);
+     },
+     "averaging.momentum is 0, allowed is more than 0 with nesterov"},
+    {"staleness bound", [](v1::JobSpec& j) { j.mutable_averaging()->set_rule(v1::AveragingSpec::SSP); },
+     "averaging.staleness_bound is 0, allowed is 1 to 4294967295"},
+    {"staleness power",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::ASYNC);
+       j.mutable_averaging()->set_staleness_power(-1);
+     },
+     "averaging.staleness_power is -1, allowed is 0 to 4"},
+    {"gradients on the root alone",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::DOWNPOUR);
+       j.mutable_collectives()->set_aggregation(v1::CollectivesSpec::ROOTED);
+     },
+     "collectives.aggregation is rooted, allowed is allreduce with an averaging.rule that sends gradients"},
     {"none needs no alpha",
      [](v1::JobSpec& j) {
        j.mutable_averaging()->set_rule(v1::AveragingSpec::NONE);

@@ -1,9 +1,11 @@
 #ifndef HOOKE_SERVER_PARAMETERS_EXCHANGE_SESSION_H_
 #define HOOKE_SERVER_PARAMETERS_EXCHANGE_SESSION_H_
 
-// The two streams that groups send, message by message and without gRPC: Initialize and Exchange of
-// hooke.v1.ParameterServer. A session belongs to one stream and one thread; after an error the stream ends. Every field
-// of a message is checked.
+// The two streams that groups send, message by message and without their calls: Initialize and Exchange of
+// hooke.v1.ParameterServer, in the format of docs/wire.md. A session belongs to one stream and one thread; after an
+// error the stream ends. Every field of a message is checked.
+
+#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "proto/parameter_server.pb.h"
+#include "proto/frame_buffer.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/shard.h"
 
@@ -25,16 +27,23 @@ class ExchangeSession {
   // `store` outlives the session.
   explicit ExchangeSession(const ParameterStore* store) : store_(store) {}
 
-  // Takes one message. True: `response` is the answer to send. False: there is none to this message. Errors are those
-  // of ParameterStore::Find and Shard::ApplyBlock, and INVALID_ARGUMENT.
-  absl::StatusOr<bool> Receive(const v1::ExchangeRequest& request, v1::ExchangeResponse* response);
+  // Takes one message. True: `answer` is to be sent. False: there is none to this message. Errors are those of
+  // ParameterStore::Find and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of the message's blocks may
+  // have been applied.
+  absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
+
+  // The same in parts, for streams that receive values where they are wanted: the opening; then for each message of
+  // values its header, and its values, which become `answer` of the same length.
+  absl::Status Open(const v1::Sender& sender);
+  absl::Status CheckHeader(const ValuesHeader& header) const;
+  absl::Status Apply(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
 
  private:
   const ParameterStore* const store_;
-  std::shared_ptr<Shard> shard_;  // Null before the first header.
+  std::shared_ptr<Shard> shard_;  // Null before the opening.
   Shard::Exchange exchange_;
   std::vector<float> values_;  // Of the message at hand; kept for their memory.
-  std::vector<float> answer_;
+  FramePool answers_;
 };
 
 class InitializeSession {
@@ -42,23 +51,22 @@ class InitializeSession {
   explicit InitializeSession(ParameterStore* store) : store_(store) {}
 
   // Takes one message. True: more are expected. False: the center has values already; Finish is next.
-  absl::StatusOr<bool> Receive(absl::Time now, const v1::InitializeRequest& request);
+  absl::StatusOr<bool> Receive(absl::Time now, const grpc::ByteBuffer& message);
   // The sender has sent all. After OK the shard has its values, also on disk. INVALID_ARGUMENT where a block is
   // missing.
   absl::Status Finish();
 
  private:
+  absl::Status Open(const IncomingFrame& frame);
+  absl::Status WriteBlock(absl::Time now, uint64_t first, absl::Span<const float> values);
+
   ParameterStore* const store_;
-  std::shared_ptr<Shard> shard_;  // Null before the header.
+  std::shared_ptr<Shard> shard_;  // Null before the opening.
   std::string job_id_;
   Speaker speaker_;
   std::vector<bool> written_;  // By block of the shard.
   std::vector<float> values_;
 };
-
-// Little-endian float32 as on the wire. INVALID_ARGUMENT where the length is no multiple of 4.
-absl::Status DecodeValues(const v1::Block& block, std::vector<float>* values);
-void EncodeBlock(uint64_t first, absl::Span<const float> values, v1::Block* block);
 
 }  // namespace hooke
 

@@ -5,16 +5,19 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_frames.h"
 
 namespace hooke {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ExchangeSessionTest : public ::testing::Test {
@@ -28,53 +31,47 @@ class ExchangeSessionTest : public ::testing::Test {
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({})).ok());
   }
 
-  static v1::InitializeRequest InitializeHeader(const v1::Sender& sender) {
-    v1::InitializeRequest request;
-    *request.mutable_header()->mutable_sender() = sender;
-    return request;
-  }
-  static v1::InitializeRequest InitializeBlock(uint64_t first, uint64_t count) {
-    v1::InitializeRequest request;
-    EncodeBlock(first, Ramp(first, count), request.mutable_block());
-    return request;
-  }
-  static v1::ExchangeRequest Header(const v1::Sender& sender, uint64_t sequence) {
-    v1::ExchangeRequest request;
-    *request.mutable_header()->mutable_sender() = sender;
-    request.mutable_header()->set_sequence(sequence);
-    return request;
-  }
-  static v1::ExchangeRequest Block(uint64_t first, uint64_t count, float shift) {
-    v1::ExchangeRequest request;
-    EncodeBlock(first, Ramp(first, count, shift), request.mutable_block());
-    return request;
+  static grpc::ByteBuffer Values(uint64_t sequence, uint64_t first, uint64_t count, float shift = 0) {
+    return ValuesMessage({sequence, first}, Ramp(first, count, shift));
   }
 
   void Initialize() {
     InitializeSession session(store_.get());
-    ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}))).value());
-    for (const uint64_t first : {8, 0, 4})
-      ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeBlock(first, first == 8 ? 2 : 4)).value());
+    ASSERT_TRUE(session.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender({}))).value());
+    ASSERT_TRUE(session.Receive(absl::UnixEpoch(), Values(0, 4, 6)).value());
+    ASSERT_TRUE(session.Receive(absl::UnixEpoch(), Values(0, 0, 4)).value());
     ASSERT_TRUE(session.Finish().ok());
   }
 
   std::unique_ptr<ParameterStore> store_;
 };
 
-// Several exchanges go over one stream, each block answered, a header before each exchange.
+// Several exchanges go over one stream, each message answered whole, whether it holds one block or all three.
 TEST_F(ExchangeSessionTest, SeveralExchanges) {
   Initialize();
   ExchangeSession session(store_.get());
-  v1::ExchangeResponse response;
+  grpc::ByteBuffer answer;
+  EXPECT_FALSE(session.Receive(OpeningMessage(MakeSender({})), &answer).value());
   for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
-    EXPECT_FALSE(session.Receive(Header(MakeSender({}), sequence), &response).value());
-    ASSERT_TRUE(session.Receive(Block(4, 4, 16), &response).value());
-    EXPECT_EQ(response.block().first(), 4u);
-    std::vector<float> answer;
-    ASSERT_TRUE(DecodeValues(response.block(), &answer).ok());
-    EXPECT_THAT(answer, Each(sequence == 1 ? 4.0f : 3.0f));
+    const uint64_t first = sequence == 1 ? 4 : 0;
+    const uint64_t count = sequence == 1 ? 4 : 10;
+    ASSERT_TRUE(session.Receive(Values(sequence, first, count, 16), &answer).value());
+    const ReceivedValues received = ReadValues(answer).value();
+    EXPECT_EQ(received.header.first, first);
+    EXPECT_EQ(received.header.sequence, sequence);
+    if (sequence == 1) {
+      EXPECT_THAT(received.values, Each(4.0f));
+    } else {
+      EXPECT_THAT(received.values, ElementsAre(4, 4, 4, 4, 3, 3, 3, 3, 4, 4));
+    }
   }
 }
+
+struct SessionCase {
+  std::vector<grpc::ByteBuffer> messages;  // The last one is refused.
+  std::string message;
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+};
 
 // Each message that an Exchange cannot take is refused with what is allowed.
 TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
@@ -83,40 +80,32 @@ TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
   unknown.job_id = "job-2";
   TestCenter strange;
   strange.job_id = "../etc";
-  v1::ExchangeRequest odd = Block(0, 4, 0);
-  odd.mutable_block()->set_values("123");
-  struct Case {
-    std::vector<v1::ExchangeRequest> requests;  // The last one is refused.
-    absl::StatusCode code;
-    std::string message;
+  const grpc::ByteBuffer good = OpeningMessage(MakeSender({}));
+  const SessionCase cases[] = {
+      {{Values(1, 0, 4)}, "Exchange: values came before any opening; the first message is an opening"},
+      {{Message("")}, "a message is empty; it begins with its kind, 1 or 2"},
+      {{Message("\x03")}, "a message is of kind 3; 1 (opening) and 2 (values) are allowed"},
+      {{good, good}, "Exchange: a second opening; one is allowed, first"},
+      {{good, Values(1, 0, 8, std::numeric_limits<float>::infinity())}, "values are finite"},
+      {{good, Values(1, 0, 3)}, "a block has 3 values from value 0 on; allowed there are 4 values from value 0 on"},
+      {{good, Values(1, 1, 7)}, "a block has 3 values from value 1 on; allowed there are 4 values from value 0 on"},
+      {{good, Values(1, 0, 7)}, "a block has 3 values from value 4 on; allowed there are 4 values from value 4 on"},
+      {{good, Values(1, 8, 4)}, "block.first is 10; this shard holds values 0 to before 10"},
+      {{good, Values(1, uint64_t{0} - 2, 4)}, "this shard holds values 0 to before 10"},
+      {{good, Values(1, 0, 65)}, "Exchange: a message has 65 values; at most 16 blocks, 64 values, are allowed"},
+      {{OpeningMessage(v1::Sender())}, "job id \"\": 1 to 100 characters of a-z, 0-9 and - are allowed"},
+      {{OpeningMessage(MakeSender(strange))}, "job id \"../etc\": 1 to 100 characters of a-z, 0-9 and - are allowed"},
+      {{OpeningMessage(MakeSender(unknown))},
+       "job job-2 has no center on this server; attach to it first",
+       absl::StatusCode::kNotFound},
+      {{good, Values(0, 0, 4)}, "sequence is 0; it is at least 1"},
+      {{OpeningMessage(MakeSender({}, 9)), Values(1, 0, 4)}, "sender.group is 9; 0 to 1 are allowed"},
   };
-  const v1::ExchangeRequest good = Header(MakeSender({}), 1);
-  const absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-  const Case cases[] = {
-      {{Block(0, 4, 0)}, kInvalid, "Exchange: a block came before any header; the first message is a header"},
-      {{v1::ExchangeRequest()}, kInvalid, "Exchange: a message has neither a header nor a block; it has one of them"},
-      {{good, v1::ExchangeRequest()},
-       kInvalid,
-       "Exchange: a message has neither a header nor a block; it has one of them"},
-      {{good, odd}, kInvalid, "block.values at value 0 has 3 bytes; a multiple of 4 is allowed"},
-      {{good, Block(0, 8, 0)},
-       kInvalid,
-       "a block has 8 values from value 0 on; allowed there are 4 values from value 0 on"},
-      {{Header(v1::Sender(), 1)}, kInvalid, "job id \"\": 1 to 100 characters of a-z, 0-9 and - are allowed"},
-      {{Header(MakeSender(strange), 1)},
-       kInvalid,
-       "job id \"../etc\": 1 to 100 characters of a-z, 0-9 and - are allowed"},
-      {{Header(MakeSender(unknown), 1)},
-       absl::StatusCode::kNotFound,
-       "job job-2 has no center on this server; attach to it first"},
-      {{Header(MakeSender({}), 0), Block(0, 4, 0)}, kInvalid, "header.sequence is 0; it is at least 1"},
-      {{Header(MakeSender({}, 9), 1), Block(0, 4, 0)}, kInvalid, "sender.group is 9; 0 to 1 are allowed"},
-  };
-  for (const Case& c : cases) {
+  for (const SessionCase& c : cases) {
     ExchangeSession session(store_.get());
-    v1::ExchangeResponse response;
-    for (size_t i = 0; i + 1 < c.requests.size(); ++i) EXPECT_TRUE(session.Receive(c.requests[i], &response).ok());
-    const absl::Status status = session.Receive(c.requests.back(), &response).status();
+    grpc::ByteBuffer answer;
+    for (size_t i = 0; i + 1 < c.messages.size(); ++i) EXPECT_TRUE(session.Receive(c.messages[i], &answer).ok());
+    const absl::Status status = session.Receive(c.messages.back(), &answer).status();
     EXPECT_EQ(status.code(), c.code) << c.message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
@@ -124,28 +113,22 @@ TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
 
 // Each message that an Initialize cannot take is refused with what is allowed, and the center has no values afterwards.
 TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
-  struct Case {
-    std::vector<v1::InitializeRequest> requests;
-    std::string message;
+  const grpc::ByteBuffer good = OpeningMessage(MakeSender({}));
+  const SessionCase cases[] = {
+      {{}, "Initialize: the stream ended before the opening; the first message is an opening"},
+      {{Values(0, 0, 4)}, "Initialize: values came before the opening; the first message is an opening"},
+      {{good, good}, "Initialize: a second opening; one is allowed, first"},
+      {{good, Message("")}, "a message is empty; it begins with its kind, 1 or 2"},
+      {{good, Values(1, 0, 4)}, "Initialize: values of exchange 1; initial values have sequence 0"},
+      {{good, Values(0, 0, 8), Values(0, 4, 4)}, "Initialize: the block at value 4 came twice; once is allowed"},
+      {{good, Values(0, 0, 3)}, "a block has 3 values from value 0 on; allowed there are 4 values from value 0 on"},
+      {{good, Values(0, 0, 4), Values(0, 8, 2)}, "Initialize: 1 of 3 blocks are missing, first the one at value 4"},
   };
-  const v1::InitializeRequest good = InitializeHeader(MakeSender({}));
-  const Case cases[] = {
-      {{}, "Initialize: the stream ended before the header; the first message is a header"},
-      {{InitializeBlock(0, 4)}, "Initialize: a block came before the header; the first message is a header"},
-      {{good, good}, "Initialize: a second header; one is allowed, first"},
-      {{good, v1::InitializeRequest()}, "Initialize: a message has neither a header nor a block; it has one of them"},
-      {{good, InitializeBlock(0, 4), InitializeBlock(0, 4)},
-       "Initialize: the block at value 0 came twice; once is allowed"},
-      {{good, InitializeBlock(0, 3)},
-       "a block has 3 values from value 0 on; allowed there are 4 values from value 0 on"},
-      {{good, InitializeBlock(0, 4), InitializeBlock(8, 2)},
-       "Initialize: 1 of 3 blocks are missing, first the one at value 4"},
-  };
-  for (const Case& c : cases) {
+  for (const SessionCase& c : cases) {
     InitializeSession session(store_.get());
     absl::Status status;
-    for (const v1::InitializeRequest& request : c.requests) {
-      if (status.ok()) status = session.Receive(absl::UnixEpoch(), request).status();
+    for (const grpc::ByteBuffer& message : c.messages) {
+      if (status.ok()) status = session.Receive(absl::UnixEpoch(), message).status();
     }
     if (status.ok()) status = session.Finish();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
@@ -158,7 +141,7 @@ TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
 TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
   Initialize();
   InitializeSession session(store_.get());
-  EXPECT_FALSE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}))).value());
+  EXPECT_FALSE(session.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender({}))).value());
   EXPECT_TRUE(session.Finish().ok());
   EXPECT_EQ(store_->Find("job-1").value()->CopyBlock(0).values, Ramp(0, 4));
 }
@@ -166,8 +149,8 @@ TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
 // A group that has no right to initialize is told to attach again.
 TEST_F(ExchangeSessionTest, InitializeWithoutTheRight) {
   InitializeSession session(store_.get());
-  ASSERT_TRUE(session.Receive(absl::UnixEpoch(), InitializeHeader(MakeSender({}, 1))).value());
-  const absl::Status status = session.Receive(absl::UnixEpoch(), InitializeBlock(0, 4)).status();
+  ASSERT_TRUE(session.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender({}, 1))).value());
+  const absl::Status status = session.Receive(absl::UnixEpoch(), Values(0, 0, 4)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("attach again"));
 }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "server/parameters/direct_exchanges.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/service.h"
 #include "server/parameters/snapshot_loop.h"
@@ -19,7 +20,8 @@ class RunningParameterServer final : public ParameterServer {
   RunningParameterServer(ParameterServerOptions options, std::unique_ptr<ParameterStore> store)
       : logger_(options.logger),
         store_(std::move(store)),
-        service_({store_.get(), logger_, std::move(options.clock)}),
+        direct_(ListenDirectly(options.direct_host)),
+        service_({store_.get(), logger_, std::move(options.clock), WhereDirect()}),
         snapshots_(options.snapshot_interval, [this]() { return Snapshot(); }) {}
 
   ~RunningParameterServer() override { RunningParameterServer::Stop().IgnoreError(); }
@@ -35,6 +37,8 @@ class RunningParameterServer final : public ParameterServer {
   ParameterServerStats Stats() const override { return {store_->center_bytes(), store_->jobs()}; }
 
   absl::Status Stop() override {
+    store_->StopWaiting();
+    if (direct_ != nullptr) direct_->Stop();
     if (!service_.Close(kCallsEndTimeout))
       logger_->warn("some calls have not ended; the last snapshots are written now");
     return snapshots_.Stop();
@@ -47,8 +51,26 @@ class RunningParameterServer final : public ParameterServer {
     return status;
   }
 
+  // Null where it is not wanted, or cannot be: then all exchanges come by gRPC.
+  std::unique_ptr<DirectExchanges> ListenDirectly(const std::string& host) const {
+    if (host.empty()) return nullptr;
+    absl::StatusOr<std::unique_ptr<DirectExchanges>> direct = DirectExchanges::Listen({store_.get(), logger_, host});
+    if (direct.ok()) return *std::move(direct);
+    logger_->warn("exchanges without gRPC are not taken: {}", direct.status().ToString());
+    return nullptr;
+  }
+
+  v1::LocateResponse WhereDirect() const {
+    v1::LocateResponse where;
+    if (direct_ == nullptr) return where;
+    where.set_port(direct_->port());
+    where.set_local_name(direct_->local_name());
+    return where;
+  }
+
   const std::shared_ptr<spdlog::logger> logger_;
   const std::unique_ptr<ParameterStore> store_;
+  const std::unique_ptr<DirectExchanges> direct_;
   ParameterService service_;
   SnapshotLoop snapshots_;  // Last: its thread uses the others.
 };

@@ -46,6 +46,8 @@ struct ParameterServerOptions {
   absl::Duration initialize_lease =
       absl::Seconds(20);  // After a pause so long the right to initialize a center passes on; > 0.
   std::function<absl::Time()> clock = [] { return absl::Now(); };  // Called from any thread.
+  // Where to listen, on a free port, for exchanges without gRPC: an address or a name of this host. "": nowhere.
+  std::string direct_host;
 };
 
 struct ParameterServerStats {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/parameters/exchange_session.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/storage.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_frames.h"
 #include "server/parameters/test_group.h"
 
 namespace hooke {
@@ -290,19 +290,60 @@ TEST(ParameterServer, MessageLargerThanAllowed) {
   }
   grpc::ClientContext context;
   SetDeadline(&context);
-  auto stream = group.stub().Exchange(&context);
-  v1::ExchangeRequest request;
-  *request.mutable_header()->mutable_sender() = MakeSender(center);
-  request.mutable_header()->set_sequence(1);
-  EXPECT_TRUE(stream->Write(request));
-  request.mutable_block()->set_values(std::string(5 << 20, '\0'));
-  stream->Write(request);
+  const auto stream = group.OpenExchange(&context);
+  EXPECT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
+  stream->Write(ValuesMessage({1, 0}, std::vector<float>(5 << 18)));
   stream->WritesDone();
-  v1::ExchangeResponse response;
+  grpc::ByteBuffer response;
   EXPECT_FALSE(stream->Read(&response));
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("4194304"));
+  EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
+}
+
+// What no client of ours sends (no message at all, half a header, values of a type that is not known, a length that is
+// not announced, an opening of another version) ends its own stream with INVALID_ARGUMENT, and nothing else.
+TEST(ParameterServer, StrangersBytes) {
+  TestServer server(std::make_shared<InMemoryStorage>());
+  const TestCenter center = LargeCenter();
+  MakeCenter(server, center);
+  TestGroup group = MakeGroup(server, center);
+  const std::string opening = EncodeOpening(MakeSender(center));
+  std::string values(kValuesHeaderBytes + 4, '\0');
+  EncodeValuesHeader({1, 0, 1}, absl::MakeSpan(&values[0], values.size()));
+  const auto changed = [](std::string message, size_t at, char to) {
+    message[at] = to;
+    return message;
+  };
+  const std::vector<std::vector<std::string>> cases = {
+      {""},
+      {std::string(1 << 20, '\xff')},
+      {opening.substr(0, 15)},
+      {opening + "x"},
+      {changed(opening, 1, 2)},
+      {values},
+      {opening, opening},
+      {opening, ""},
+      {opening, values.substr(0, 23)},
+      {opening, values.substr(0, 24)},
+      {opening, values + "x"},
+      {opening, changed(values, 1, 2)},
+      {opening, changed(values, 3, 1)},
+      {opening, changed(values, 7, '\xff')},
+      {opening, changed(values, 23, '\xff')},
+  };
+  for (const std::vector<std::string>& messages : cases) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    const auto stream = group.OpenExchange(&context);
+    for (const std::string& message : messages) stream->Write(Message(message));
+    stream->WritesDone();
+    grpc::ByteBuffer response;
+    EXPECT_FALSE(stream->Read(&response));
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  }
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
 
@@ -314,14 +355,10 @@ TEST(ParameterServer, StopEndsIdleStreams) {
   TestGroup group = MakeGroup(server, center);
   grpc::ClientContext context;
   SetDeadline(&context);
-  auto stream = group.stub().Exchange(&context);
-  v1::ExchangeRequest request;
-  v1::ExchangeResponse response;
-  *request.mutable_header()->mutable_sender() = MakeSender(center);
-  request.mutable_header()->set_sequence(1);
-  ASSERT_TRUE(stream->Write(request));
-  EncodeBlock(0, Ramp(0, kBlockValues), request.mutable_block());
-  ASSERT_TRUE(stream->Write(request));
+  const auto stream = group.OpenExchange(&context);
+  grpc::ByteBuffer response;
+  ASSERT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
+  ASSERT_TRUE(stream->Write(ValuesMessage({1, 0}, Ramp(0, kBlockValues))));
   ASSERT_TRUE(stream->Read(&response)) << "the stream is open";
 
   EXPECT_TRUE(server.parameters().Stop().ok());

@@ -169,6 +169,17 @@ absl::Status ParameterStore::Save(absl::string_view job_id) {
   return Snapshot(job_id, Due::kIfChanged);
 }
 
+void ParameterStore::StopWaiting() {
+  std::vector<std::shared_ptr<Shard>> shards;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [job_id, job] : jobs_) {
+      if (job->shard != nullptr) shards.push_back(job->shard);
+    }
+  }
+  for (const std::shared_ptr<Shard>& shard : shards) shard->StopWaiting();
+}
+
 absl::Status ParameterStore::Seal(absl::string_view job_id) {
   absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
   if (!job.ok()) return job.status();

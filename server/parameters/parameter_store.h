@@ -78,6 +78,9 @@ class ParameterStore {
   // on disk. OK, too, for a sealed job. NOT_FOUND: no center, or no values yet. DATA_LOSS: lost. Else the disk's error.
   absl::Status Save(absl::string_view job_id);
 
+  // Whoever waits for other groups in an exchange gets UNAVAILABLE, now and later: the server stops.
+  void StopWaiting();
+
   // See ParameterServer::Seal.
   absl::Status Seal(absl::string_view job_id);
 

@@ -13,12 +13,17 @@ namespace {
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "this parameter server is stopping; try again"}; }
 
-absl::Status ReadInitialize(grpc::ServerReader<v1::InitializeRequest>* reader, const ParameterService::Options& options,
+// As proto/parameter_server.proto numbers its calls.
+int MethodIndex(const char* name) {
+  return v1::Frame::descriptor()->file()->service(0)->FindMethodByName(name)->index();
+}
+
+absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const ParameterService::Options& options,
                             const grpc::ServerContext& context) {
   InitializeSession session(options.store);
-  v1::InitializeRequest request;
-  while (reader->Read(&request)) {
-    absl::StatusOr<bool> more = session.Receive(options.clock(), request);
+  grpc::ByteBuffer message;
+  while (reader->Read(&message)) {
+    absl::StatusOr<bool> more = session.Receive(options.clock(), message);
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
@@ -27,15 +32,16 @@ absl::Status ReadInitialize(grpc::ServerReader<v1::InitializeRequest>* reader, c
   return session.Finish();
 }
 
-absl::Status RunExchange(grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>* stream,
-                         const ParameterStore* store) {
+// gRPC goes on receiving while a message is applied, and sends one answer while the next is made.
+absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream,
+                            const ParameterStore* store) {
   ExchangeSession session(store);
-  v1::ExchangeRequest request;
-  v1::ExchangeResponse response;
-  while (stream->Read(&request)) {
-    absl::StatusOr<bool> answered = session.Receive(request, &response);
+  grpc::ByteBuffer message;
+  grpc::ByteBuffer answer;
+  while (stream->Read(&message)) {
+    absl::StatusOr<bool> answered = session.Receive(message, &answer);
     if (!answered.ok()) return answered.status();
-    if (*answered && !stream->Write(response)) return absl::CancelledError("the exchange's stream broke");
+    if (*answered && !stream->Write(answer)) return absl::CancelledError("the exchange's stream broke");
   }
   return absl::OkStatus();
 }
@@ -56,13 +62,33 @@ absl::Status WritePull(const std::string& job_id, const ParameterStore& store,
     return send();
   };
   const auto block = [&](uint64_t first, absl::Span<const float> values) {
-    EncodeBlock(first, values, response.mutable_block());
+    response.mutable_block()->set_first(first);
+    response.mutable_block()->set_values(values.data(), values.size() * sizeof(float));
     return send();
   };
   return store.ReadCenter(job_id, {header, block});
 }
 
 }  // namespace
+
+// What generated code does for its own handlers, with messages that nobody parses.
+ParameterService::ParameterService(Options options) : options_(std::move(options)) {
+  using grpc::ByteBuffer;
+  using grpc::internal::BidiStreamingHandler;
+  using grpc::internal::ClientStreamingHandler;
+  const auto initialize = [](ParameterService* service, grpc::ServerContext* context,
+                             grpc::ServerReader<ByteBuffer>* reader,
+                             v1::InitializeResponse*) { return service->RunInitialize(context, reader); };
+  const auto exchange = [](ParameterService* service, grpc::ServerContext* context,
+                           grpc::ServerReaderWriter<ByteBuffer, ByteBuffer>* stream) {
+    return service->RunExchange(context, stream);
+  };
+  MarkMethodStreamed(
+      MethodIndex("Initialize"),
+      new ClientStreamingHandler<ParameterService, ByteBuffer, v1::InitializeResponse>(initialize, this));
+  MarkMethodStreamed(MethodIndex("Exchange"),
+                     new BidiStreamingHandler<ParameterService, ByteBuffer, ByteBuffer>(exchange, this));
+}
 
 grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
@@ -74,19 +100,26 @@ grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::At
   return grpc::Status::OK;
 }
 
-grpc::Status ParameterService::Initialize(grpc::ServerContext* context,
-                                          grpc::ServerReader<v1::InitializeRequest>* reader,
-                                          v1::InitializeResponse* /*response*/) {
+grpc::Status ParameterService::RunInitialize(grpc::ServerContext* context,
+                                             grpc::ServerReader<grpc::ByteBuffer>* reader) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   return Reply(*context, "Initialize", ReadInitialize(reader, options_, *context));
 }
 
-grpc::Status ParameterService::Exchange(grpc::ServerContext* context,
-                                        grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>* stream) {
+grpc::Status ParameterService::RunExchange(grpc::ServerContext* context,
+                                           grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  return Reply(*context, "Exchange", RunExchange(stream, options_.store));
+  return Reply(*context, "Exchange", AnswerExchange(stream, options_.store));
+}
+
+grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::LocateRequest* /*request*/,
+                                      v1::LocateResponse* response) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  *response = options_.direct;
+  return grpc::Status::OK;
 }
 
 grpc::Status ParameterService::Pull(grpc::ServerContext* context, const v1::PullRequest* request,

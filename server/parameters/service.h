@@ -21,23 +21,28 @@ class ParameterService final : public v1::ParameterServer::Service {
     ParameterStore* store = nullptr;  // Outlives the service.
     std::shared_ptr<spdlog::logger> logger;
     std::function<absl::Time()> clock;
+    v1::LocateResponse direct;  // Where exchanges without gRPC are taken.
   };
-  explicit ParameterService(Options options) : options_(std::move(options)) {}
+  explicit ParameterService(Options options);
 
   // See OpenCalls::Close.
   bool Close(absl::Duration timeout) { return calls_.Close(timeout); }
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                       v1::AttachResponse* response) override;
-  grpc::Status Initialize(grpc::ServerContext* context, grpc::ServerReader<v1::InitializeRequest>* reader,
-                          v1::InitializeResponse* response) override;
-  grpc::Status Exchange(grpc::ServerContext* context,
-                        grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>* stream) override;
+  grpc::Status Locate(grpc::ServerContext* context, const v1::LocateRequest* request,
+                      v1::LocateResponse* response) override;
   grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
 
  private:
+  // Initialize and Exchange, whose messages stay as gRPC received them. Each stream has a thread of its own, which may
+  // wait for other groups.
+  grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
+  grpc::Status RunExchange(grpc::ServerContext* context,
+                           grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream);
+
   // The status as gRPC has it; refusals are logged with who called.
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
@@ -11,10 +12,22 @@
 namespace hooke {
 namespace {
 
+// Without branches, so that it is vectorized: every value that every group sends comes by here.
+bool AllFinite(absl::Span<const float> values) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t found = 0;
+  for (const float value : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    found |= (bits & kExponent) == kExponent ? 1 : 0;
+  }
+  return found == 0;
+}
+
 // A group that diverged must not take the center, and so all other groups, with it.
 absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values) {
+  if (AllFinite(values)) return absl::OkStatus();
   const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-  if (bad == values.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("group ", group, " sent ", *bad, " for value ",
                                                  first + (bad - values.begin()),
                                                  " of the center; values are finite (has its training diverged?)"));
@@ -23,7 +36,7 @@ absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float>
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan) {
-  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule);
+  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule.options);
   if (!rule.ok()) return rule.status();
   const std::string too_large =
       absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
@@ -40,60 +53,21 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
     : plan_(std::move(plan)),
       rule_(std::move(rule)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
-      incarnations_(plan_.job.groups(), 0),
+      roster_(plan_.job.groups()),
+      incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
+    blocks_[i].state.assign(BlockRange(i).size() * rule_->traits().state_values, 0.0f);
     blocks_[i].applied.assign(plan_.job.groups(), ExchangeId{});
+    blocks_[i].seen.assign(plan_.job.groups(), 0);
+    if (rule_->traits().in_rounds) blocks_[i].round = std::make_unique<Round>(plan_.rule.round);
   }
+  if (rule_->traits().answers_center) return;  // Which needs not be kept.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
     windows_.push_back(std::make_unique<AnswerWindow>(kWindowBlocks));
   }
-}
-
-absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer) {
-  const Speaker& speaker = exchange.speaker;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (absl::Status status = Admit(speaker); !status.ok()) return status;
-    if (closed_) return Ended();
-    if (!attach_.initialized) {
-      return absl::NotFoundError(
-          absl::StrCat("the center of job ", plan_.job_id, " has no values here yet; attach to it first"));
-    }
-  }
-  absl::StatusOr<uint64_t> index = FindBlock(exchange.first, values.size());
-  if (!index.ok()) return index.status();
-  if (absl::Status status = CheckExchange(exchange, *index, values); !status.ok()) return status;
-
-  const ExchangeId now = {speaker.incarnation, exchange.sequence};
-  AnswerWindow& window = WindowOf(speaker);
-  Block& block = blocks_[*index];
-  absl::MutexLock lock(&block.mutex);
-  // Again: the last snapshot may have copied this block since the check above.
-  if (closed_) return Ended();
-  ExchangeId& last = block.applied[speaker.group];
-  if (now == last) {
-    // Lost only when the server restarted between applying and answering: then the group keeps what it has.
-    if (!window.Find(now, exchange.first, answer)) std::fill(answer.begin(), answer.end(), 0.0f);
-    return absl::OkStatus();
-  }
-  if (now < last && now.incarnation < last.incarnation) {
-    return absl::AbortedError(absl::StrCat("incarnation ", now.incarnation, " of group ", speaker.group,
-                                           " has been replaced by ", last.incarnation, "; stop"));
-  }
-  if (now < last) {
-    return absl::InvalidArgumentError(absl::StrCat("sequence ", now.sequence, " of group ", speaker.group,
-                                                   " comes after sequence ", last.sequence, " at value ",
-                                                   exchange.first, "; sequences grow within an incarnation"));
-  }
-  rule_->Apply({speaker.group, values}, absl::MakeSpan(block.values), answer);
-  last = now;
-  window.Store(now, exchange.first, answer);
-  // After the change: a snapshot that reads the old count is taken again, never one too few.
-  updates_.fetch_add(1, std::memory_order_release);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& speaker, absl::Duration lease) {
@@ -110,6 +84,11 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
     attached.reason = std::move(decision.reason);
   }
   attached.last_sequence = LastSequence(speaker.group);
+  if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
+    absl::MutexLock lock(&roster_mutex_);
+    roster_.Enter(speaker.group, attached.last_sequence);
+  }
+  WakeAll();  // An earlier incarnation of the group may be waiting.
   return attached;
 }
 
@@ -138,8 +117,24 @@ absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
 }
 
 void Shard::Close() {
-  absl::MutexLock lock(&mutex_);
-  closed_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+  WakeAll();
+}
+
+void Shard::StopWaiting() {
+  stopping_ = true;
+  WakeAll();
+}
+
+// Whoever has looked at what changed before it did waits by now, or has not begun: the block's mutex comes between.
+void Shard::WakeAll() {
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    blocks_[i].changed.SignalAll();
+  }
 }
 
 absl::Status Shard::Ended() const {
@@ -161,10 +156,10 @@ absl::Status Shard::Admit(const Speaker& speaker) {
         absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan_.job.ranks() - 1, " are allowed"));
   }
   if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
-  uint32_t& highest = incarnations_[speaker.group];
+  std::atomic<uint32_t>& highest = incarnations_[speaker.group];
   if (speaker.incarnation < highest) {
     return absl::AbortedError(absl::StrCat("incarnation ", speaker.incarnation, " of group ", speaker.group,
-                                           " has been replaced by ", highest, "; stop"));
+                                           " has been replaced by ", highest.load(), "; stop"));
   }
   highest = speaker.incarnation;
   return absl::OkStatus();
@@ -217,23 +212,29 @@ absl::StatusOr<uint64_t> Shard::FindBlock(uint64_t first, uint64_t values) const
 
 Shard::BlockCopy Shard::CopyBlock(uint64_t block) const {
   absl::MutexLock lock(&blocks_[block].mutex);
-  return {blocks_[block].applied, blocks_[block].values};
+  return {blocks_[block].applied, blocks_[block].version, blocks_[block].values, blocks_[block].state};
 }
 
 std::vector<uint32_t> Shard::Incarnations() const {
   absl::MutexLock lock(&mutex_);
-  return incarnations_;
+  std::vector<uint32_t> all;
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) all.push_back(incarnations_[group]);
+  return all;
 }
 
 void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
   absl::MutexLock lock(&blocks_[block].mutex);
   blocks_[block].applied = std::move(copy.applied);
   blocks_[block].values = std::move(copy.values);
+  blocks_[block].state = std::move(copy.state);
+  blocks_[block].version = copy.version;
+  // What the groups have seen of it is lost; nobody is late.
+  std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.version);
 }
 
-void Shard::RestoreState(std::vector<uint32_t> incarnations, uint64_t updates) {
+void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates) {
   absl::MutexLock lock(&mutex_);
-  incarnations_ = std::move(incarnations);
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
 }

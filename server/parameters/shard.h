@@ -4,12 +4,16 @@
 // One job's slice of the center on this server: its values, the rule that changes them, and what each group last did to
 // each block.
 //
-// Knows no RPCs, clocks or files. Thread-safe; exchanges of different blocks run in parallel, exchanges of one block
-// one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
+// Knows no RPCs and files; only waits go by the real clock. Thread-safe; exchanges of different blocks run in parallel,
+// exchanges of one block one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
 //
 // Exactly once: per block and group the shard keeps which exchange it last applied. The same again changes nothing and
-// gets the stored answer. Blocks are named by the index of their first value in the whole vector (`first`), as on the
-// wire.
+// gets the stored answer; or, by rules that answer with the center, the center. Blocks are named by the index of their
+// first value in the whole vector (`first`), as on the wire.
+//
+// Rules with rounds (algorithms/round.h): a group's thread waits in ApplyBlock until the block's round is complete, and
+// whoever finds it complete applies the rule to what the waiting threads hold. So a round takes no memory, and what a
+// thread takes away with it when it gives up has changed nothing.
 
 #include <atomic>
 #include <cstdint>
@@ -23,6 +27,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/roster.h"
+#include "algorithms/round.h"
 #include "algorithms/update_rule.h"
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
@@ -67,14 +73,20 @@ class Shard {
     uint64_t first = 0;
   };
   // Applies the rule to one block, unless this exchange was applied to it before, and writes the answer, which has the
-  // length of `values`. INVALID_ARGUMENT: the block, the sequence or a value is not allowed. ABORTED: a later
-  // incarnation has spoken. NOT_FOUND: the center has no values yet (attach). FAILED_PRECONDITION: closed. After an
-  // error the center is unchanged and `answer` unspecified.
+  // length of `values`. With rounds, or a bound on staleness, it waits for other groups, and for a dead one no longer
+  // than the grace window. INVALID_ARGUMENT: the block, the sequence or a value is not allowed. ABORTED: a later
+  // incarnation has spoken. NOT_FOUND: the center has no values yet (attach). FAILED_PRECONDITION: closed. UNAVAILABLE:
+  // the round had no quorum within kRoundTimeout beyond the grace window, the same exchange came again on another
+  // stream, or the server stops: try again. After an error `answer` is unspecified, and the exchange, sent again, is
+  // applied once.
   absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
+  static constexpr absl::Duration kRoundTimeout = absl::Seconds(10);
 
   // The job has ended: a block copied after this returned never changes again, so an exchange that was answered is in
-  // every later copy.
+  // every later copy. Whoever waits is told.
   void Close();
+  // The server stops: whoever waits, now or later, gets UNAVAILABLE.
+  void StopWaiting();
 
   // The index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT naming the
   // nearest that is allowed.
@@ -83,7 +95,9 @@ class Shard {
   // A consistent copy of one block. `block` < blocks().
   struct BlockCopy {
     std::vector<ExchangeId> applied;  // By group: the exchange it last applied.
+    uint64_t version = 0;             // Updates so far.
     std::vector<float> values;
+    std::vector<float> state;  // Of the rule: RuleTraits::state_values for each of the values.
   };
   BlockCopy CopyBlock(uint64_t block) const;
   // The highest incarnation seen of each group; 0: none.
@@ -91,23 +105,59 @@ class Shard {
 
   // Puts a snapshot back; before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations.
   void RestoreBlock(uint64_t block, BlockCopy copy);
-  void RestoreState(std::vector<uint32_t> incarnations, uint64_t updates);
+  void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
+  // An exchange of a block as a thread works on it.
+  struct Turn {
+    Speaker speaker;
+    ExchangeId id;
+    uint64_t first = 0;
+    uint64_t block = 0;  // Of the shard.
+    absl::Span<const float> values;
+    absl::Span<float> answer;
+  };
   struct Block {
-    mutable absl::Mutex mutex;  // Taken before an AnswerWindow's, after mutex_.
+    mutable absl::Mutex mutex;  // Taken before an AnswerWindow's and roster_mutex_, after mutex_.
+    absl::CondVar changed;      // What a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
+    std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
+    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version it was last answered with.
+    uint64_t version ABSL_GUARDED_BY(mutex) = 0;          // Updates so far.
+    std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null by rules without.
+    // Who waits for the round with the contribution that is in it; each is its thread's.
+    std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
   };
 
   Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule);
 
   // Notes the speaker's incarnation. INVALID_ARGUMENT or ABORTED.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckOpen(const Speaker& speaker) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckExchange(const Exchange& exchange, uint64_t block, absl::Span<const float> values) const;
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
+  // Why a thread must not go on waiting.
+  absl::Status CheckWaiting(const Turn& turn) const;
+  absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  absl::Status ApplyAtOnce(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Applies the rule to the block of `turn`, whose answer is the place to compute in.
+  void Update(absl::Span<const Contribution> from, const Turn& turn, Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
+  // By rules whose answers are kept.
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[speaker.group * plan_.job.ranks() + speaker.rank]; }
 
   const ShardPlan plan_;
@@ -116,9 +166,14 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
+  // Who waits for whom. Taken last.
+  mutable absl::Mutex roster_mutex_;
+  Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
+
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // By group; 0: none seen.
+  // By group; 0: none seen. Set under mutex_; read, too, by who waits, under a block's mutex.
+  const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;
     AttachAnswer answer = AttachAnswer::kWait;
@@ -126,6 +181,7 @@ class Shard {
   std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // By group: the last answer to Attach.
   // Set under mutex_; read under it or under a block's mutex, so that exchanges of different blocks stay parallel.
   std::atomic<bool> closed_{false};
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace hooke

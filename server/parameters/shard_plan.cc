@@ -1,12 +1,13 @@
 #include "server/parameters/shard_plan.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job.pb.h"
 #include "server/parameters/layout.h"
 
 namespace hooke {
@@ -16,30 +17,12 @@ constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
-constexpr double kWindowBytes = 64;  // Of a rank's AnswerWindow without its answers.
+constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
+constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
 
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
-}
-
-absl::StatusOr<UpdateRuleOptions> ReadRule(const v1::JobSpecForShard& job) {
-  UpdateRuleOptions options;
-  options.alpha = job.alpha();
-  switch (job.rule()) {
-    case v1::AveragingSpec::ELASTIC:
-      options.rule = RuleName::kElastic;
-      break;
-    case v1::AveragingSpec::NONE:
-      options.rule = RuleName::kNone;
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("job.rule is ", job.rule(), "; ELASTIC (1) and NONE (2) are allowed"));
-  }
-  if (!std::isfinite(job.alpha())) return absl::InvalidArgumentError("job.alpha is not a finite number");
-  if (absl::Status status = MakeUpdateRule(options).status(); !status.ok()) return status;
-  return options;
 }
 
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
@@ -57,12 +40,15 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
 
 // An upper bound, in floating point so that no product overflows.
 double MemoryBytes(const ShardPlan& plan) {
-  const double block_bytes = 4.0 * std::min(plan.partition.block_values(), plan.partition.values());
-  const double applied_bytes = 16.0 * plan.job.groups();
-  const double windows = 1.0 * plan.job.groups() * plan.job.ranks();
+  const double values = static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
+  const double block_bytes = sizeof(float) * values;
+  const double groups = plan.job.groups();
+  const double blocks = static_cast<double>(plan.blocks.size());
+  const double held = blocks * (block_bytes * (1 + plan.rule.traits.state_values) + groups * kAppliedBytes);
+  if (plan.rule.traits.answers_center) return held;
   const uint64_t slice_blocks = (plan.partition.blocks() + plan.job.ranks() - 1) / plan.job.ranks();
-  const double answers = std::min<uint64_t>({kWindowBlocks, slice_blocks, plan.blocks.size()});
-  return plan.blocks.size() * (block_bytes + applied_bytes) + windows * (kWindowBytes + answers * block_bytes);
+  const double answers = static_cast<double>(std::min<uint64_t>({kWindowBlocks, slice_blocks, plan.blocks.size()}));
+  return held + groups * plan.job.ranks() * (kWindowBytes + answers * block_bytes);
 }
 
 absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const absl::AlphaNum& group) {
@@ -71,15 +57,31 @@ absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const
                                                     "; all groups of a job run with the same job file"));
 }
 
+// The fields that only some rules have, whichever they are: the first that differs.
+absl::Status CompareRest(const v1::JobSpecForShard& center, const v1::JobSpecForShard& group) {
+  google::protobuf::util::MessageDifferencer differencer;
+  std::string differences;
+  differencer.ReportDifferencesToString(&differences);
+  if (differencer.Compare(center, group)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the job differs from the center's, center -> group: ",
+                   absl::StripAsciiWhitespace(absl::string_view(differences).substr(0, differences.find('\n'))),
+                   "; all groups of a job run with the same job file"));
+}
+
 }  // namespace
 
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values) {
   if (absl::Status status = CheckJobId(request.sender().job_id()); !status.ok()) return status;
   if (absl::Status status = CheckJob(request.job()); !status.ok()) return status;
-  absl::StatusOr<UpdateRuleOptions> rule = ReadRule(request.job());
+  absl::StatusOr<JobRule> rule = ReadJobRule(request.job());
   if (!rule.ok()) return rule.status();
   absl::StatusOr<uint64_t> values = CheckLayout(request.layout());
   if (!values.ok()) return values.status();
+  if (request.job().parameters() > *values) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.parameters is ", request.job().parameters(), "; the layout has ", *values, " values"));
+  }
   ShardPlan plan;
   plan.job_id = request.sender().job_id();
   plan.layout = request.layout();
@@ -112,7 +114,13 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   if (center.job.ranks() != group.job.ranks()) return Differs("ranks", center.job.ranks(), group.job.ranks());
   if (center.job.rule() != group.job.rule()) return Differs("rule", center.job.rule(), group.job.rule());
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
-  return CompareLayouts(center.layout, group.layout);
+  // The model first: a group of another model has other numbers of everything that follows from it.
+  if (absl::Status status = CompareLayouts(center.layout, group.layout); !status.ok()) return status;
+  return CompareRest(center.job, group.job);
+}
+
+uint64_t ShardPlan::BlockParameters(uint64_t block) const {
+  return Intersect(BlockRange(block), {0, job.parameters()}).size();
 }
 
 absl::Status CheckJobId(absl::string_view job_id) {

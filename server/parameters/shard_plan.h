@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "proto/parameter_server.pb.h"
+#include "server/parameters/job_rule.h"
 
 namespace hooke {
 
@@ -22,13 +22,16 @@ struct ShardPlan {
   std::string job_id;
   v1::Layout layout;  // Of the whole center.
   v1::JobSpecForShard job;
-  UpdateRuleOptions rule;
+  JobRule rule;
   Partition partition{0};     // Of the whole center.
   Range blocks;               // This shard's, within the partition. Empty where there are more servers than blocks.
-  uint64_t memory_bytes = 0;  // Values, what was last applied per block and group, and the answers kept.
+  uint64_t memory_bytes = 0;  // Values and the rule's state, what was last applied per block and group, and the
+                              // answers kept.
 
   // How a message says which values a block holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
+  // How many of a block's values, its first, are parameters of the model.
+  uint64_t BlockParameters(uint64_t block) const;
 };
 
 // The plan for the shard that `request` asks for. INVALID_ARGUMENT naming the field that is wrong and what is allowed.

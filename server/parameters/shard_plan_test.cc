@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "proto/job.pb.h"
 #include "server/parameters/test_center.h"
 
 namespace hooke {
@@ -26,13 +27,99 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// Memory: values, 16 bytes for each block and group, and the answers kept for each rank.
+// Memory: values, 24 bytes for each block and group, and the answers kept for each rank.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;
   center.ranks = 4;
   const ShardPlan plan = PlanShard(MakeAttachRequest(center)).value();
-  EXPECT_EQ(plan.memory_bytes, (4u << 20) + 64 * 2 * 16 + 2 * 4 * (64 + 16 * 65536));
+  EXPECT_EQ(plan.memory_bytes, (4u << 20) + 64 * 2 * 24 + 2 * 4 * (64 + 16 * 65536));
+}
+
+// With 32 groups attached a server needs no more than 1.1 times the center and 64 MiB where a rule keeps no state, one
+// center more with momentum, two more with Adam.
+TEST(PlanShard, IsLeanWithManyGroups) {
+  TestCenter center;
+  center.groups = 32;
+  for (const uint64_t mebibytes : {1, 64, 1024}) {
+    center.values = mebibytes << 18;
+    const double center_bytes = 4.0 * static_cast<double>(center.values);
+    const auto bytes = [&center](const std::function<void(v1::JobSpecForShard&)>& change) {
+      v1::AttachRequest request = MakeAttachRequest(center);
+      request.mutable_job()->set_interval(1);
+      request.mutable_job()->set_quorum(1);
+      request.mutable_job()->set_epochs(1);
+      request.mutable_job()->set_steps_per_epoch(1);
+      request.mutable_job()->set_parameters(center.values);
+      request.mutable_job()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+      request.mutable_job()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+      request.mutable_job()->mutable_optimizer()->set_learning_rate(0.1);
+      change(*request.mutable_job());
+      return static_cast<double>(PlanShard(request).value().memory_bytes);
+    };
+    const double fixed = 64 << 20;
+    EXPECT_LE(bytes([](auto& j) { j.set_rule(v1::AveragingSpec::ELASTIC); }), 1.1 * center_bytes + fixed);
+    for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE, v1::AveragingSpec::ASYNC}) {
+      EXPECT_LE(bytes([rule](auto& j) { j.set_rule(rule); }), 1.1 * center_bytes);
+    }
+    const auto momentum = [](v1::JobSpecForShard& job) {
+      job.set_rule(v1::AveragingSpec::DILOCO);
+      job.mutable_optimizer()->set_momentum(0.9);
+    };
+    EXPECT_LE(bytes(momentum), 2.1 * center_bytes);
+    EXPECT_GE(bytes(momentum), 2 * center_bytes);
+    const auto adam = [](v1::JobSpecForShard& job) {
+      job.set_rule(v1::AveragingSpec::SYNC);
+      job.mutable_optimizer()->set_name(v1::OptimizerSpec::ADAM);
+      job.mutable_optimizer()->set_epsilon(1e-8);
+    };
+    EXPECT_LE(bytes(adam), 3.1 * center_bytes);
+    EXPECT_GE(bytes(adam), 3 * center_bytes);
+  }
+}
+
+// Synchronous SGD.
+v1::AttachRequest MakeSyncRequest() {
+  v1::AttachRequest request = MakeAttachRequest({});
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(v1::AveragingSpec::SYNC);
+  job.set_interval(1);
+  job.set_quorum(1);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(1);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(0.1);
+  return request;
+}
+
+// What a rule that steps the center needs is checked, too.
+TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
+  struct Case {
+    std::function<void(v1::JobSpecForShard&)> change;
+    std::string message;
+  };
+  const Case cases[] = {
+      {[](auto& j) { j.set_interval(0); }, "job.interval is 0; 1 to 4294967295 are allowed"},
+      {[](auto& j) { j.set_steps_per_epoch(0); }, "job.steps_per_epoch is 0"},
+      {[](auto& j) { j.set_parameters(11); }, "job.parameters is 11; the layout has 10 values"},
+      {[](auto& j) { j.set_quorum(0); }, "job.quorum is 0; 1 to 2 are allowed"},
+      {[](auto& j) { j.set_quorum(3); }, "job.quorum is 3; 1 to 2 are allowed"},
+      {[](auto& j) { j.set_grace_seconds(-1); }, "job.grace_seconds is -1; 0 to 10 is allowed"},
+      {[](auto& j) { j.clear_optimizer(); }, "job.optimizer.name is 0; SGD (1), ADAM (2) and ADAMW (3) are allowed"},
+      {[](auto& j) { j.mutable_optimizer()->set_momentum(1); }, "optimizer: momentum is 1"},
+      {[](auto& j) { j.clear_schedule(); }, "job.schedule.name is 0"},
+      {[](auto& j) { j.set_epochs(0); }, "schedule: total_epochs is 0"},
+      {[](auto& j) { j.set_rule(v1::AveragingSpec::SSP); }, "ssp rule: staleness_bound is 0"},
+  };
+  for (const Case& c : cases) {
+    v1::AttachRequest request = MakeSyncRequest();
+    EXPECT_TRUE(PlanShard(request).ok()) << PlanShard(request).status();
+    c.change(*request.mutable_job());
+    const absl::Status status = PlanShard(request).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
 }
 
 // The largest layout that is allowed does not overflow the count.
@@ -53,8 +140,8 @@ TEST(PlanShard, RefusesWhatIsOutOfRange) {
        "job id \"\": 1 to 100 characters of a-z, 0-9 and - are allowed"},
       {[](auto& r) { r.mutable_sender()->set_job_id("../x"); }, "job id \"../x\": 1 to 100 characters"},
       {[](auto& r) { r.mutable_sender()->set_job_id(std::string(101, 'a')); }, "1 to 100 characters"},
-      {[](auto& r) { r.mutable_job()->set_rule(0); }, "job.rule is 0; ELASTIC (1) and NONE (2) are allowed"},
-      {[](auto& r) { r.mutable_job()->set_rule(9); }, "job.rule is 9; ELASTIC (1) and NONE (2) are allowed"},
+      {[](auto& r) { r.mutable_job()->set_rule(0); }, "job.rule is 0; ELASTIC (1) to DILOCO (10) are allowed"},
+      {[](auto& r) { r.mutable_job()->set_rule(11); }, "job.rule is 11; ELASTIC (1) to DILOCO (10) are allowed"},
       {[](auto& r) { r.mutable_job()->set_alpha(1); }, "alpha is 1"},
       {[](auto& r) { r.mutable_job()->set_alpha(std::numeric_limits<double>::quiet_NaN()); },
        "job.alpha is not a finite number"},
@@ -102,6 +189,38 @@ TEST(ComparePlans, NamesTheFirstDifference) {
   EXPECT_TRUE(ComparePlans(center, center).ok());
   for (const Case& c : cases) {
     v1::AttachRequest request = MakeAttachRequest({});
+    c.change(request);
+    const absl::Status status = ComparePlans(center, PlanShard(request).value());
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
+}
+
+// So is whatever else the servers and the groups must agree on: interval, quorum, optimizer, schedule; but a different
+// model is told first, whose numbers differ in consequence.
+TEST(ComparePlans, NamesWhatRulesNeed) {
+  struct Case {
+    std::function<void(v1::AttachRequest&)> change;
+    std::string message;
+  };
+  const Case cases[] = {
+      {[](auto& r) { r.mutable_job()->set_interval(2); }, "center -> group: modified: interval: 1 -> 2; all groups"},
+      {[](auto& r) { r.mutable_job()->set_quorum(2); }, "modified: quorum: 1 -> 2"},
+      {[](auto& r) { r.mutable_job()->mutable_optimizer()->set_momentum(0.5); }, "added: optimizer.momentum: 0.5"},
+      {[](auto& r) { r.mutable_job()->mutable_optimizer()->set_learning_rate(0.2); },
+       "modified: optimizer.learning_rate: 0.1 -> 0.2"},
+      {[](auto& r) { r.mutable_job()->mutable_schedule()->set_warmup_epochs(0.5); },
+       "added: schedule.warmup_epochs: 0.5"},
+      {[](auto& r) {
+         r.mutable_job()->set_parameters(9);
+         r.mutable_layout()->mutable_parameters(0)->set_shape(0, 9);
+       },
+       "layout differs from the center's at parameter 0: the center has w float32 [10], the group has w float32 [9]"},
+  };
+  const ShardPlan center = PlanShard(MakeSyncRequest()).value();
+  EXPECT_TRUE(ComparePlans(center, center).ok());
+  for (const Case& c : cases) {
+    v1::AttachRequest request = MakeSyncRequest();
     c.change(request);
     const absl::Status status = ComparePlans(center, PlanShard(request).value());
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

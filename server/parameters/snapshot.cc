@@ -19,10 +19,11 @@ namespace hooke {
 namespace {
 
 constexpr absl::string_view kMagic("hookesn\n", 8);
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kPrefixBytes = 44;
 constexpr uint64_t kChecksumBytes = 4;
 constexpr uint64_t kExchangeIdBytes = 12;
+constexpr uint64_t kBlockVersionBytes = 8;
 
 uint32_t Checksum(absl::string_view bytes) {
   return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -48,13 +49,14 @@ absl::Status AppendSection(std::string bytes, StorageWriter& to) {
 }
 
 uint64_t BlockBytes(const ShardPlan& plan, uint64_t values) {
-  return kExchangeIdBytes * plan.job.groups() + 4 * values;
+  return kExchangeIdBytes * plan.job.groups() + kBlockVersionBytes +
+         4 * values * (1 + uint64_t{plan.rule.traits.state_values});
 }
 
 uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes) {
   return kPrefixBytes + kChecksumBytes + description_bytes + kChecksumBytes + 4 * uint64_t{plan.job.groups()} +
          kChecksumBytes + plan.blocks.size() * (BlockBytes(plan, 0) + kChecksumBytes) +
-         4 * plan.partition.Values(plan.blocks).size();
+         4 * plan.partition.Values(plan.blocks).size() * (1 + uint64_t{plan.rule.traits.state_values});
 }
 
 // How the shard was asked for, which says all that is constant about it.
@@ -68,12 +70,15 @@ std::string Description(const ShardPlan& plan) {
 
 std::string EncodeBlock(const Shard::BlockCopy& copy) {
   std::string bytes;
-  bytes.reserve(kExchangeIdBytes * copy.applied.size() + 4 * copy.values.size() + kChecksumBytes);
+  bytes.reserve(kExchangeIdBytes * copy.applied.size() + kBlockVersionBytes +
+                4 * (copy.values.size() + copy.state.size()) + kChecksumBytes);
   for (const ExchangeId& id : copy.applied) {
     Put(&bytes, id.incarnation);
     Put(&bytes, id.sequence);
   }
+  Put(&bytes, copy.version);
   bytes.append(reinterpret_cast<const char*>(copy.values.data()), 4 * copy.values.size());
+  bytes.append(reinterpret_cast<const char*>(copy.state.data()), 4 * copy.state.size());
   return bytes;
 }
 
@@ -122,8 +127,8 @@ absl::StatusOr<SnapshotReader::Prefix> SnapshotReader::ReadPrefix() {
   if (rest.substr(0, kMagic.size()) != kMagic) return absl::DataLossError("at byte 0: this is no snapshot of Hooke's");
   rest.remove_prefix(kMagic.size());
   if (const uint32_t version = Take<uint32_t>(&rest); version != kVersion) {
-    return absl::DataLossError(
-        absl::StrCat("at byte 8: format version ", version, "; this program reads version ", kVersion));
+    return absl::DataLossError(absl::StrCat("at byte 8: format version ", version, "; this program reads version ",
+                                            kVersion, ": finish or export the job with the program that wrote it"));
   }
   Prefix prefix;
   prefix.description_bytes = Take<uint32_t>(&rest);
@@ -181,8 +186,12 @@ absl::StatusOr<Shard::BlockCopy> SnapshotReader::ReadBlock() {
     id.sequence = Take<uint64_t>(&rest);
     copy.applied.push_back(id);
   }
+  copy.version = Take<uint64_t>(&rest);
   copy.values.resize(values);
-  std::memcpy(copy.values.data(), rest.data(), rest.size());
+  std::memcpy(copy.values.data(), rest.data(), 4 * values);
+  rest.remove_prefix(4 * values);
+  copy.state.resize(rest.size() / 4);
+  if (!rest.empty()) std::memcpy(copy.state.data(), rest.data(), rest.size());
   return copy;
 }
 

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
 
@@ -58,21 +60,71 @@ TEST_F(SnapshotTest, RestoresTheShard) {
   EXPECT_EQ(shard->CopyBlock(1).applied, (std::vector<ExchangeId>{{0, 0}, {2, 16}}));
 }
 
+// What a rule keeps comes back with the values: a center that steps with momentum goes on as if nothing had happened.
+TEST(Snapshot, KeepsTheRulesState) {
+  TestCenter center;
+  center.values = 3;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(v1::AveragingSpec::ASYNC);
+  job.set_interval(1);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(100);
+  job.set_parameters(3);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  for (const auto optimizer : {v1::OptimizerSpec::SGD, v1::OptimizerSpec::ADAM}) {
+    job.mutable_optimizer()->set_name(optimizer);
+    job.mutable_optimizer()->set_learning_rate(0.1);
+    job.mutable_optimizer()->set_momentum(optimizer == v1::OptimizerSpec::SGD ? 0.9 : 0);
+    job.mutable_optimizer()->set_beta1(0.9);
+    job.mutable_optimizer()->set_beta2(0.99);
+    job.mutable_optimizer()->set_epsilon(1e-8);
+    auto shard = Shard::Create(PlanShard(request, 2).value()).value();
+    ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {}, absl::Seconds(20)).ok());
+    ASSERT_TRUE(shard->CompleteInitialize({}).ok());
+    std::vector<float> answer(2), restored_answer(2);
+    for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+      ASSERT_TRUE(shard->ApplyBlock({{}, sequence, 0}, {1.0f, -2.0f}, absl::MakeSpan(answer)).ok());
+    }
+    InMemoryStorage storage;
+    ASSERT_TRUE(WriteSnapshot(*shard, false, *storage.Create(kName).value()).ok());
+    const auto restored = ReadShard(SnapshotReader::Open(storage.Open(kName).value()).value()).value();
+    ASSERT_TRUE(shard->ApplyBlock({{}, 4, 0}, {0.5f, 0.5f}, absl::MakeSpan(answer)).ok());
+    ASSERT_TRUE(restored->ApplyBlock({{}, 4, 0}, {0.5f, 0.5f}, absl::MakeSpan(restored_answer)).ok());
+    EXPECT_EQ(restored_answer, answer);
+    EXPECT_EQ(restored->CopyBlock(0).state, shard->CopyBlock(0).state);
+    EXPECT_EQ(restored->CopyBlock(0).version, 4u);
+    EXPECT_EQ(restored->CopyBlock(1).version, 0u);
+  }
+}
+
+// A file of the format before this one is refused, and the message says what to do.
+TEST_F(SnapshotTest, RefusesTheFormerFormat) {
+  std::string former = storage_.Get(kName).substr(0, 44);
+  former[8] = 1;
+  const uint32_t checksum = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(former.data()), 44));
+  former.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+  storage_.Put(kName, former);
+  EXPECT_EQ(Verify().message(),
+            "at byte 8: format version 1; this program reads version 2: finish or export the job with the program that "
+            "wrote it");
+}
+
 // The bytes are those of the worked example in docs/snapshot.md.
 TEST_F(SnapshotTest, WorkedExample) {
   EXPECT_EQ(absl::BytesToHexString(storage_.Get(kName)),
-            "686f6f6b65736e0a0100000028000000ac000000000000000200000000000000010000000000000000000000"
-            "12688114"
+            "686f6f6b65736e0a0200000028000000bc000000000000000200000000000000010000000000000000000000"
+            "3cc23e6b"
             "0a070a056a6f622d311211080111000000000000d03f1802200130011a0a0a080a017710011a0103"
             "0fc39112"
             "0100000002000000"
             "7c178103"
-            "000000000000000000000000000000000000000000000000"
+            "0000000000000000000000000000000000000000000000000000000000000000"
             "0000803f00000040"
-            "b22f1752"
-            "000000000000000000000000020000001000000000000000"
+            "ae47f1a2"
+            "0000000000000000000000000200000010000000000000000100000000000000"
             "00008040"
-            "ad669746");
+            "4b40b185");
 }
 
 // A file cut at any byte, or with anything behind its end, is refused.
@@ -85,7 +137,7 @@ TEST_F(SnapshotTest, RefusesAnyOtherLength) {
     ASSERT_THAT(std::string(status.message()), HasSubstr("cut short")) << bytes;
   }
   storage_.Put(kName, good + "x");
-  EXPECT_EQ(Verify().message(), "cut short or grown: 173 bytes instead of 172");
+  EXPECT_EQ(Verify().message(), "cut short or grown: 189 bytes instead of 188");
 }
 
 // A single flipped bit anywhere is refused.
@@ -105,7 +157,7 @@ TEST_F(SnapshotTest, RefusesAnyFlippedBit) {
 
 // A disk that is full while the snapshot is written is an error, and no file.
 TEST_F(SnapshotTest, FullDisk) {
-  for (uint64_t free_bytes = 0; free_bytes < 172; free_bytes += 11) {
+  for (uint64_t free_bytes = 0; free_bytes < 188; free_bytes += 11) {
     InMemoryStorage storage;
     storage.SetFreeBytes(free_bytes);
     EXPECT_EQ(WriteSnapshot(*shard_, false, *storage.Create(kName).value()).code(),

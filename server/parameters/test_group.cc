@@ -1,15 +1,15 @@
 #include "server/parameters/test_group.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "server/parameters/exchange_session.h"
+#include "server/parameters/test_frames.h"
 
 namespace hooke {
 namespace {
+
+using grpc::internal::RpcMethod;
 
 constexpr size_t kWindow = 16;
 
@@ -23,7 +23,8 @@ TestGroup::TestGroup(TestCenter center, v1::Sender sender, const std::string& ad
     : center_(std::move(center)),
       sender_(std::move(sender)),
       partition_(center_.values),
-      stub_(v1::ParameterServer::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+      channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+      stub_(v1::ParameterServer::NewStub(channel_)) {}
 
 absl::StatusOr<v1::AttachResponse> TestGroup::Attach() {
   grpc::ClientContext context;
@@ -40,15 +41,15 @@ absl::Status TestGroup::Initialize(absl::Span<const float> values) {
   grpc::ClientContext context;
   SetDeadline(&context);
   v1::InitializeResponse response;
-  auto stream = stub_->Initialize(&context, &response);
-  v1::InitializeRequest request;
-  *request.mutable_header()->mutable_sender() = sender_;
-  bool open = stream->Write(request);
+  const std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> stream(
+      grpc::internal::ClientWriterFactory<grpc::ByteBuffer>::Create(
+          channel_.get(), RpcMethod("/hooke.v1.ParameterServer/Initialize", RpcMethod::CLIENT_STREAMING), &context,
+          &response));
+  bool open = stream->Write(OpeningMessage(sender_));
   const Range blocks = partition_.ShardBlocks({center_.shard_index, center_.shard_count});
   for (uint64_t block = blocks.begin; open && block < blocks.end; ++block) {
     const Range range = partition_.BlockRange(block);
-    EncodeBlock(range.begin, values.subspan(range.begin, range.size()), request.mutable_block());
-    open = stream->Write(request);
+    open = stream->Write(ValuesMessage({0, range.begin}, values.subspan(range.begin, range.size())));
   }
   stream->WritesDone();
   return ToStatus(stream->Finish());
@@ -61,11 +62,11 @@ absl::StatusOr<std::vector<float>> TestGroup::Pull() {
   request.set_job_id(center_.job_id);
   auto stream = stub_->Pull(&context, request);
   v1::PullResponse response;
-  std::vector<float> all, values;
+  std::vector<float> all;
   while (stream->Read(&response)) {
-    if (!response.has_block()) continue;
-    if (absl::Status status = DecodeValues(response.block(), &values); !status.ok()) return status;
-    all.insert(all.end(), values.begin(), values.end());
+    const std::string& bytes = response.block().values();
+    all.resize(all.size() + bytes.size() / sizeof(float));
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(all.data() + all.size()) - bytes.size());
   }
   const absl::Status status = ToStatus(stream->Finish());
   if (!status.ok()) return status;
@@ -83,33 +84,34 @@ absl::Status TestGroup::Exchange(const Call& call, absl::Span<float> x) {
 absl::Status TestGroup::RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at) {
   grpc::ClientContext context;
   SetDeadline(&context);
-  auto stream = stub_->Exchange(&context);
-  v1::ExchangeRequest request;
-  *request.mutable_header()->mutable_sender() = sender_;
-  request.mutable_header()->set_sequence(call.sequence);
-  bool open = stream->Write(request);
+  const std::unique_ptr<Stream> stream = OpenExchange(&context);
+  bool open = stream->Write(OpeningMessage(sender_));
   size_t sent = *done;
-  v1::ExchangeResponse response;
-  std::vector<float> answer;
+  grpc::ByteBuffer response;
   while (open && *done < call.blocks.size()) {
     for (; open && sent < std::min(call.blocks.size(), *done + kWindow); ++sent) {
       const Range range = partition_.BlockRange(call.blocks[sent]);
-      EncodeBlock(range.begin, x.subspan(range.begin, range.size()), request.mutable_block());
-      open = stream->Write(request);
+      open = stream->Write(ValuesMessage({call.sequence, range.begin}, x.subspan(range.begin, range.size())));
     }
     if (*done == stop_at) context.TryCancel();
     open = open && stream->Read(&response);
     if (!open) break;
     const Range range = partition_.BlockRange(call.blocks[*done]);
-    const absl::Status status = DecodeValues(response.block(), &answer);
-    if (!status.ok() || response.block().first() != range.begin || answer.size() != range.size()) {
+    const absl::StatusOr<ReceivedValues> answer = ReadValues(response);
+    if (!answer.ok() || answer->header.first != range.begin || answer->header.sequence != call.sequence ||
+        answer->values.size() != range.size()) {
       return absl::InternalError("an answer does not fit its block");
     }
-    for (uint64_t i = 0; i < range.size(); ++i) x[range.begin + i] -= answer[i];
+    for (uint64_t i = 0; i < range.size(); ++i) x[range.begin + i] -= answer->values[i];
     ++*done;
   }
   stream->WritesDone();
   return ToStatus(stream->Finish());
+}
+
+std::unique_ptr<TestGroup::Stream> TestGroup::OpenExchange(grpc::ClientContext* context) {
+  return std::unique_ptr<Stream>(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+      channel_.get(), RpcMethod("/hooke.v1.ParameterServer/Exchange", RpcMethod::BIDI_STREAMING), context));
 }
 
 std::vector<uint64_t> TestGroup::Blocks() const {

@@ -4,6 +4,8 @@
 // The plainest client of the parameter servers' protocol, for tests: one rank that talks to one server and waits for
 // each answer of a window. Every call has a deadline of 30 seconds.
 
+#include <grpcpp/grpcpp.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,6 +44,10 @@ class TestGroup {
   Range ShardValues() const { return partition_.ShardValues({center_.shard_index, center_.shard_count}); }
   v1::ParameterServer::Stub& stub() { return *stub_; }
 
+  using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+  // An Exchange on which nothing has been sent.
+  std::unique_ptr<Stream> OpenExchange(grpc::ClientContext* context);
+
  private:
   // Sends the blocks from `done` on and counts answers in it. `stop_at`: cuts the stream after so many answers in all.
   absl::Status RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at);
@@ -49,6 +55,7 @@ class TestGroup {
   const TestCenter center_;
   const v1::Sender sender_;
   const Partition partition_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;
 };
 

@@ -51,11 +51,11 @@ class Docs(unittest.TestCase):
         self.assertEqual(flags - page, set())
 
     def test_no_placeholder_is_left(self):
-        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
             self.assertNotRegex(page.read_text(), r"@[A-Z]+@|TBD|\?\?\?", page.name)
 
     def test_links_lead_somewhere(self):
-        pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+        pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
         self.assertGreater(len(pages), 5)
         for page in pages:
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):

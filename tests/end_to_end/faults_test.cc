@@ -39,6 +39,7 @@ class FaultsTest : public ::testing::Test {
     JobText job;
     job.data = cluster_->folder();
     job.epochs = epochs;
+    if (!averaging_.empty()) job.averaging = averaging_;
     const auto id = cluster_->Submit(ToYaml(job));
     ASSERT_TRUE(id.ok()) << id.status();
     id_ = *id;
@@ -83,6 +84,7 @@ class FaultsTest : public ::testing::Test {
 
   std::unique_ptr<Cluster> cluster_;
   std::string id_;
+  std::string averaging_;  // Of the job; empty: elastic.
 };
 
 // SIGKILL of one rank: its group starts again from the center, the log says why, the job succeeds.
@@ -98,6 +100,23 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   const std::string log = cluster_->Log(id_);
   EXPECT_THAT(log, ContainsRegex(absl::StrCat("group 1 .*pid ", ranks[0], ".*signal 9")));
   EXPECT_THAT(log, ContainsRegex("group 1 goes on from the center at step [0-9]+"));
+}
+
+// The same by synchronous SGD: the other group does not hang in its round but waits for the dead one once, and takes it
+// back when it has started again.
+TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
+  averaging_ = "{rule: sync, grace_seconds: 2}";
+  ASSERT_NO_FATAL_FAILURE(StartJob({}, 20));
+  const auto ranks = cluster_->RankPids(id_, 1);
+  ASSERT_THAT(ranks, SizeIs(2));
+  kill(ranks[0], SIGKILL);
+  const auto again =
+      cluster_->Await(id_, kJobLimit, [](const v1::JobStatus& job) { return job.groups(1).incarnation() == 2; });
+  ASSERT_TRUE(again.ok()) << again.status();
+  ExpectSuccess();
+  const auto end = cluster_->Status(id_);
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(end->groups(0).incarnation(), 1u) << "the other group was lost, too:\n" << cluster_->Log(id_);
 }
 
 // SIGKILL of the coordinator (a server too) in the middle of the job, and restart: running groups go on, the center

@@ -91,6 +91,21 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
   EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
 }
 
+// The other families of rules, from the job file to the center: rounds of gradients, steps of each group alone, and an
+// outer optimizer.
+TEST_F(JobTest, RulesThatStepTheCenter) {
+  ClusterOptions options;
+  options.workers = 1;
+  options.slots = 4;
+  StartCluster(options);
+  for (const char* averaging : {"{rule: sync, grace_seconds: 10}", "{rule: async, interval: 2, staleness_power: 0.5}",
+                                "{rule: diloco, interval: 8, momentum: 0.5}"}) {
+    JobText job = Job();
+    job.averaging = averaging;
+    EXPECT_GT(Succeed(job).center().accuracy(), 0.9) << averaging;
+  }
+}
+
 // `submit --watch` shows the way and exits with the job's fate; a job that waits says what for.
 TEST_F(JobTest, SubmitWatchLogsJobsNodesAndExitCodes) {
   ClusterOptions options;

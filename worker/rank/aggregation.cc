@@ -136,7 +136,7 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
   if (absl::Status status = gradients_->Finish(); !status.ok()) return status;
 
   parts_.reporter->Enter(Phase::COMPUTE);
-  if (!options_.rooted || parts_.group->rank() == 0) {
+  if (parts_.optimizer != nullptr && (!options_.rooted || parts_.group->rank() == 0)) {
     parts_.optimizer->Step(learning_rate, arena.gradients(), arena.parameters());
   }
   if (options_.rooted) {

@@ -51,7 +51,7 @@ class Aggregation {
     Group* group = nullptr;
     Model* model = nullptr;        // Bound to the arena.
     const Arena* arena = nullptr;  // With kAggregationStatistics.
-    Optimizer* optimizer = nullptr;
+    Optimizer* optimizer = nullptr;  // Null: nobody steps, the gradients are for others.
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
   };

@@ -25,8 +25,9 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
 
 ExchangeClient::~ExchangeClient() = default;
 
-std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<float> vector) {
-  for (auto& exchange : exchanges_) exchange->Start(call, vector);
+std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<const float> sent,
+                                                    const AnswerSink& sink) {
+  for (auto& exchange : exchanges_) exchange->Start(call, sent, sink);
   std::vector<ServerOutcome> outcomes;
   for (auto& exchange : exchanges_) outcomes.push_back({exchange->address(), exchange->Wait()});
   return outcomes;

@@ -46,9 +46,9 @@ class ExchangeClient {
   Range slice() const { return slice_; }
 
   // One exchange: on each server that answers in time, every block of the slice is applied exactly once, and its answer
-  // is subtracted from `vector` (the whole vector; only the slice is touched). Returns at the call's timeout at the
-  // latest. One outcome for each server that overlaps the slice, always the same ones in the same order.
-  std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<float> vector);
+  // given to `sink` (see ServerExchange). `sent` is the whole vector; only the slice is read. Returns at the call's
+  // timeout at the latest. One outcome for each server that overlaps the slice, always the same ones in the same order.
+  std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
 
  private:
   Range slice_;

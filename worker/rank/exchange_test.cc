@@ -24,6 +24,13 @@ ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30))
 
 constexpr uint64_t kValues = 45 * kBlockValues + 100;  // 46 blocks: more than two windows.
 
+// Applies answers to a group's values, as training does with rule `elastic`.
+AnswerSink Into(std::vector<float>& group) {
+  return [&group](const BlockAnswer& answer) {
+    ApplyElasticAnswer(answer.values, absl::MakeSpan(group).subspan(answer.first, answer.values.size()));
+  };
+}
+
 std::vector<float> Ramp(float start, float step) {
   std::vector<float> values(kValues);
   for (uint64_t i = 0; i < kValues; ++i) values[i] = start + step * static_cast<float>(i % 1000);
@@ -104,7 +111,7 @@ TEST_F(ExchangeTest, ExactNumbers) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    ExpectAllOk(client->Exchange(Call(sequence), absl::MakeSpan(group)));
+    ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
     ApplyByHand(x, center);
   }
   EXPECT_EQ(group, x);
@@ -122,9 +129,9 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   uint64_t sequence = 0;
-  for (int after : {1, 2, 15, 16, 17, 23}) {
+  for (int after : {1, 2, 3, 4, 5, 6}) {  // Of the six messages to that server.
     servers_[0]->BreakAfterApplying(after);
-    ExpectAllOk(client->Exchange(Call(++sequence), absl::MakeSpan(group)));
+    ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);
   }
   EXPECT_EQ(group, x);
@@ -140,7 +147,7 @@ TEST_F(ExchangeTest, OneServerGone) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[1]->SetReachable(false);
-  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(300)), absl::MakeSpan(group));
+  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(300)), group, Into(group));
   EXPECT_TRUE(outcomes[0].status.ok());
   EXPECT_EQ(outcomes[1].status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(outcomes[1].status.message()), HasSubstr("second:2"));
@@ -149,7 +156,7 @@ TEST_F(ExchangeTest, OneServerGone) {
   EXPECT_EQ(group.back(), 5.0f);
 
   servers_[1]->SetReachable(true);
-  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
   EXPECT_LT(group.back(), 5.0f);
 }
 
@@ -160,14 +167,14 @@ TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetLosingAnswers(true);
-  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(200)), absl::MakeSpan(group));
+  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Milliseconds(200)), group, Into(group));
   EXPECT_FALSE(outcomes[0].status.ok());
   EXPECT_TRUE(outcomes[1].status.ok());
   EXPECT_EQ(group.front(), 5.0f);
   for (float& value : group) value += 8;  // Training goes on.
 
   servers_[0]->SetLosingAnswers(false);
-  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
   // By hand, for a value of the first window: the old x = 5 first, then x = 13 - 1 = 12 against c = 2.
   EXPECT_EQ(group.front(), 12 - (12 - 2) * 0.25f);
   EXPECT_EQ(Center().front(), 2 + (12 - 2) * 0.25f);
@@ -179,10 +186,10 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
-  ExpectAllOk(client->Exchange(Call(1), absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange(Call(1), group, Into(group)));
   servers_[0]->Forget();
   EXPECT_TRUE(servers_[0]->center().empty());
-  ExpectAllOk(client->Exchange(Call(2), absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
   EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // The group's value after the first exchange: nothing pulls.
   EXPECT_EQ(group.front(), 4.0f);
 }
@@ -194,11 +201,11 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetReachable(false);
-  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), absl::MakeSpan(group))[0].status.ok());
+  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
   servers_[0]->Forget();
   servers_[0]->MakeWait(100);
   servers_[0]->SetReachable(true);
-  ExpectAllOk(client->Exchange({2, absl::Seconds(30), absl::Milliseconds(200)}, absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange({2, absl::Seconds(30), absl::Milliseconds(200)}, group, Into(group)));
 }
 
 // Errors that trying again does not cure end the exchange at once and keep their code.
@@ -209,7 +216,7 @@ TEST_F(ExchangeTest, FinalErrorsEndAtOnce) {
                                     absl::InvalidArgumentError("not finite")}) {
     servers_[0]->SetError(error);
     std::unique_ptr<ExchangeClient> client = Client();
-    std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), absl::MakeSpan(group));
+    std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), group, Into(group));
     EXPECT_EQ(outcomes[0].status.code(), error.code());
     EXPECT_TRUE(IsFatalExchangeError(outcomes[0].status));
   }
@@ -231,8 +238,7 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
     options.servers = {calls_[0].get(), calls_[1].get()};
     ExchangeClient client(std::move(options));
     covered += client.slice().size();
-    for (const ServerOutcome& outcome : client.Exchange(Call(1), absl::MakeSpan(group)))
-      EXPECT_TRUE(outcome.status.ok());
+    for (const ServerOutcome& outcome : client.Exchange(Call(1), group, Into(group))) EXPECT_TRUE(outcome.status.ok());
   }
   ApplyByHand(x, center);
   EXPECT_EQ(covered, kValues);
@@ -244,7 +250,7 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
 TEST_F(ExchangeTest, DestroyedWhileIdle) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
-  ExpectAllOk(Client()->Exchange(Call(1), absl::MakeSpan(group)));
+  ExpectAllOk(Client()->Exchange(Call(1), group, Into(group)));
 }
 
 // A server that has stopped without closing its connection costs the exchange its deadline and no more, also when it
@@ -255,15 +261,87 @@ TEST_F(ExchangeTest, StoppedServer) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    std::vector<ServerOutcome> outcomes =
-        client->Exchange(Call(sequence, absl::Milliseconds(100)), absl::MakeSpan(group));
+    std::vector<ServerOutcome> outcomes = client->Exchange(Call(sequence, absl::Milliseconds(100)), group, Into(group));
     EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_TRUE(outcomes[1].status.ok()) << outcomes[1].status;
   }
   EXPECT_EQ(group.front(), 5.0f);
   servers_[0]->SetAnswering(true);
-  ExpectAllOk(client->Exchange(Call(4), absl::MakeSpan(group)));
+  ExpectAllOk(client->Exchange(Call(4), group, Into(group)));
   EXPECT_LT(group.front(), 5.0f);
+}
+
+// One server, and a slice so small that no thread is woken to send it.
+class SmallExchangeTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSmall = 100;
+
+  SmallExchangeTest() {
+    sender_.set_job_id("job-1");
+    sender_.set_incarnation(1);
+    v1::AttachRequest request;
+    *request.mutable_sender() = sender_;
+    request.mutable_job()->set_rule(v1::AveragingSpec::ELASTIC);
+    request.mutable_job()->set_alpha(kAlpha);
+    request.mutable_job()->set_shard_count(1);
+    request.mutable_layout()->add_parameters()->add_shape(kSmall);
+    EXPECT_TRUE(calls_->Attach(request, absl::InfiniteFuture()).ok());
+    const std::vector<float> initial(kSmall, 1.0f);
+    EXPECT_TRUE(calls_->Initialize({sender_, Partition(kSmall), {0, kSmall}, initial}, absl::InfiniteFuture()).ok());
+    ExchangeOptions options;
+    options.sender = sender_;
+    options.partition = Partition(kSmall);
+    options.servers = {calls_.get()};
+    client_ = std::make_unique<ExchangeClient>(std::move(options));
+  }
+
+  absl::Status Exchange(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
+    return client_->Exchange(Call(sequence, timeout), group_, Into(group_))[0].status;
+  }
+
+  InMemoryServer server_{"only:1"};
+  std::unique_ptr<ServerCalls> calls_ = server_.Dial();
+  v1::Sender sender_;
+  std::unique_ptr<ExchangeClient> client_;
+  std::vector<float> group_ = std::vector<float>(kSmall, 5.0f);
+};
+
+// Small exchanges, which their caller writes, follow the rule bit by bit, over one stream.
+TEST_F(SmallExchangeTest, ExactNumbers) {
+  std::vector<float> x = group_;
+  std::vector<float> center(kSmall, 1.0f);
+  std::vector<float> answer(kSmall);
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    ASSERT_TRUE(Exchange(sequence).ok());
+    ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
+    ApplyElasticAnswer(answer, absl::MakeSpan(x));
+  }
+  EXPECT_EQ(group_, x);
+  EXPECT_EQ(server_.center(), center);
+  EXPECT_EQ(server_.streams(), 1);
+}
+
+// The stream of a small exchange breaks after the server has applied it: it is sent again on another, and applied once.
+TEST_F(SmallExchangeTest, BrokenStream) {
+  ASSERT_TRUE(Exchange(1).ok());
+  server_.BreakAfterApplying(1);
+  ASSERT_TRUE(Exchange(2).ok());
+  EXPECT_EQ(group_.front() + server_.center().front(), 6.0f);
+  EXPECT_EQ(server_.applied(), 2);
+  EXPECT_EQ(server_.repeated(), 1);
+  EXPECT_EQ(server_.streams(), 2);
+}
+
+// A server that stops between two small exchanges costs the second its deadline; its answer comes with the third.
+TEST_F(SmallExchangeTest, StoppedServer) {
+  ASSERT_TRUE(Exchange(1).ok());
+  server_.SetLosingAnswers(true);
+  EXPECT_EQ(Exchange(2, absl::Milliseconds(100)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(group_.front(), 4.0f);
+  server_.SetLosingAnswers(false);
+  ASSERT_TRUE(Exchange(3).ok());
+  EXPECT_EQ(group_.front() + server_.center().front(), 6.0f);
+  EXPECT_EQ(server_.applied(), 3);
 }
 
 // Attach creates the center from the first group's values, waits where the server says so, and finds the lowest
@@ -278,9 +356,9 @@ TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   EXPECT_EQ(Center(), initial);
 
   std::vector<float> group = Ramp(2, 0);
-  ExpectAllOk(Client()->Exchange(Call(48), absl::MakeSpan(group)));
+  ExpectAllOk(Client()->Exchange(Call(48), group, Into(group)));
   servers_[0]->SetReachable(false);
-  EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), absl::MakeSpan(group))[0].status.code(),
+  EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), group, Into(group))[0].status.code(),
             absl::StatusCode::kDeadlineExceeded);
   servers_[0]->SetReachable(true);
   attached = center_->Attach(Ramp(9, 9), absl::Now() + absl::Seconds(10));

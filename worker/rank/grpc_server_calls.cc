@@ -2,12 +2,14 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/frame_buffer.h"
 #include "proto/parameter_server.grpc.pb.h"
-#include "worker/rank/blocks.h"
+#include "worker/rank/direct_stream.h"
 
 namespace hooke {
 namespace {
@@ -20,41 +22,124 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
                       absl::StrCat("server ", address, ": ", status.error_message()));
 }
 
+using grpc::internal::RpcMethod;
+
+constexpr int kStreamBytes = 4 << 20;
+constexpr int kFrameBytes = 1 << 20;
+
+// Calls whose messages nobody parses: what generated code does for its own, with gRPC's buffers in place of messages.
+constexpr char kInitialize[] = "/hooke.v1.ParameterServer/Initialize";
+constexpr char kExchange[] = "/hooke.v1.ParameterServer/Exchange";
+
+grpc::ByteBuffer OpeningMessage(const v1::Sender& sender) {
+  const grpc::Slice slice(EncodeOpening(sender));
+  return {&slice, 1};
+}
+
+// The values are copied: gRPC may send them when the caller has long changed them.
+grpc::ByteBuffer ValuesMessage(const BlocksToSend& blocks, FramePool& pool) {
+  OutgoingFrame frame = pool.Make(blocks.values.size());
+  std::copy(blocks.values.begin(), blocks.values.end(), frame.values().begin());
+  return std::move(frame).Seal({blocks.sequence, blocks.first, blocks.values.size()});
+}
+
+absl::Status ReadAnswer(const grpc::ByteBuffer& message, AnsweredBlocks* answer) {
+  absl::StatusOr<IncomingFrame> frame = IncomingFrame::Parse(message);
+  if (!frame.ok()) return frame.status();
+  if (frame->kind() != FrameKind::kValues) return absl::InternalError("an answer is no message of values");
+  absl::StatusOr<ValuesHeader> header = frame->Header();
+  if (!header.ok()) return header.status();
+  answer->sequence = header->sequence;
+  answer->first = header->first;
+  answer->values.resize(header->values);
+  frame->CopyValues(absl::MakeSpan(answer->values));
+  return absl::OkStatus();
+}
+
 class GrpcExchangeStream : public ExchangeStream {
  public:
-  GrpcExchangeStream(v1::ParameterServer::Stub& stub, std::string address) : address_(std::move(address)) {
-    stream_ = stub.Exchange(&context_);
+  GrpcExchangeStream(std::shared_ptr<grpc::Channel> channel, v1::Sender sender, std::string address)
+      : channel_(std::move(channel)), sender_(std::move(sender)), address_(std::move(address)) {
+    stream_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+        channel_.get(), RpcMethod(kExchange, RpcMethod::BIDI_STREAMING), &context_));
   }
   ~GrpcExchangeStream() override {
     if (finished_) return;
     context_.TryCancel();
-    v1::ExchangeResponse ignored;
+    grpc::ByteBuffer ignored;
     while (stream_->Read(&ignored)) {
     }
     stream_->Finish();
   }
 
-  bool Write(const v1::ExchangeRequest& request) override { return stream_->Write(request); }
-  bool Read(v1::ExchangeResponse* response) override { return stream_->Read(response); }
+  bool Write(const BlocksToSend& blocks) override {
+    // Leaves with the values.
+    const auto later = grpc::WriteOptions().set_buffer_hint();
+    if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
+    opened_ = true;
+    return stream_->Write(ValuesMessage(blocks, pool_));
+  }
+
+  bool Read(AnsweredBlocks* answer) override {
+    grpc::ByteBuffer message;
+    if (!stream_->Read(&message)) return false;
+    malformed_ = ReadAnswer(message, answer);
+    if (malformed_.ok()) return true;
+    context_.TryCancel();
+    while (stream_->Read(&message)) {
+    }
+    return false;
+  }
+
   void Cancel() override { context_.TryCancel(); }
+
   absl::Status Finish() override {
     finished_ = true;
     absl::Status status = FromGrpc(stream_->Finish(), address_);
+    if (!malformed_.ok())
+      return absl::InternalError(absl::StrCat("server ", address_, " sent: ", malformed_.message()));
     // A server that ends the stream in good order while we want answers is going away.
     return status.ok() ? absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")) : status;
   }
 
  private:
+  const std::shared_ptr<grpc::Channel> channel_;
+  const v1::Sender sender_;
   const std::string address_;
+  FramePool pool_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::ExchangeRequest, v1::ExchangeResponse>> stream_;
+  std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
+  bool opened_ = false;     // Of the writing thread.
+  absl::Status malformed_;  // Of the reading thread, then of Finish.
   bool finished_ = false;
+};
+
+class GrpcLocateCall : public LocateCall {
+ public:
+  GrpcLocateCall(const std::shared_ptr<grpc::Channel>& channel, std::string address)
+      : address_(std::move(address)), stub_(v1::ParameterServer::NewStub(channel)) {}
+
+  absl::StatusOr<v1::LocateResponse> Run() override {
+    v1::LocateResponse response;
+    absl::Status status = FromGrpc(stub_->Locate(&context_, v1::LocateRequest(), &response), address_);
+    if (!status.ok()) return status;
+    return response;
+  }
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  const std::string address_;
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  grpc::ClientContext context_;
 };
 
 class GrpcServerCalls : public ServerCalls {
  public:
-  GrpcServerCalls(std::string address, const std::shared_ptr<grpc::Channel>& channel)
-      : address_(std::move(address)), stub_(v1::ParameterServer::NewStub(channel)) {}
+  GrpcServerCalls(std::string address, const std::shared_ptr<grpc::Channel>& channel, const DialOptions& options)
+      : address_(std::move(address)),
+        channel_(channel),
+        stub_(v1::ParameterServer::NewStub(channel)),
+        options_(options) {}
 
   const std::string& address() const override { return address_; }
 
@@ -71,14 +156,15 @@ class GrpcServerCalls : public ServerCalls {
     grpc::ClientContext context;
     context.set_deadline(ToDeadline(deadline));
     v1::InitializeResponse response;
-    auto writer = stub_->Initialize(&context, &response);
-    v1::InitializeRequest request;
-    *request.mutable_header()->mutable_sender() = values.sender;
-    bool open = writer->Write(request);
+    const std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> writer(
+        grpc::internal::ClientWriterFactory<grpc::ByteBuffer>::Create(
+            channel_.get(), RpcMethod(kInitialize, RpcMethod::CLIENT_STREAMING), &context, &response));
+    FramePool pool;
+    bool open = writer->Write(OpeningMessage(values.sender));
     for (uint64_t first = values.shard.begin; open && first < values.shard.end;) {
-      const Range range = values.partition.BlockRange(values.partition.BlockOf(first));
-      WriteBlock(values.vector, range, request.mutable_block());
-      open = writer->Write(request);
+      const uint64_t block = values.partition.BlockOf(first);
+      const Range range = Intersect(values.shard, values.partition.Values({block, block + kMessageBlocks}));
+      open = writer->Write(ValuesMessage({0, range.begin, values.vector.subspan(range.begin, range.size())}, pool));
       first = range.end;
     }
     writer->WritesDone();
@@ -113,22 +199,33 @@ class GrpcServerCalls : public ServerCalls {
     return FromGrpc(stub_->Save(&context, request, &response), address_);
   }
 
-  std::shared_ptr<ExchangeStream> OpenExchange() override {
-    return std::make_shared<GrpcExchangeStream>(*stub_, address_);
+  std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {
+    const auto by_grpc = [channel = channel_, address = address_, sender]() -> std::shared_ptr<ExchangeStream> {
+      return std::make_shared<GrpcExchangeStream>(channel, sender, address);
+    };
+    if (!options_.local && !options_.direct) return by_grpc();
+    return OpenDirectStream({address_, sender, options_.local, options_.direct,
+                             std::make_unique<GrpcLocateCall>(channel_, address_), by_grpc});
   }
 
  private:
   const std::string address_;
-  std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  const DialOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<ServerCalls> DialServer(const std::string& address) {
+std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout.
   arguments.SetMaxSendMessageSize(64 << 20);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A window's answers arrive without waiting for one another, in few large frames and reads.
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFrameBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
@@ -137,7 +234,7 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Backoff of this channel alone.
   return std::make_unique<GrpcServerCalls>(
-      address, grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+      address, grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), options);
 }
 
 }  // namespace hooke

@@ -7,39 +7,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/job.pb.h"
-#include "worker/rank/blocks.h"
 
 namespace hooke {
 
 class InMemoryStream : public ExchangeStream {
  public:
-  explicit InMemoryStream(InMemoryServer* server) : server_(server) {
+  InMemoryStream(InMemoryServer* server, v1::Sender sender) : server_(server), sender_(std::move(sender)) {
     absl::MutexLock lock(&server_->mutex_);
     generation_ = server_->generation_;
     ++server_->streams_;
   }
 
-  bool Write(const v1::ExchangeRequest& request) override {
+  bool Write(const BlocksToSend& blocks) override {
     absl::MutexLock lock(&server_->mutex_);
     if (Broken()) return false;
-    requests_.push_back(request);
+    requests_.push_back({blocks.sequence, blocks.first, {blocks.values.begin(), blocks.values.end()}});
     return true;
   }
 
-  // The server works here: one request is applied for each answer read.
-  bool Read(v1::ExchangeResponse* response) override {
+  // The server works here: one message is applied for each answer read.
+  bool Read(AnsweredBlocks* response) override {
     absl::MutexLock lock(&server_->mutex_);
     while (true) {
       auto ready = [this] { return Ready(); };
       server_->mutex_.Await(absl::Condition(&ready));
       if (Broken()) return false;
-      v1::ExchangeRequest request = std::move(requests_.front());
+      const AnsweredBlocks request = std::move(requests_.front());
       requests_.pop_front();
-      if (request.has_header()) {
-        header_ = request.header();
-        continue;
-      }
-      absl::StatusOr<v1::ExchangeResponse> answer = server_->Apply(header_, request.block());
+      absl::StatusOr<AnsweredBlocks> answer = server_->Apply(sender_, request);
       if (!answer.ok()) {
         status_ = answer.status();
         return false;
@@ -74,9 +69,9 @@ class InMemoryStream : public ExchangeStream {
 
   InMemoryServer* const server_;
   int generation_ = 0;
+  const v1::Sender sender_;
   // Guarded by the server's mutex.
-  std::deque<v1::ExchangeRequest> requests_;
-  v1::ExchangeRequest::Header header_;
+  std::deque<AnsweredBlocks> requests_;
   absl::Status status_;
 };
 
@@ -94,7 +89,9 @@ class InMemoryCalls : public ServerCalls {
     return server_->Pull(sink);
   }
   absl::Status Save(const std::string&, absl::Time) override { return server_->Save(); }
-  std::shared_ptr<ExchangeStream> OpenExchange() override { return std::make_shared<InMemoryStream>(server_); }
+  std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {
+    return std::make_shared<InMemoryStream>(server_, sender);
+  }
 
  private:
   InMemoryServer* const server_;
@@ -185,8 +182,9 @@ absl::Status InMemoryServer::Pull(const std::function<absl::Status(const v1::Pul
     header->set_shard_count(job_.job().shard_count());
     for (uint64_t first = 0; first < center_.size(); first += kBlockValues) {
       v1::Block* block = messages.emplace_back().mutable_block();
-      WriteBlock(center_, {first, std::min<uint64_t>(first + kBlockValues, center_.size())}, block);
+      const uint64_t count = std::min<uint64_t>(kBlockValues, center_.size() - first);
       block->set_first(shard_.begin + first);
+      block->set_values(center_.data() + first, count * sizeof(float));
     }
   }
   for (const v1::PullResponse& message : messages) {
@@ -195,29 +193,31 @@ absl::Status InMemoryServer::Pull(const std::function<absl::Status(const v1::Pul
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::ExchangeResponse> InMemoryServer::Apply(const v1::ExchangeRequest::Header& header,
-                                                           const v1::Block& block) {
+absl::StatusOr<AnsweredBlocks> InMemoryServer::Apply(const v1::Sender& sender, const AnsweredBlocks& sent) {
   if (!error_.ok()) return error_;
   if (center_.empty()) return absl::NotFoundError("no such job");
-  if (header.sender().incarnation() < incarnations_[header.sender().group()]) return absl::AbortedError("replaced");
-  std::vector<float> x;
-  const Range range = {block.first(), block.first() + block.values().size() / sizeof(float)};
-  if (absl::Status status = ReadBlock(block, range, &x); !status.ok()) return status;
-  Answered& last = answered_[{header.sender().group(), block.first()}];
-  if (last.incarnation == header.sender().incarnation() && last.sequence == header.sequence()) {
-    ++repeated_;
-  } else if (last.incarnation == header.sender().incarnation() && last.sequence > header.sequence()) {
-    return absl::InvalidArgumentError("sequences grow");
-  } else {
-    last = {header.sender().incarnation(), header.sequence(), std::vector<float>(x.size())};
-    rule_->Apply({header.sender().group(), x}, absl::MakeSpan(center_).subspan(block.first() - shard_.begin, x.size()),
-                 absl::MakeSpan(last.answer));
-    ++applied_;
+  if (sender.incarnation() < incarnations_[sender.group()]) return absl::AbortedError("replaced");
+  AnsweredBlocks all = {sent.sequence, sent.first, {}};
+  for (uint64_t done = 0; done < sent.values.size(); done += kBlockValues) {
+    const absl::Span<const float> x = absl::MakeConstSpan(sent.values).subspan(done, kBlockValues);
+    Answered& last = answered_[{sender.group(), sent.first + done}];
+    if (last.incarnation == sender.incarnation() && last.sequence == sent.sequence) {
+      ++repeated_;
+    } else if (last.incarnation == sender.incarnation() && last.sequence > sent.sequence) {
+      return absl::InvalidArgumentError("sequences grow");
+    } else {
+      last = {sender.incarnation(), sent.sequence, std::vector<float>(x.size())};
+      Contribution from;
+      from.group = sender.group();
+      from.values = x;
+      CenterBlock block;
+      block.values = absl::MakeSpan(center_).subspan(sent.first + done - shard_.begin, x.size());
+      rule_->Apply({&from, 1}, block, absl::MakeSpan(last.answer));
+      ++applied_;
+    }
+    all.values.insert(all.values.end(), last.answer.begin(), last.answer.end());
   }
-  v1::ExchangeResponse response;
-  WriteBlock(last.answer, {0, last.answer.size()}, response.mutable_block());
-  response.mutable_block()->set_first(block.first());
-  return response;
+  return all;
 }
 
 void InMemoryServer::SetReachable(bool reachable) {
@@ -236,9 +236,9 @@ void InMemoryServer::SetLosingAnswers(bool losing) {
   losing_ = losing;
 }
 
-void InMemoryServer::BreakAfterApplying(int blocks) {
+void InMemoryServer::BreakAfterApplying(int messages) {
   absl::MutexLock lock(&mutex_);
-  break_after_ = blocks;
+  break_after_ = messages;
 }
 
 void InMemoryServer::SetError(absl::Status error) {

@@ -30,8 +30,8 @@ class InMemoryServer {
   void SetAnswering(bool answering);
   // True: blocks are applied, but no answer gets through.
   void SetLosingAnswers(bool losing);
-  // The stream breaks after so many more blocks were applied; the answer to the last of them is lost.
-  void BreakAfterApplying(int blocks);
+  // The stream breaks after so many more messages were applied; the answer to the last of them is lost.
+  void BreakAfterApplying(int messages);
   // Exchanges end with this error from now on; OK: no more.
   void SetError(absl::Status error);
   // The server was started again without its disk.
@@ -60,14 +60,14 @@ class InMemoryServer {
     uint64_t sequence = 0;
     std::vector<float> answer;
   };
-  using AnsweredBlocks = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // By group and block.
+  using Applied = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // By group and block.
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
   absl::Status Initialize(const InitialValues& values);
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
   absl::Status Save();
   void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<v1::ExchangeResponse> Apply(const v1::ExchangeRequest::Header& header, const v1::Block& block)
+  absl::StatusOr<AnsweredBlocks> Apply(const v1::Sender& sender, const AnsweredBlocks& sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string address_;
@@ -82,9 +82,9 @@ class InMemoryServer {
   Range shard_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> center_ ABSL_GUARDED_BY(mutex_);
-  AnsweredBlocks answered_ ABSL_GUARDED_BY(mutex_);
+  Applied answered_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
-  AnsweredBlocks disk_answered_ ABSL_GUARDED_BY(mutex_);
+  Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // Highest seen of each group.

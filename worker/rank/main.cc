@@ -142,7 +142,7 @@ void Run(const Options& options) {
   task.start = *start;
   task.group = profiled.get();
   task.reporter = reporter.get();
-  task.dial = DialServer;
+  task.dial = [](const std::string& address) { return DialServer(address); };
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) return give_up(steps.status());

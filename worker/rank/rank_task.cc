@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/group_rule.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
+#include "algorithms/sharding.h"
+#include "algorithms/update_rule.h"
 #include "mpi_group/issue_order.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
@@ -18,6 +21,7 @@
 #include "worker/rank/model.h"
 #include "worker/rank/rank_zero.h"
 #include "worker/rank/sampler.h"
+#include "worker/rank/shard_job.h"
 #include "worker/rank/trainer.h"
 
 namespace hooke {
@@ -59,6 +63,31 @@ ScheduleOptions ScheduleOf(const v1::TrainSpec& spec) {
   return options;
 }
 
+RuleName RuleOf(v1::AveragingSpec::Rule rule) {
+  switch (rule) {
+    case v1::AveragingSpec::NONE:
+      return RuleName::kNone;
+    case v1::AveragingSpec::SYNC:
+      return RuleName::kSync;
+    case v1::AveragingSpec::ASYNC:
+      return RuleName::kAsync;
+    case v1::AveragingSpec::SSP:
+      return RuleName::kSsp;
+    case v1::AveragingSpec::DOWNPOUR:
+      return RuleName::kDownpour;
+    case v1::AveragingSpec::AVERAGE:
+      return RuleName::kAverage;
+    case v1::AveragingSpec::BMUF:
+      return RuleName::kBmuf;
+    case v1::AveragingSpec::SLOWMO:
+      return RuleName::kSlowMo;
+    case v1::AveragingSpec::DILOCO:
+      return RuleName::kDiLoCo;
+    default:
+      return RuleName::kElastic;
+  }
+}
+
 absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
   return seconds > 0 ? absl::Seconds(seconds) : otherwise;
 }
@@ -76,6 +105,23 @@ AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
   return options;
 }
 
+absl::Status CheckAveraging(const v1::JobSpec& job) {
+  const v1::AveragingSpec& spec = job.averaging();
+  if (spec.rule() == v1::AveragingSpec::RULE_UNSPECIFIED || !v1::AveragingSpec::Rule_IsValid(spec.rule())) {
+    return Bad("job.averaging.rule", absl::StrCat(spec.rule()), "ELASTIC to DILOCO");
+  }
+  if (!(spec.interval_seconds() >= 0)) {
+    return Bad("job.averaging.interval_seconds", absl::StrCat(spec.interval_seconds()), "0 or more");
+  }
+  if (!(spec.grace_seconds() >= 0 && spec.grace_seconds() <= 10)) {
+    return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
+  }
+  if (SendsGradients(RuleOf(spec.rule())) && job.collectives().aggregation() == v1::CollectivesSpec::ROOTED) {
+    return Bad("job.collectives.aggregation", "ROOTED", "ALLREDUCE with a rule that sends gradients");
+  }
+  return absl::OkStatus();
+}
+
 // Everything that the task needs, in the order in which it is made.
 class RankRun {
  public:
@@ -84,6 +130,7 @@ class RankRun {
   absl::Status LoadData();
   absl::Status BuildModel();
   void DialServers();
+  uint64_t StepsPerEpoch() const;
   absl::StatusOr<uint64_t> Train();
   absl::StatusOr<uint64_t> EvaluateTheCenter();
 
@@ -157,10 +204,7 @@ void RankRun::DialServers() {
   if (task_.start.servers().empty()) return;
   CenterOptions options;
   options.sender = Sender();
-  options.job.set_rule(job_.averaging().rule());
-  options.job.set_alpha(job_.averaging().alpha());
-  options.job.set_groups(job_.groups().count());
-  options.job.set_ranks(job_.groups().ranks());
+  options.job = ShardJob(job_, {StepsPerEpoch(), model_->layout().parameter_values()});
   options.job.set_job_key(task_.start.job_key());
   options.layout = model_->layout();
   options.partition = Partition(model_->layout().values());
@@ -169,6 +213,12 @@ void RankRun::DialServers() {
     options.servers.push_back(servers_.back().get());
   }
   center_ = std::make_unique<CenterClient>(std::move(options));
+}
+
+// Of each group; as the sampler cuts them. 0: not even one.
+uint64_t RankRun::StepsPerEpoch() const {
+  const uint64_t step = uint64_t{job_.groups().count()} * job_.groups().ranks() * job_.train().batch_size();
+  return train_data_->size() / step;
 }
 
 Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
@@ -189,7 +239,9 @@ TrainerOptions RankRun::Options() const {
   options.epochs = job_.train().epochs();
   options.evaluate_every = job_.train().evaluate_every();
   options.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
-  options.only_publish = job_.averaging().rule() == v1::AveragingSpec::NONE;
+  options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
+  options.rule = RuleOf(job_.averaging().rule());
+  if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
   options.aggregation = AggregationOf(job_.collectives());
   options.schedule = ScheduleOf(job_.train());
   options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
@@ -243,9 +295,7 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
   task_.reporter->Enter(v1::RankProgress::EVALUATING);
   absl::StatusOr<Evaluation> result = EvaluateInGroup(*task_.group, *model_, SamplesOf(*test_data_));
   if (!result.ok()) return result.status();
-  const uint64_t steps_per_epoch = train_data_->size() / (uint64_t{job_.groups().count()} * job_.groups().ranks() *
-                                                          std::max<uint64_t>(job_.train().batch_size(), 1));
-  const uint64_t steps = steps_per_epoch * job_.train().epochs();
+  const uint64_t steps = StepsPerEpoch() * job_.train().epochs();
   if (task_.group->rank() == 0) {
     task_.reporter->Evaluated(EvaluatedMessage(*result, steps, job_.train().epochs()));
   }
@@ -283,11 +333,7 @@ absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
   if (!(job.collectives().bucket_mib() >= 0 && job.collectives().bucket_mib() <= 4096)) {
     return Bad("job.collectives.bucket_mib", absl::StrCat(job.collectives().bucket_mib()), "0 to 4096");
   }
-  const auto rule = job.averaging().rule();
-  if (!start.servers().empty() && rule != v1::AveragingSpec::ELASTIC && rule != v1::AveragingSpec::NONE) {
-    return Bad("job.averaging.rule", absl::StrCat(rule), "ELASTIC, NONE");
-  }
-  return absl::OkStatus();
+  return start.servers().empty() ? absl::OkStatus() : CheckAveraging(job);
 }
 
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {

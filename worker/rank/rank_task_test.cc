@@ -193,7 +193,7 @@ class RankTaskTest : public ::testing::Test {
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<grpc::Server> server_;
-  ServerDialer dial_ = DialServer;
+  ServerDialer dial_ = [](const std::string& address) { return DialServer(address); };
   std::vector<v1::RankEvent> events_;
 };
 

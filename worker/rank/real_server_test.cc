@@ -30,6 +30,13 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 
 ExchangeCall Call(uint64_t sequence, absl::Duration timeout = kPatience) { return {sequence, timeout, timeout}; }
 
+// Applies answers to a group's values, as training does with rule `elastic`.
+AnswerSink Into(std::vector<float>& group) {
+  return [&group](const BlockAnswer& answer) {
+    ApplyElasticAnswer(answer.values, absl::MakeSpan(group).subspan(answer.first, answer.values.size()));
+  };
+}
+
 // A server process, as far as clients can see: it can be stopped and started again on its port, with or without its
 // disk.
 class Server {
@@ -44,6 +51,7 @@ class Server {
     options.storage = storage_;
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     options.snapshot_interval = absl::Hours(1);
+    options.direct_host = "127.0.0.1";
     parameters_ = ParameterServer::Create(std::move(options)).value();
     grpc::ServerBuilder builder;
     int port = 0;
@@ -69,10 +77,11 @@ class Server {
   std::unique_ptr<grpc::Server> server_;
 };
 
-class RealServerTest : public ::testing::Test {
+// All of it over a Unix socket, over TCP, and by gRPC.
+class RealServerTest : public ::testing::TestWithParam<DialOptions> {
  protected:
   RealServerTest() {
-    for (Server& server : servers_) calls_.push_back(DialServer(server.address()));
+    for (Server& server : servers_) calls_.push_back(DialServer(server.address(), GetParam()));
     center_ = MakeCenter(1);
   }
 
@@ -144,7 +153,7 @@ class RealServerTest : public ::testing::Test {
 };
 
 // Two ranks, two servers, three exchanges: the numbers of the elastic rule, bit by bit.
-TEST_F(RealServerTest, ExactNumbers) {
+TEST_P(RealServerTest, ExactNumbers) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
   Attach(center);
@@ -152,7 +161,7 @@ TEST_F(RealServerTest, ExactNumbers) {
   auto clients = Clients(1);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
     for (auto& client : clients) {
-      for (const ServerOutcome& outcome : client->Exchange(Call(sequence), absl::MakeSpan(group))) {
+      for (const ServerOutcome& outcome : client->Exchange(Call(sequence), group, Into(group))) {
         ASSERT_TRUE(outcome.status.ok()) << outcome.status;
       }
     }
@@ -167,45 +176,45 @@ TEST_F(RealServerTest, ExactNumbers) {
 
 // A server that was stopped misses its part; started again from its snapshot, it goes on where it was, without anybody
 // attaching.
-TEST_F(RealServerTest, StoppedAndStartedAgain) {
+TEST_P(RealServerTest, StoppedAndStartedAgain) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   auto clients = Clients(1);
   ExchangeClient& second = *clients[1];  // Its slice lies on the second server.
-  ASSERT_TRUE(second.Exchange(Call(1), absl::MakeSpan(group))[0].status.ok());
+  ASSERT_TRUE(second.Exchange(Call(1), group, Into(group))[0].status.ok());
   EXPECT_EQ(group.back(), 4.0f);
   servers_[1].Stop();
-  std::vector<ServerOutcome> outcomes = second.Exchange(Call(2, absl::Milliseconds(300)), absl::MakeSpan(group));
+  std::vector<ServerOutcome> outcomes = second.Exchange(Call(2, absl::Milliseconds(300)), group, Into(group));
   EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(outcomes[0].status.message()), HasSubstr(servers_[1].address()));
   EXPECT_EQ(group.back(), 4.0f);
   servers_[1].Start();
-  outcomes = second.Exchange(Call(3), absl::MakeSpan(group));
+  outcomes = second.Exchange(Call(3), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
 }
 
 // A server that was started again on an empty disk gets its shard from the group, in the middle of the exchange.
-TEST_F(RealServerTest, LostDisk) {
+TEST_P(RealServerTest, LostDisk) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   auto clients = Clients(1);
-  ASSERT_TRUE(clients[1]->Exchange(Call(1), absl::MakeSpan(group))[0].status.ok());
+  ASSERT_TRUE(clients[1]->Exchange(Call(1), group, Into(group))[0].status.ok());
   servers_[1].Stop();
   servers_[1].LoseDisk();
   servers_[1].Start();
-  std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), absl::MakeSpan(group));
+  std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(Center().back(), 4.0f);
 }
 
 // Servers write the center when they are asked to; one that does not hold the exchange that is asked for, or cannot be
 // reached, is no success.
-TEST_F(RealServerTest, SavesAnExchange) {
+TEST_P(RealServerTest, SavesAnExchange) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   for (auto& client : Clients(1)) {
-    for (const ServerOutcome& outcome : client->Exchange(Call(7), absl::MakeSpan(group))) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(7), group, Into(group))) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
@@ -222,21 +231,28 @@ TEST_F(RealServerTest, SavesAnExchange) {
 
 // What a server refuses for good comes back at once with its code: a replaced incarnation, another layout, a job that
 // has ended.
-TEST_F(RealServerTest, FinalErrors) {
+TEST_P(RealServerTest, FinalErrors) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   absl::StatusOr<Attached> other = MakeCenter(1, "v")->Attach(group, absl::Now() + kPatience);
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
 
   ASSERT_TRUE(MakeCenter(2)->Attach(group, absl::Now() + kPatience).ok());
-  EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), absl::MakeSpan(group))[0].status.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
 
   servers_[0].Seal("job-1");
   servers_[1].Seal("job-1");
-  EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), absl::MakeSpan(group))[0].status.code(),
+  EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), group, Into(group))[0].status.code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
 }
+
+INSTANTIATE_TEST_SUITE_P(Streams, RealServerTest,
+                         ::testing::Values(DialOptions{true, true}, DialOptions{false, true},
+                                           DialOptions{false, false}),
+                         [](const auto& info) {
+                           return info.param.local ? "Local" : info.param.direct ? "Direct" : "ByGrpc";
+                         });
 
 }  // namespace
 }  // namespace hooke

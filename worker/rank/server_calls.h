@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,15 +18,34 @@
 
 namespace hooke {
 
+// Of a message, 256 KiB: what a message costs is small beside its bytes, and several fit into a window of 16 blocks, so
+// that sending, applying and answering overlap.
+inline constexpr uint64_t kMessageBlocks = 4;
+
+// One message of an exchange: the values [first, first + values.size()) of the whole vector, whole blocks of it.
+struct BlocksToSend {
+  uint64_t sequence = 0;
+  uint64_t first = 0;
+  absl::Span<const float> values;
+};
+
+// The answer to such a message.
+struct AnsweredBlocks {
+  uint64_t sequence = 0;
+  uint64_t first = 0;
+  std::vector<float> values;
+};
+
 // One ParameterServer.Exchange stream. One thread writes, another reads at the same time; Cancel may come from any.
 // Destroying it cancels; then no other call runs.
 class ExchangeStream {
  public:
   virtual ~ExchangeStream() = default;
 
-  // Both block, and return false once the stream is broken or cancelled.
-  virtual bool Write(const v1::ExchangeRequest& request) = 0;
-  virtual bool Read(v1::ExchangeResponse* response) = 0;
+  // Both block, and return false once the stream is broken or cancelled. The values are copied before Write returns.
+  virtual bool Write(const BlocksToSend& blocks) = 0;
+  // Overwrites `answer`, whose memory is kept.
+  virtual bool Read(AnsweredBlocks* answer) = 0;
   // Never blocks.
   virtual void Cancel() = 0;
   // Why it broke. Called once, after Read has returned false and while nobody writes.
@@ -55,7 +75,7 @@ class ServerCalls {
   // OK: what the server had answered before the call is on its disk.
   virtual absl::Status Save(const std::string& job_id, absl::Time deadline) = 0;
   // Never blocks: a server that cannot be reached shows in Read.
-  virtual std::shared_ptr<ExchangeStream> OpenExchange() = 0;
+  virtual std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) = 0;
 };
 
 // host:port -> its calls. Never blocks, never null.

@@ -5,14 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "algorithms/elastic.h"
-#include "worker/rank/blocks.h"
 
 namespace hooke {
 namespace {
 
 // A server that comes back is found this quickly; one that stays away costs so little.
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
+// Start writes a message of so many values itself. It fits into the smallest window and the smallest socket buffer that
+// an idle connection has, so writing cannot block.
+constexpr uint64_t kDirectValues = 8192;
 
 }  // namespace
 
@@ -46,15 +47,29 @@ ServerExchange::~ServerExchange() {
   CloseStream().IgnoreError();
 }
 
-void ServerExchange::Start(const ExchangeCall& call, absl::Span<float> vector) {
+void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sent, AnswerSink sink) {
+  Outgoing next;
+  std::shared_ptr<ExchangeStream> stream;
+  {
+    absl::MutexLock lock(&mutex_);
+    running_ = true;
+    expired_ = false;
+    started_ = absl::Now();
+    call_ = call;
+    deadline_ = started_ + (suspect_ ? call.probe_timeout : call.timeout);
+    sent_ = sent;
+    sink_ = std::make_shared<const AnswerSink>(std::move(sink));
+    next_block_ = options_.blocks.begin;
+    direct_ = CanWriteDirectly();
+    if (!direct_) return;
+    writing_ = true;
+    next = NextToWrite();
+    stream = stream_;
+  }
+  // That it failed shows in the reader, and then the thread takes over.
+  stream->Write(next.message);
   absl::MutexLock lock(&mutex_);
-  running_ = true;
-  expired_ = false;
-  started_ = absl::Now();
-  call_ = call;
-  deadline_ = started_ + (suspect_ ? call.probe_timeout : call.timeout);
-  vector_ = vector;
-  next_block_ = options_.blocks.begin;
+  writing_ = false;
 }
 
 absl::Status ServerExchange::Wait() {
@@ -74,18 +89,26 @@ void ServerExchange::Run() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || running_; };
+      auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stop_ || (running_ && !writing_ && (!direct_ || broken_ || expired_));
+      };
       mutex_.Await(absl::Condition(&wanted));
       if (stop_) return;
+      direct_ = false;
     }
     absl::Status result = Exchange();
     absl::MutexLock lock(&mutex_);
-    if (!result.ok()) KeepUnanswered();
-    suspect_ = !result.ok();
-    result_ = std::move(result);
-    vector_ = {};
-    running_ = false;
+    End(std::move(result));
   }
+}
+
+void ServerExchange::End(absl::Status result) {
+  if (!result.ok()) KeepUnanswered();
+  suspect_ = !result.ok();
+  result_ = std::move(result);
+  sent_ = {};
+  sink_ = nullptr;
+  running_ = false;
 }
 
 // Attempts until all blocks are answered, the deadline has passed, or trying again is of no use.
@@ -109,7 +132,7 @@ absl::Status ServerExchange::Exchange() {
       ForgetKept();
       // It has answered: a suspected server gets the time that creating the shard takes.
       deadline_ = started_ + call_.timeout;
-      vector = vector_;
+      vector = sent_;
       deadline = deadline_;
     }
     status = options_.recreate(vector, deadline);
@@ -121,11 +144,9 @@ absl::Status ServerExchange::Exchange() {
 // breaks.
 absl::Status ServerExchange::Attempt() {
   OpenStream();
-  v1::ExchangeRequest header;
-  v1::ExchangeRequest block;
   while (true) {
     std::shared_ptr<ExchangeStream> stream;
-    bool new_header = false;
+    Outgoing next;
     {
       absl::MutexLock lock(&mutex_);
       auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -134,11 +155,10 @@ absl::Status ServerExchange::Attempt() {
       mutex_.Await(absl::Condition(&ready));
       if (AllAnswered()) return absl::OkStatus();
       if (stop_ || expired_ || broken_) break;
-      new_header = NextToWrite(&header, &block);
+      next = NextToWrite();
       stream = stream_;
     }
-    if (new_header && !stream->Write(header)) break;
-    if (!stream->Write(block)) break;
+    if (!stream->Write(next.message)) break;
   }
   absl::Status status = CloseStream();
   absl::MutexLock lock(&mutex_);
@@ -148,71 +168,113 @@ absl::Status ServerExchange::Attempt() {
 // Old exchanges are settled before a new one begins, so that sequences only grow.
 bool ServerExchange::CanWrite() const {
   if (written_ < unanswered_.size()) return true;
-  const bool settling = !unanswered_.empty() && !unanswered_.back().kept.empty();
-  return !settling && next_block_ < options_.blocks.end && unanswered_.size() < options_.window_blocks;
+  const bool settling = !unanswered_.empty() && unanswered_.back().kept != nullptr;
+  if (settling || next_block_ == options_.blocks.end) return false;
+  uint64_t blocks = NextPieceBlocks();
+  for (const Piece& piece : unanswered_) blocks += piece.blocks.size();
+  return blocks <= options_.window_blocks;
 }
 
-// Fills `block`; and `header`, returning true, where the block belongs to another exchange than the one before it on
-// this stream.
-bool ServerExchange::NextToWrite(v1::ExchangeRequest* header, v1::ExchangeRequest* block) {
-  if (written_ == unanswered_.size()) unanswered_.push_back({next_block_++, call_.sequence, {}});
-  const Block& next = unanswered_[written_++];
-  const Range range = options_.partition.BlockRange(next.index);
-  absl::Span<const float> values = next.kept;
-  if (values.empty()) values = vector_.subspan(range.begin, range.size());
-  WriteBlock(values, {0, range.size()}, block->mutable_block());
-  block->mutable_block()->set_first(range.begin);
-  if (next.sequence == header_sequence_) return false;
-  header_sequence_ = next.sequence;
-  *header->mutable_header()->mutable_sender() = options_.sender;
-  header->mutable_header()->set_sequence(next.sequence);
-  return true;
+bool ServerExchange::CanWriteDirectly() const {
+  const bool well = stream_ != nullptr && !broken_ && !suspect_ && answer_error_.ok() && unanswered_.empty();
+  return well && NextPieceBlocks() == options_.blocks.size() &&
+         options_.partition.Values(options_.blocks).size() <= kDirectValues;
+}
+
+uint64_t ServerExchange::NextPieceBlocks() const {
+  // Several in a window, also where it is small.
+  const uint64_t most = std::min(kMessageBlocks, (uint64_t{options_.window_blocks} + 1) / 2);
+  return std::min(most, options_.blocks.end - next_block_);
+}
+
+ServerExchange::Outgoing ServerExchange::NextToWrite() {
+  if (written_ == unanswered_.size()) {
+    const Range blocks = {next_block_, next_block_ + NextPieceBlocks()};
+    unanswered_.push_back({blocks, call_.sequence, nullptr});
+    next_block_ = blocks.end;
+  }
+  const Piece& piece = unanswered_[written_++];
+  return {{piece.sequence, options_.partition.Values(piece.blocks).begin, ValuesOf(piece)}, piece.kept};
+}
+
+absl::Span<const float> ServerExchange::ValuesOf(const Piece& piece) const {
+  if (piece.kept != nullptr) return *piece.kept;
+  const Range range = options_.partition.Values(piece.blocks);
+  return sent_.subspan(range.begin, range.size());
 }
 
 // The reading thread: as long as the stream lives, also between exchanges.
 void ServerExchange::ReadAnswers(ExchangeStream* stream) {
-  v1::ExchangeResponse response;
-  while (stream->Read(&response)) {
+  AnsweredBlocks answer;
+  while (stream->Read(&answer)) {
+    Delivery to;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!answer_error_.ok()) continue;  // Cancelled; what is still on its way does not count.
+      auto due = CheckAnswer(answer);
+      if (!due.ok()) {
+        answer_error_ = due.status();
+        stream->Cancel();
+        continue;
+      }
+      to = *std::move(due);
+    }
+    if (to.sink == nullptr) continue;
+    // The exchange does not end before this thread has taken note, or has ended.
+    Deliver(answer, to);
     absl::MutexLock lock(&mutex_);
-    if (!answer_error_.ok()) continue;  // Cancelled; what is still on its way does not count.
-    answer_error_ = TakeAnswer(response);
-    if (!answer_error_.ok()) stream->Cancel();
+    NoteAnswered();
   }
   absl::MutexLock lock(&mutex_);
   broken_ = true;
 }
 
-absl::Status ServerExchange::TakeAnswer(const v1::ExchangeResponse& response) {
-  // After its deadline the exchange no longer owns the vector; the answer will be repeated.
-  if (!running_ || expired_) return absl::OkStatus();
+absl::StatusOr<ServerExchange::Delivery> ServerExchange::CheckAnswer(const AnsweredBlocks& answer) {
+  // After its deadline the exchange wants no answers any more; this one will be repeated.
+  if (!running_ || expired_) return Delivery{};
   if (written_ == 0) {
-    return absl::InternalError(absl::StrCat("server ", address(), " answered a block that was not sent"));
+    return absl::InternalError(absl::StrCat("server ", address(), " answered blocks that were not sent"));
   }
-  const Range range = options_.partition.BlockRange(unanswered_.front().index);
-  std::vector<float> answer;
-  if (absl::Status status = ReadBlock(response.block(), range, &answer); !status.ok()) {
-    return absl::InternalError(absl::StrCat("server ", address(), ": ", status.message()));
+  const Piece& piece = unanswered_.front();
+  const Range range = options_.partition.Values(piece.blocks);
+  if (answer.sequence == piece.sequence && answer.first == range.begin && answer.values.size() == range.size()) {
+    return Delivery{sink_, ValuesOf(piece), piece.kept};
   }
-  ApplyElasticAnswer(answer, vector_.subspan(range.begin, range.size()));
+  return absl::InternalError(absl::StrCat("server ", address(), " answered ", answer.values.size(), " values at value ",
+                                          answer.first, " of exchange ", answer.sequence, " where values ", range.begin,
+                                          " to before ", range.end, " of exchange ", piece.sequence, " were due"));
+}
+
+void ServerExchange::Deliver(const AnsweredBlocks& answer, const Delivery& to) const {
+  const absl::Span<const float> values = answer.values;
+  for (uint64_t done = 0; done < values.size();) {
+    const uint64_t first = answer.first + done;
+    const uint64_t count = options_.partition.BlockRange(options_.partition.BlockOf(first)).end - first;
+    (*to.sink)({first, to.sent.subspan(done, count), values.subspan(done, count)});
+    done += count;
+  }
+}
+
+void ServerExchange::NoteAnswered() {
   unanswered_.pop_front();
   --written_;
   deadline_ = started_ + call_.timeout;
-  return absl::OkStatus();
+  if (direct_ && AllAnswered()) End(absl::OkStatus());
 }
 
 void ServerExchange::KeepUnanswered() {
-  for (Block& block : unanswered_) {
-    if (!block.kept.empty()) continue;
-    const Range range = options_.partition.BlockRange(block.index);
-    absl::Span<const float> values = vector_.subspan(range.begin, range.size());
-    block.kept.assign(values.begin(), values.end());
+  for (Piece& piece : unanswered_) {
+    if (piece.kept != nullptr) continue;
+    const Range range = options_.partition.Values(piece.blocks);
+    const absl::Span<const float> values = sent_.subspan(range.begin, range.size());
+    piece.kept = std::make_shared<const std::vector<float>>(values.begin(), values.end());
   }
 }
 
 // The server has lost what it had applied of earlier exchanges: there is nothing left to settle.
 void ServerExchange::ForgetKept() {
   unanswered_.erase(
-      std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Block& block) { return !block.kept.empty(); }),
+      std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Piece& piece) { return piece.kept != nullptr; }),
       unanswered_.end());
 }
 
@@ -223,7 +285,7 @@ void ServerExchange::OpenStream() {
     if (stream_ != nullptr && !broken_) return;
   }
   CloseStream().IgnoreError();  // It broke while nobody used it.
-  std::shared_ptr<ExchangeStream> stream = options_.calls->OpenExchange();
+  std::shared_ptr<ExchangeStream> stream = options_.calls->OpenExchange(options_.sender);
   {
     absl::MutexLock lock(&mutex_);
     stream_ = stream;
@@ -232,7 +294,6 @@ void ServerExchange::OpenStream() {
     answer_error_ = absl::OkStatus();
     if (expired_ || stop_) stream_->Cancel();
   }
-  header_sequence_ = 0;
   reader_ = std::thread([this, stream] { ReadAnswers(stream.get()); });
 }
 

@@ -4,11 +4,12 @@
 // This rank's exchanges with one server: the blocks that its slice and the server's shard have in common. Made by
 // ExchangeClient (exchange.h), one for each server, so that a server that fails holds up nobody else.
 //
-// One thread opens streams, writes and retries; a second one reads answers as long as a stream lives. At most
-// `window_blocks` blocks are unanswered. When a stream breaks, those are sent again on the next one, with the same
-// sequence: the server knows which it has applied and repeats its answer, so each block is applied exactly once. Blocks
-// still unanswered at the deadline are kept, with the values they were sent with, and settled before the next exchange
-// begins: an answer is a difference and may be applied late.
+// A message carries several blocks, and at most `window_blocks` blocks are unanswered. One thread opens streams, writes
+// and retries; a second one reads answers as long as a stream lives; a small exchange over a stream that is well is
+// written by its caller. When a stream breaks, what is unanswered is sent again on the next one, with the same
+// sequence: the server knows which blocks it has applied and repeats its answer, so each block is applied exactly once.
+// Blocks still unanswered at the deadline are kept, with the values they were sent with, and settled before the next
+// exchange begins: an answer may be applied late.
 
 #include <deque>
 #include <functional>
@@ -19,9 +20,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
 #include "worker/rank/server_calls.h"
 
@@ -31,8 +34,8 @@ struct ServerExchangeOptions {
   ServerCalls* calls = nullptr;  // Outlives the exchange.
   v1::Sender sender;
   Partition partition{0};
-  Range blocks;  // Of the partition; not empty.
-  uint32_t window_blocks = 16;
+  Range blocks;                 // Of the partition; not empty.
+  uint32_t window_blocks = 16;  // >= 1.
   // The server does not know the job (it lost its disk): create the shard there again from `vector`. Runs in the
   // exchange's thread.
   std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
@@ -50,6 +53,10 @@ struct ExchangeCall {
   absl::Duration probe_timeout;
 };
 
+// What a group does with an answer to one block. Called once for each answered block, for different blocks from several
+// threads at once, and never after the exchange's end.
+using AnswerSink = std::function<void(const BlockAnswer& answer)>;
+
 class ServerExchange {
  public:
   explicit ServerExchange(ServerExchangeOptions options);
@@ -59,28 +66,46 @@ class ServerExchange {
 
   const std::string& address() const { return options_.calls->address(); }
 
-  // Begins an exchange; returns at once. Only this object touches its blocks of `vector` until Wait returns.
-  void Start(const ExchangeCall& call, absl::Span<float> vector);
+  // Begins an exchange; returns at once. `sent` is the whole vector, of which this object reads its blocks until Wait
+  // returns; until then a block changes only when `sink` gets its answer. The answers to blocks left over from earlier
+  // exchanges go to `sink`, too.
+  void Start(const ExchangeCall& call, absl::Span<const float> sent, AnswerSink sink);
 
   // Ends with the exchange, or at its deadline.
-  //   OK                    every block was applied exactly once.
+  //   OK                    every block was applied exactly once, and its answer given to the sink.
   //   DEADLINE_EXCEEDED     the server did not answer in time; the message carries the last error.
   //   anything else         what the server said; IsFatalExchangeError holds: the rank gives up.
   absl::Status Wait();
 
  private:
-  struct Block {
-    uint64_t index = 0;
+  // What one message carries.
+  struct Piece {
+    Range blocks;
     uint64_t sequence = 0;
-    std::vector<float> kept;  // The values it was sent with; empty while its exchange runs: they are in the vector.
+    // The values it was sent with; null while its exchange runs: they are in the vector.
+    std::shared_ptr<const std::vector<float>> kept;
+  };
+  // A piece on its way to Write, which holds what it points to.
+  struct Outgoing {
+    BlocksToSend message;
+    std::shared_ptr<const std::vector<float>> kept;
   };
 
   void Run();
   absl::Status Exchange();
   absl::Status Attempt();
-  bool NextToWrite(v1::ExchangeRequest* header, v1::ExchangeRequest* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
-  absl::Status TakeAnswer(const v1::ExchangeResponse& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Who gets an answer: `sink` is null where it comes too late to count.
+  struct Delivery {
+    std::shared_ptr<const AnswerSink> sink;
+    absl::Span<const float> sent;                    // What is answered; points into `kept`, where that is not null,
+    std::shared_ptr<const std::vector<float>> kept;  // else into what the exchange sends.
+  };
+  absl::StatusOr<Delivery> CheckAnswer(const AnsweredBlocks& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Deliver(const AnsweredBlocks& answer, const Delivery& to) const;
+  void NoteAnswered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepUnanswered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OpenStream();
@@ -89,25 +114,29 @@ class ServerExchange {
     return unanswered_.empty() && next_block_ == options_.blocks.end;
   }
   bool CanWrite() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanWriteDirectly() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t NextPieceBlocks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(absl::Status result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerExchangeOptions options_;
 
-  // Of the writing thread alone.
-  std::thread reader_;
-  uint64_t header_sequence_ = 0;  // Of the last header on this stream; 0: none yet.
+  std::thread reader_;  // Of the writing thread alone.
 
   absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;  // Between Start and the end of the exchange.
+  bool direct_ ABSL_GUARDED_BY(mutex_) = false;   // Start writes this exchange itself; the thread has no part in it,
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // unless its stream breaks; Start is still at it.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;  // The running exchange's deadline has passed.
   bool suspect_ ABSL_GUARDED_BY(mutex_) = false;  // The exchange before failed.
   absl::Time started_ ABSL_GUARDED_BY(mutex_);
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   ExchangeCall call_ ABSL_GUARDED_BY(mutex_);
-  absl::Span<float> vector_ ABSL_GUARDED_BY(mutex_);  // Empty while no exchange runs.
+  absl::Span<const float> sent_ ABSL_GUARDED_BY(mutex_);            // Empty while no exchange runs.
+  std::shared_ptr<const AnswerSink> sink_ ABSL_GUARDED_BY(mutex_);  // Null while no exchange runs.
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // First one never written in this exchange.
-  std::deque<Block> unanswered_ ABSL_GUARDED_BY(mutex_);  // In the order written.
+  std::deque<Piece> unanswered_ ABSL_GUARDED_BY(mutex_);  // In the order written.
   size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // Of those, how many on this stream.
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;        // The stream's reader has ended.

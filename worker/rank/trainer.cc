@@ -82,6 +82,7 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
   }
   absl::Status status = parts_.group->Broadcast(TensorList(parts_.arena->vector()), 0);
   if (!status.ok()) return status;
+  if (parts_.center != nullptr) OpenRule();
   return attached.last_sequence;
 }
 
@@ -113,11 +114,23 @@ void Trainer::OpenExchange(const Attached& attached) {
   exchange.partition = partition_;
   exchange.servers = parts_.center->servers();
   exchange.window_blocks = attached.window_blocks;
-  exchange.recreate = [center = parts_.center](size_t server, absl::Span<const float> vector, absl::Time deadline) {
-    return center->AttachShard(server, vector, deadline).status();
+  // From where the group is, whatever it sends.
+  exchange.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
+    return parts_.center->AttachShard(server, parts_.arena->vector(), deadline).status();
   };
   exchange_ = std::make_unique<ExchangeClient>(std::move(exchange));
   notices_ = std::make_unique<ServerNotices>(options_.clock());
+}
+
+// All ranks hold what the center held.
+void Trainer::OpenRule() {
+  GroupSlice slice;
+  slice.values = parts_.arena->vector().size();
+  slice.parameters = parts_.arena->parameters().size();
+  slice.slice = exchange_->slice();
+  rule_ = MakeGroupRule(options_.rule, slice);
+  rule_->Begin(parts_.arena->vector());
+  last_exchange_ = options_.clock();
 }
 
 absl::Status Trainer::OpenAggregation() {
@@ -125,7 +138,7 @@ absl::Status Trainer::OpenAggregation() {
   parts.group = parts_.group;
   parts.model = parts_.model;
   parts.arena = parts_.arena;
-  parts.optimizer = parts_.optimizer;
+  parts.optimizer = rule_ == nullptr || rule_->StepsLocally() ? parts_.optimizer : nullptr;
   parts.reporter = parts_.reporter;
   parts.collective_timeout = options_.collective_timeout;
   absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, options_.aggregation);
@@ -138,8 +151,10 @@ absl::Status Trainer::Step(uint64_t step) {
   Reporter& reporter = *parts_.reporter;
   reporter.Enter(Phase::COMPUTE);
   parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
+  ProposeExchange();
   absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
+  if (rule_ != nullptr) rule_->AddStep(parts_.arena->gradients());
   if (!std::isfinite(*loss)) {
     aggregation_->Settle().IgnoreError();  // On all ranks: none leaves while another waits for it.
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
@@ -156,10 +171,21 @@ absl::Status Trainer::Step(uint64_t step) {
   return aggregation_->Settle();
 }
 
+// By time: rank 0 decides and the gradients' collective, which averages the statistics, too, tells the others.
+void Trainer::ProposeExchange() {
+  if (parts_.center == nullptr || options_.interval_time == absl::ZeroDuration()) return;
+  float& proposal = parts_.arena->statistics()[kAggregationStatistics];
+  const bool due = parts_.group->rank() == 0 && options_.clock() - last_exchange_ >= options_.interval_time;
+  proposal = due ? static_cast<float>(parts_.group->size()) : 0.0f;
+}
+
 bool Trainer::ExchangeDue(uint64_t step) const {
   if (parts_.center == nullptr) return false;
-  if (options_.only_publish) return options_.sender.group() == 0 && (EvaluationDue(step) || step == steps_total_);
-  return step % options_.interval == 0 || step == steps_total_;
+  if (options_.rule == RuleName::kNone)
+    return options_.sender.group() == 0 && (EvaluationDue(step) || step == steps_total_);
+  if (step == steps_total_) return true;
+  if (options_.interval_time == absl::ZeroDuration()) return step % options_.interval == 0;
+  return parts_.arena->statistics()[kAggregationStatistics] > 0.5f;
 }
 
 bool Trainer::EvaluationDue(uint64_t step) const {
@@ -170,14 +196,17 @@ bool Trainer::EvaluationDue(uint64_t step) const {
 
 absl::Status Trainer::Exchange(uint64_t step) {
   parts_.reporter->Enter(Phase::EXCHANGE);
-  // The last one may take longer: there is no next.
+  last_exchange_ = options_.clock();
   ExchangeCall call;
   call.sequence = step;
-  call.timeout = std::min(options_.exchange_timeout, options_.collective_timeout / 2);
-  call.probe_timeout = call.timeout / 10;
+  call.timeout = std::min(options_.exchange_timeout + options_.grace, options_.collective_timeout / 2);
+  call.probe_timeout = std::min(options_.exchange_timeout / 10 + options_.grace, call.timeout);
+  // The last one may take longer: there is no next.
   const bool last = step == steps_total_;
   if (last) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
-  const std::vector<ServerOutcome> outcomes = exchange_->Exchange(call, parts_.arena->vector());
+  const absl::Span<float> vector = parts_.arena->vector();
+  const std::vector<ServerOutcome> outcomes = exchange_->Exchange(
+      call, rule_->Prepare(vector), [this, vector](const BlockAnswer& answer) { rule_->Take(answer, vector); });
   bool all_ok = true;
   absl::Status failure;
   for (const ServerOutcome& outcome : outcomes) {

@@ -6,8 +6,8 @@
 //   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
 //             from its step
 //   step      batch -> forward, backward, gradients of all ranks, optimizer: aggregation.h
-//   exchange  each `interval` steps: this rank's slice with the servers, then all-gather: all ranks hold the same
-//             vector again
+//   exchange  each `interval` steps: this rank's slice with the servers, as the job's rule has it (group_rule.h), then
+//             all-gather: all ranks hold the same vector again
 //   evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples
 //   end       a last exchange, which every server must take and write to disk
 //
@@ -25,9 +25,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/group_rule.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
+#include "algorithms/update_rule.h"
 #include "mpi_group/group.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
@@ -62,8 +64,12 @@ struct TrainerOptions {
   uint32_t epochs = 1;
   uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
   uint32_t interval = 1;        // Steps between two exchanges.
-  // Rule NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
-  bool only_publish = false;
+  // Not zero: the group exchanges when so much time has passed by rank 0's clock, instead.
+  absl::Duration interval_time = absl::ZeroDuration();
+  // NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
+  RuleName rule = RuleName::kElastic;
+  // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
+  absl::Duration grace = absl::ZeroDuration();
   AggregationOptions aggregation;
   ScheduleOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
@@ -78,8 +84,8 @@ struct TrainerOptions {
 // servers cannot be reached.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
-// In Arena::Sizes::statistics: the loss.
-inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics;
+// In Arena::Sizes::statistics: the loss, and whether an exchange is due by time.
+inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + 1;
 
 class Trainer {
  public:
@@ -96,6 +102,7 @@ class Trainer {
   absl::StatusOr<uint64_t> Begin();
   absl::StatusOr<Attached> BeginFromCenter();
   absl::Status OpenAggregation();
+  void OpenRule();
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);
   absl::Status AllGather();
@@ -103,6 +110,7 @@ class Trainer {
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 
+  void ProposeExchange();
   bool ExchangeDue(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
@@ -118,8 +126,10 @@ class Trainer {
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
   std::unique_ptr<Aggregation> aggregation_;
+  std::unique_ptr<GroupRule> rule_;  // Null without a center.
   std::unique_ptr<ExchangeClient> exchange_;
   std::unique_ptr<ServerNotices> notices_;
+  absl::Time last_exchange_ = absl::InfinitePast();  // Rank 0's; when it began, or training did.
 };
 
 }  // namespace hooke

@@ -1,5 +1,6 @@
 #include "worker/rank/trainer.h"
 
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -146,7 +147,7 @@ class TrainerTest : public ::testing::Test {
     options.sender.set_incarnation(run.incarnation);
     CenterOptions center;
     center.sender = options.sender;
-    center.job.set_rule(options.only_publish ? v1::AveragingSpec::NONE : v1::AveragingSpec::ELASTIC);
+    center.job.set_rule(options.rule == RuleName::kNone ? v1::AveragingSpec::NONE : v1::AveragingSpec::ELASTIC);
     center.job.set_alpha(0.5);
     center.job.set_groups(options_.groups);
     center.job.set_ranks(static_cast<uint32_t>(run.ranks));
@@ -241,6 +242,22 @@ TEST_F(TrainerTest, ExchangesWithTheCenter) {
   EXPECT_LT(servers_[0]->center()[0], 20);     // It began at 40.
   EXPECT_GT(servers_[1]->center().back(), 0);  // The buffer: batches seen.
   EXPECT_EQ(record_.Of(v1::RankEvent::kNotice).size(), 0u);
+}
+
+// By time instead of by steps: rank 0's clock decides, for all ranks alike. Each step here takes a second, and later
+// three.
+TEST_F(TrainerTest, ExchangesByTime) {
+  std::atomic<int> seconds{0};
+  GroupRun run;
+  run.ranks = 3;
+  run.before_step = [&seconds](uint64_t step) { seconds += step < 8 ? 1 : 3; };
+  options_.interval_time = absl::Seconds(4);
+  options_.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+  GroupResult result = Run(run);
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
+  ExpectSame(result.vectors);
+  // After steps 4 and 8, then after every second one, the last of them the end.
+  EXPECT_EQ(result.progress.exchanges(), 6u);
 }
 
 // Numbers by hand: with one step per exchange, x and c follow the elastic rule exactly.
@@ -357,7 +374,7 @@ TEST_F(TrainerTest, EvaluatesTheCenter) {
 // Rule none: groups start from one center and train alone; group 0's values become the center at its evaluations and at
 // its end.
 TEST_F(TrainerTest, RuleNonePublishesGroupZero) {
-  options_.only_publish = true;
+  options_.rule = RuleName::kNone;
   options_.groups = 2;
   options_.evaluate_every = 1;
   GroupResult zero = Run({.group = 0, .ranks = 2, .seed = 40});

@@ -1,0 +1,95 @@
+#include "algorithms/center_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "absl/base/macros.h"
+
+namespace hooke {
+namespace {
+
+// Below this part of its peak a learning rate counts as this part: a schedule that begins or ends at 0 must not make
+// distances infinite.
+constexpr double kLeastRate = 0.01;
+
+// to = factor * from, or to += factor * from.
+void Scale(float factor, absl::Span<const float> from, absl::Span<float> to) {
+  const float* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0, n = to.size(); i < n; ++i) out[i] = factor * in[i];
+}
+
+void AddScaled(float factor, absl::Span<const float> from, absl::Span<float> to) {
+  const float* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0, n = to.size(); i < n; ++i) out[i] += factor * in[i];
+}
+
+void Subtract(absl::Span<const float> from, absl::Span<float> to) {
+  const float* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0, n = to.size(); i < n; ++i) out[i] -= in[i];
+}
+
+class CenterStep : public UpdateRule {
+ public:
+  explicit CenterStep(const CenterStepOptions& options) : options_(options) {
+    options_.traits.state_values = OptimizerStateValues(options.optimizer);
+  }
+
+  const char* name() const override { return options_.name; }
+  const RuleTraits& traits() const override { return options_.traits; }
+
+  // `answer` holds the gradient until the center has made its step.
+  void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
+    ABSL_ASSERT(!from.empty() && answer.size() == block.values.size());
+    const absl::Span<float> gradient = answer.first(block.parameters);
+    const absl::Span<float> buffers = answer.subspan(block.parameters);
+    const double rate = LearningRate(options_.schedule, block.epoch);
+    const double scale =
+        options_.relative_to_rate ? 1 / std::max(rate / options_.schedule.learning_rate, kLeastRate) : 1;
+    double steps = 0;
+    for (const Contribution& each : from) steps += static_cast<double>(each.steps);
+    bool first = true;
+    for (const Contribution& each : from) {
+      const float factor = static_cast<float>(scale * Factor(static_cast<double>(each.steps), steps));
+      const float share = static_cast<float>(options_.traits.in_rounds ? static_cast<double>(each.steps) / steps
+                                                                       : options_.buffer_share);
+      const auto put = first ? Scale : AddScaled;
+      put(factor, each.values.first(block.parameters), gradient);
+      put(share, each.values.subspan(block.parameters), buffers);
+      first = false;
+    }
+    const double stale = std::pow(1 + static_cast<double>(from.front().staleness), -options_.staleness_power);
+    StepOptimizer(options_.optimizer, {rate * stale, block.update}, gradient,
+                  block.state.first(block.parameters * options_.traits.state_values),
+                  block.values.first(block.parameters));
+    Subtract(buffers, block.values.subspan(block.parameters));
+    std::copy(block.values.begin(), block.values.end(), answer.begin());
+  }
+
+ private:
+  // What a contribution of `steps` of all the `total` steps is multiplied with.
+  double Factor(double steps, double total) const {
+    switch (options_.mixing) {
+      case Mixing::kMeanOfSums:
+        return 1 / total;
+      case Mixing::kWeightedMean:
+        return steps / total;
+      case Mixing::kSum:
+        break;
+    }
+    return 1;
+  }
+
+  CenterStepOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeCenterStep(const CenterStepOptions& options) {
+  return std::make_unique<CenterStep>(options);
+}
+
+}  // namespace hooke

@@ -1,0 +1,392 @@
+// Both halves of the rules in which the center makes steps, against formulas written out in double precision.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "algorithms/group_rule.h"
+#include "algorithms/round.h"
+#include "algorithms/update_rule.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kParameters = 5;
+constexpr uint64_t kValues = 7;  // Two buffers.
+constexpr double kLocalRate = 0.1;
+constexpr uint64_t kStepsPerEpoch = 10;
+constexpr int kSeeds = 100;
+constexpr int kExchanges = 30;
+
+// The slow, obvious optimizer of the center: one parameter after another, in double.
+class ReferenceOptimizer {
+ public:
+  explicit ReferenceOptimizer(const OptimizerOptions& options) : o_(options) {}
+
+  void Step(double rate, const std::vector<double>& gradient, std::vector<double>& center) {
+    ++steps_;
+    for (uint64_t i = 0; i < kParameters; ++i) {
+      double& p = center[i];
+      double g = gradient[i];
+      if (o_.name == OptimizerName::kSgd) {
+        g += o_.weight_decay * p;
+        first_[i] = o_.momentum * first_[i] + g;
+        if (o_.momentum > 0) g = o_.nesterov ? g + o_.momentum * first_[i] : first_[i];
+        p -= rate * g;
+        continue;
+      }
+      if (o_.name == OptimizerName::kAdamW) p *= 1 - rate * o_.weight_decay;
+      if (o_.name == OptimizerName::kAdam) g += o_.weight_decay * p;
+      first_[i] = o_.beta1 * first_[i] + (1 - o_.beta1) * g;
+      second_[i] = o_.beta2 * second_[i] + (1 - o_.beta2) * g * g;
+      const double m = first_[i] / (1 - std::pow(o_.beta1, steps_));
+      const double v = second_[i] / (1 - std::pow(o_.beta2, steps_));
+      p -= rate * m / (std::sqrt(v) + o_.epsilon);
+    }
+  }
+
+ private:
+  const OptimizerOptions o_;
+  int steps_ = 0;
+  std::vector<double> first_ = std::vector<double>(kParameters);
+  std::vector<double> second_ = std::vector<double>(kParameters);
+};
+
+// A group, as it is and as it should be.
+struct TestGroup {
+  std::unique_ptr<GroupRule> rule;
+  std::vector<float> x;
+  std::vector<double> x_should;
+  std::vector<double> sum = std::vector<double>(kParameters);  // Of gradients not yet taken.
+  std::vector<double> anchor;
+  uint64_t steps = 0;       // So far,
+  uint64_t steps_sent = 0;  // and when it last sent.
+  uint64_t seen = 0;        // The center's version that it was last answered with.
+  // What it sent last, and that it still waits for the answer, which was the center of then.
+  bool waiting = false;
+  std::vector<float> sent;
+  std::vector<double> sent_should;
+  std::vector<float> answer;
+  std::vector<double> answer_should;
+};
+
+class Simulation {
+ public:
+  Simulation(const UpdateRuleOptions& options, uint32_t seed)
+      : options_(options), random_(seed), rule_(MakeUpdateRule(options).value()), reference_(options.optimizer) {
+    for (uint64_t i = 0; i < kValues; ++i) center_.push_back(Uniform());
+    center_should_.assign(center_.begin(), center_.end());
+    state_.resize(kValues * rule_->traits().state_values);
+    groups_.resize(options.groups);
+    for (TestGroup& group : groups_) {
+      group.rule = MakeGroupRule(options.rule, {kValues, kParameters, {0, kValues}});
+      group.x = center_;
+      group.rule->Begin(group.x);
+      group.x_should = group.anchor = center_should_;
+    }
+  }
+
+  // Groups train and exchange in random order; some are left out, some send twice, some get their answer late.
+  void Run() {
+    for (int exchange = 0; exchange < kExchanges; ++exchange) {
+      std::vector<uint32_t> who;
+      for (uint32_t group = 0; group < groups_.size(); ++group) {
+        Train(groups_[group]);
+        if (Below(5) > 0) {
+          who.push_back(group);  // An answer that it waits for comes in Send.
+        } else if (groups_[group].waiting) {
+          TakeAnswer(groups_[group]);
+        }
+      }
+      std::shuffle(who.begin(), who.end(), random_);
+      if (rule_->traits().in_rounds) {
+        if (!who.empty()) ExchangeTogether(who);
+      } else {
+        for (const uint32_t group : who) ExchangeAlone(group);
+      }
+      Check();
+    }
+  }
+
+ private:
+  float Uniform() { return std::uniform_real_distribution<float>(-1, 1)(random_); }
+  uint32_t Below(uint32_t end) { return std::uniform_int_distribution<uint32_t>(0, end - 1)(random_); }
+
+  void Train(TestGroup& group) {
+    for (uint32_t step = Below(3) + 1; step > 0; --step) {
+      ++group.steps;
+      std::vector<float> gradient;
+      for (uint64_t i = 0; i < kParameters; ++i) {
+        gradient.push_back(Uniform());
+        group.sum[i] += gradient[i];
+        if (!group.rule->StepsLocally()) continue;
+        group.x[i] -= static_cast<float>(kLocalRate) * gradient[i];
+        group.x_should[i] -= kLocalRate * gradient[i];
+      }
+      for (uint64_t i = kParameters; i < kValues; ++i) {
+        const float change = Uniform();
+        group.x[i] += change;
+        group.x_should[i] += change;
+      }
+      group.rule->AddStep(gradient);
+    }
+  }
+
+  Contribution Send(uint32_t index) {
+    TestGroup& group = groups_[index];
+    const absl::Span<const float> sent = group.rule->Prepare(group.x);
+    // As an exchange does that settles what the one before it left: then what is sent is only the rest.
+    if (group.waiting) TakeAnswer(group);
+    group.sent.assign(sent.begin(), sent.end());
+    group.sent_should.resize(kValues);
+    for (uint64_t i = 0; i < kValues; ++i) {
+      const bool gradient = i < kParameters && SendsGradients(options_.rule);
+      group.sent_should[i] = gradient ? group.sum[i] : group.anchor[i] - group.x_should[i];
+    }
+    Contribution from;
+    from.group = index;
+    from.sequence = group.steps;
+    from.steps = group.steps - group.steps_sent;
+    from.staleness = version_ - group.seen;
+    from.values = group.sent;
+    return from;
+  }
+
+  // The answer is there at once, or after more steps.
+  void Answer(uint32_t index, const std::vector<float>& answer) {
+    TestGroup& group = groups_[index];
+    group.steps_sent = group.steps;
+    group.seen = version_;
+    group.answer = answer;
+    group.answer_should = center_should_;
+    group.waiting = Below(5) == 0;
+    if (!group.waiting) TakeAnswer(group);
+  }
+
+  void TakeAnswer(TestGroup& group) {
+    group.waiting = false;
+    group.rule->Take({0, group.sent, group.answer}, absl::MakeSpan(group.x));
+    for (uint64_t i = 0; i < kValues; ++i) {
+      const double c = group.answer_should[i];
+      if (i < kParameters && SendsGradients(options_.rule)) {
+        group.sum[i] -= group.sent_should[i];
+        group.x_should[i] = c;
+      } else {
+        // What it has moved since it sent, it keeps.
+        const double at_send = group.anchor[i] - group.sent_should[i];
+        group.x_should[i] = c + (group.x_should[i] - at_send);
+        group.anchor[i] = c;
+      }
+    }
+  }
+
+  void ExchangeTogether(const std::vector<uint32_t>& who) {
+    Round round({1, absl::ZeroDuration()});
+    Roster roster(static_cast<uint32_t>(groups_.size()));
+    for (const uint32_t group : who) {
+      const Contribution from = Send(group);
+      round.Add(absl::UnixEpoch(), from);
+      if (Below(4) == 0) round.Add(absl::UnixEpoch(), from);
+    }
+    ASSERT_TRUE(round.Decide(absl::UnixEpoch(), roster).complete);
+    const std::vector<float> answer = Update(round.contributions());
+    for (const uint32_t group : who) Answer(group, answer);
+  }
+
+  void ExchangeAlone(uint32_t group) {
+    const Contribution from = Send(group);
+    Answer(group, Update({&from, 1}));
+  }
+
+  std::vector<float> Update(absl::Span<const Contribution> from) {
+    uint64_t furthest = 1;
+    for (const Contribution& each : from) furthest = std::max(furthest, each.sequence);
+    CenterBlock block;
+    block.values = absl::MakeSpan(center_);
+    block.state = absl::MakeSpan(state_);
+    block.parameters = kParameters;
+    block.update = ++version_;
+    block.epoch = static_cast<double>(furthest - 1) / kStepsPerEpoch;
+    std::vector<float> answer(kValues);
+    rule_->Apply(from, block, absl::MakeSpan(answer));
+    UpdateReference(from, block.epoch);
+    EXPECT_EQ(answer, center_);
+    return answer;
+  }
+
+  // The formulas of docs/rules/.
+  void UpdateReference(absl::Span<const Contribution> from, double epoch) {
+    const bool gradients = SendsGradients(options_.rule);
+    double steps = 0;
+    for (const Contribution& each : from) steps += static_cast<double>(each.steps);
+    std::vector<double> mean(kValues);
+    for (const Contribution& each : from) {
+      const std::vector<double>& sent = groups_[each.group].sent_should;
+      for (uint64_t i = 0; i < kValues; ++i) {
+        if (i >= kParameters) {
+          const double share =
+              rule_->traits().in_rounds ? static_cast<double>(each.steps) / steps : 1.0 / options_.groups;
+          mean[i] += share * sent[i];
+        } else if (options_.rule == RuleName::kDownpour) {
+          mean[i] += sent[i];
+        } else {
+          mean[i] += gradients ? sent[i] / steps : static_cast<double>(each.steps) * sent[i] / steps;
+        }
+      }
+    }
+    double rate = LearningRate(options_.schedule, epoch);
+    if (options_.rule == RuleName::kSlowMo) {
+      const double factor = rate / options_.schedule.learning_rate;
+      for (uint64_t i = 0; i < kParameters; ++i) mean[i] /= factor;
+    }
+    rate /= std::pow(1 + static_cast<double>(from.front().staleness), options_.staleness_power);
+    reference_.Step(rate, mean, center_should_);
+    for (uint64_t i = kParameters; i < kValues; ++i) center_should_[i] -= mean[i];
+  }
+
+  void Check() {
+    const auto near = [](float is, double should) { return std::abs(is - should) < 2e-4 * (1 + std::abs(should)); };
+    for (uint64_t i = 0; i < kValues; ++i) {
+      ASSERT_TRUE(near(center_[i], center_should_[i]))
+          << "center " << i << ": " << center_[i] << ", should be " << center_should_[i];
+      for (const TestGroup& group : groups_) {
+        ASSERT_TRUE(near(group.x[i], group.x_should[i]))
+            << "group " << i << ": " << group.x[i] << ", should be " << group.x_should[i];
+      }
+    }
+  }
+
+  const UpdateRuleOptions options_;
+  std::mt19937 random_;
+  const std::unique_ptr<UpdateRule> rule_;
+  ReferenceOptimizer reference_;
+  std::vector<float> center_;
+  std::vector<double> center_should_;
+  std::vector<float> state_;
+  uint64_t version_ = 0;
+  std::vector<TestGroup> groups_;
+};
+
+struct Case {
+  std::string name;
+  UpdateRuleOptions options;
+};
+
+OptimizerOptions Sgd(double momentum, bool nesterov = false) {
+  OptimizerOptions options;
+  options.momentum = momentum;
+  options.nesterov = nesterov;
+  return options;
+}
+
+Case Make(std::string name, RuleName rule, const OptimizerOptions& optimizer, double rate) {
+  Case c{std::move(name), {}};
+  c.options.rule = rule;
+  c.options.optimizer = optimizer;
+  c.options.schedule.learning_rate = rate;
+  c.options.schedule.total_epochs = 20;
+  c.options.staleness_bound = 4;
+  return c;
+}
+
+std::vector<Case> Cases() {
+  OptimizerOptions adam;
+  adam.name = OptimizerName::kAdam;
+  adam.epsilon = 1e-3;
+  adam.weight_decay = 0.01;
+  OptimizerOptions adamw = adam;
+  adamw.name = OptimizerName::kAdamW;
+  OptimizerOptions decayed = Sgd(0);
+  decayed.weight_decay = 0.01;
+  std::vector<Case> cases = {
+      Make("sync", RuleName::kSync, Sgd(0), 0.1),
+      Make("sync decayed", RuleName::kSync, decayed, 0.1),
+      Make("sync momentum", RuleName::kSync, Sgd(0.9), 0.1),
+      Make("sync nesterov", RuleName::kSync, Sgd(0.9, true), 0.1),
+      Make("sync adam", RuleName::kSync, adam, 0.01),
+      Make("sync adamw", RuleName::kSync, adamw, 0.01),
+      Make("async", RuleName::kAsync, Sgd(0), 0.1),
+      Make("async momentum, by staleness", RuleName::kAsync, Sgd(0.5), 0.1),
+      Make("async adam", RuleName::kAsync, adam, 0.01),
+      Make("ssp", RuleName::kSsp, Sgd(0), 0.1),
+      Make("downpour, by staleness", RuleName::kDownpour, Sgd(0), 0.05),
+      Make("average", RuleName::kAverage, Sgd(0), 1),
+      Make("bmuf", RuleName::kBmuf, Sgd(0.75), 1),
+      Make("bmuf nesterov", RuleName::kBmuf, Sgd(0.75, true), 1),
+      Make("slowmo", RuleName::kSlowMo, Sgd(0.7), 1),
+      Make("diloco", RuleName::kDiLoCo, Sgd(0.9, true), 0.7),
+  };
+  for (Case& c : cases) {
+    if (c.name.find("by staleness") != std::string::npos) c.options.staleness_power = 0.5;
+    // A learning rate that changes: the groups' steps say where it is.
+    if (SendsGradients(c.options.rule) || c.options.rule == RuleName::kSlowMo) {
+      c.options.schedule.name = ScheduleName::kCosine;
+      c.options.schedule.final_fraction = 0.1;
+    }
+  }
+  return cases;
+}
+
+// Over a hundred random schedules with one to eight groups, every rule's center and every group's values are those of
+// the formulas, whoever is left out, sends twice or gets its answer late.
+TEST(CenterStepTest, FollowsTheFormulas) {
+  for (Case& c : Cases()) {
+    for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+      SCOPED_TRACE(c.name + ", seed " + std::to_string(seed));
+      c.options.groups = seed % 8 + 1;
+      Simulation(c.options, seed).Run();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// What a rule makes of some contributions of one value, a parameter, to a center of 0.
+float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contribution>& from) {
+  float center = 0, answer = 0;
+  std::vector<float> state(2);
+  const auto rule = MakeUpdateRule(options).value();
+  CenterBlock block;
+  block.values = {&center, 1};
+  block.state = absl::MakeSpan(state).first(rule->traits().state_values);
+  block.parameters = 1;
+  rule->Apply(from, block, {&answer, 1});
+  EXPECT_EQ(answer, center);
+  return center;
+}
+
+// Four groups of one rank make the center's step that one group of four ranks makes of the same gradients: the group
+// sends their mean.
+TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
+  const std::vector<float> gradients = {1, 2, 4, 9};
+  const std::vector<float> mean = {4};
+  std::vector<Contribution> four(4), one(1);
+  for (uint32_t i = 0; i < 4; ++i) {
+    four[i].group = i;
+    four[i].values = absl::MakeSpan(gradients).subspan(i, 1);
+  }
+  one[0].values = mean;
+  for (const Case& c : Cases()) {
+    if (c.options.rule != RuleName::kSync) continue;
+    EXPECT_EQ(CenterAfter(c.options, four), CenterAfter(c.options, one)) << c.name;
+    EXPECT_LT(CenterAfter(c.options, one), 0) << c.name;
+  }
+}
+
+// Where nobody has moved, the center stays as it is, to the bit, whatever it came from.
+TEST(CenterStepTest, NothingSentNothingMoves) {
+  const std::vector<float> nothing = {0};
+  std::vector<Contribution> from(1);
+  from[0].values = nothing;
+  for (const Case& c : Cases()) {
+    if (c.options.optimizer.weight_decay == 0) {
+      EXPECT_EQ(CenterAfter(c.options, from), 0) << c.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hooke

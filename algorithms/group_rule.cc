@@ -1,0 +1,147 @@
+#include "algorithms/group_rule.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/base/macros.h"
+#include "algorithms/elastic.h"
+
+namespace hooke {
+namespace {
+
+class PullRule : public GroupRule {
+ public:
+  bool StepsLocally() const override { return true; }
+  void Begin(absl::Span<const float> /*vector*/) override {}
+  void AddStep(absl::Span<const float> /*gradient*/) override {}
+  absl::Span<const float> Prepare(absl::Span<const float> vector) override { return vector; }
+  void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
+    ApplyElasticAnswer(answer.values, vector.subspan(answer.first, answer.values.size()));
+  }
+};
+
+// Values that travel as anchor - x.
+class Distances {
+ public:
+  // `range` of the vector.
+  explicit Distances(const Range& range) : range_(range), anchor_(range.size()) {}
+
+  void Begin(absl::Span<const float> vector) {
+    const absl::Span<const float> own = vector.subspan(range_.begin, range_.size());
+    std::copy(own.begin(), own.end(), anchor_.begin());
+  }
+
+  void Prepare(absl::Span<const float> vector, absl::Span<float> sent) const {
+    for (uint64_t i = range_.begin; i < range_.end; ++i) sent[i] = anchor_[i - range_.begin] - vector[i];
+  }
+
+  // Keeps what the group has moved since it sent: nothing, exactly, where it has not moved.
+  void Take(const BlockAnswer& answer, absl::Span<float> sent, absl::Span<float> vector) {
+    const Range range = Intersect({answer.first, answer.first + answer.values.size()}, range_);
+    for (uint64_t i = range.begin; i < range.end; ++i) {
+      float& anchor = anchor_[i - range_.begin];
+      const float moved = (vector[i] - anchor) + answer.sent[i - answer.first];
+      anchor = answer.values[i - answer.first];
+      vector[i] = anchor + moved;
+      sent[i] = -moved;
+    }
+  }
+
+ private:
+  const Range range_;
+  std::vector<float> anchor_;
+};
+
+class DistanceRule : public GroupRule {
+ public:
+  explicit DistanceRule(const GroupSlice& slice) : distances_(slice.slice), sent_(slice.values) {}
+
+  bool StepsLocally() const override { return true; }
+  void Begin(absl::Span<const float> vector) override { distances_.Begin(vector); }
+  void AddStep(absl::Span<const float> /*gradient*/) override {}
+  absl::Span<const float> Prepare(absl::Span<const float> vector) override {
+    distances_.Prepare(vector, absl::MakeSpan(sent_));
+    return sent_;
+  }
+  void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
+    distances_.Take(answer, absl::MakeSpan(sent_), vector);
+  }
+
+ private:
+  Distances distances_;
+  std::vector<float> sent_;
+};
+
+class GradientRule : public GroupRule {
+ public:
+  GradientRule(const GroupSlice& slice, bool steps_locally)
+      : steps_locally_(steps_locally),
+        parameters_(Intersect(slice.slice, {0, slice.parameters})),
+        buffers_(Intersect(slice.slice, {slice.parameters, slice.values})),
+        sent_(slice.values) {}
+
+  bool StepsLocally() const override { return steps_locally_; }
+
+  void Begin(absl::Span<const float> vector) override {
+    std::fill(sent_.begin(), sent_.end(), 0.0f);
+    buffers_.Begin(vector);
+  }
+
+  void AddStep(absl::Span<const float> gradient) override {
+    for (uint64_t i = parameters_.begin; i < parameters_.end; ++i) sent_[i] += gradient[i];
+  }
+
+  absl::Span<const float> Prepare(absl::Span<const float> vector) override {
+    buffers_.Prepare(vector, absl::MakeSpan(sent_));
+    return sent_;
+  }
+
+  // `answer.sent` may lie in sent_: then nothing is left.
+  void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
+    const Range range = Intersect({answer.first, answer.first + answer.values.size()}, parameters_);
+    for (uint64_t i = range.begin; i < range.end; ++i) {
+      sent_[i] -= answer.sent[i - answer.first];
+      vector[i] = answer.values[i - answer.first];
+    }
+    buffers_.Take(answer, absl::MakeSpan(sent_), vector);
+  }
+
+ private:
+  const bool steps_locally_;
+  const Range parameters_;
+  Distances buffers_;
+  std::vector<float> sent_;  // Of the parameters: the sum since the last answer.
+};
+
+}  // namespace
+
+bool SendsGradients(RuleName rule) {
+  return rule == RuleName::kSync || rule == RuleName::kAsync || rule == RuleName::kSsp || rule == RuleName::kDownpour;
+}
+
+bool WaitsForOthers(RuleName rule) {
+  switch (rule) {
+    case RuleName::kSync:
+    case RuleName::kSsp:
+    case RuleName::kAverage:
+    case RuleName::kBmuf:
+    case RuleName::kSlowMo:
+    case RuleName::kDiLoCo:
+      return true;
+    case RuleName::kElastic:
+    case RuleName::kNone:
+    case RuleName::kAsync:
+    case RuleName::kDownpour:
+      break;
+  }
+  return false;
+}
+
+std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
+  ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
+  if (rule == RuleName::kElastic || rule == RuleName::kNone) return std::make_unique<PullRule>();
+  if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, rule == RuleName::kDownpour);
+  return std::make_unique<DistanceRule>(slice);
+}
+
+}  // namespace hooke

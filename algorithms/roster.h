@@ -1,0 +1,49 @@
+#ifndef HOOKE_ALGORITHMS_ROSTER_H_
+#define HOOKE_ALGORITHMS_ROSTER_H_
+
+// Which groups of a job the others wait for, and how far each is. A group is awaited from when it attaches or speaks
+// until somebody has waited for it in vain; then nobody does, until it speaks again. So one that is dead or hangs costs
+// the others one wait, not one at each exchange.
+//
+// Pure: knows no threads or clocks. Used by Shard, and by Round.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+
+namespace hooke {
+
+class Roster {
+ public:
+  explicit Roster(uint32_t groups) : seats_(groups) {}
+
+  // A group begins, or begins again, at this many steps of its own: it is awaited. One that is behind all others gets
+  // the difference as a head start, so that nobody waits for it to catch up.
+  void Enter(uint32_t group, uint64_t steps);
+  // An exchange of a group that is awaited, or is again from now on.
+  void Speak(uint32_t group, uint64_t steps);
+  // It was waited for in vain.
+  void Dismiss(uint32_t group) { seats_[group].awaited = false; }
+
+  bool Awaits(uint32_t group) const { return seats_[group].awaited; }
+  uint32_t groups() const { return static_cast<uint32_t>(seats_.size()); }
+
+  // The awaited groups that are more than `bound` steps behind `group` by the steps that `steps_of` tells, head starts
+  // counted, ascending.
+  std::vector<uint32_t> Behind(uint32_t group, uint64_t bound,
+                               absl::FunctionRef<uint64_t(uint32_t group)> steps_of) const;
+
+ private:
+  struct Seat {
+    bool awaited = false;
+    uint64_t steps = 0;  // As it last said.
+    uint64_t head_start = 0;
+  };
+
+  std::vector<Seat> seats_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_ALGORITHMS_ROSTER_H_

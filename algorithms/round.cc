@@ -1,0 +1,59 @@
+#include "algorithms/round.h"
+
+#include <algorithm>
+
+namespace hooke {
+namespace {
+
+bool IsBefore(const Contribution& contribution, uint32_t group) { return contribution.group < group; }
+
+}  // namespace
+
+void Round::Add(absl::Time now, const Contribution& from) {
+  const auto at = std::lower_bound(contributions_.begin(), contributions_.end(), from.group, IsBefore);
+  if (at != contributions_.end() && at->group == from.group) {
+    *at = from;
+    return;
+  }
+  contributions_.insert(at, from);
+  if (contributions_.size() == options_.quorum) quorum_since_ = now;
+}
+
+void Round::Withdraw(uint32_t group) {
+  const auto at = std::lower_bound(contributions_.begin(), contributions_.end(), group, IsBefore);
+  if (at == contributions_.end() || at->group != group) return;
+  contributions_.erase(at);
+  if (contributions_.size() < options_.quorum) quorum_since_ = absl::InfiniteFuture();
+}
+
+bool Round::Has(uint32_t group) const {
+  const auto at = std::lower_bound(contributions_.begin(), contributions_.end(), group, IsBefore);
+  return at != contributions_.end() && at->group == group;
+}
+
+RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
+  RoundDecision decision;
+  for (uint32_t group = 0; group < roster.groups(); ++group) {
+    if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
+  }
+  if (contributions_.size() < options_.quorum) {
+    decision.reason = "fewer groups than the quorum have contributed";
+  } else if (decision.missing.empty()) {
+    decision.complete = true;
+    decision.reason = "all awaited groups have contributed";
+  } else if (now >= quorum_since_ + options_.grace) {
+    decision.complete = true;
+    decision.reason = "the quorum has contributed and the grace window has passed";
+  } else {
+    decision.again = quorum_since_ + options_.grace;
+    decision.reason = "the quorum has contributed; others have until the grace window ends";
+  }
+  return decision;
+}
+
+void Round::Clear() {
+  contributions_.clear();
+  quorum_since_ = absl::InfiniteFuture();
+}
+
+}  // namespace hooke

@@ -1,0 +1,58 @@
+#ifndef HOOKE_ALGORITHMS_ROUND_H_
+#define HOOKE_ALGORITHMS_ROUND_H_
+
+// One synchronous aggregation of one block: whose contributions are there, and whether that is enough.
+//
+// A round is complete when every group that is awaited (roster.h) has contributed, or when a quorum has and the grace
+// window after it has passed: the groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). A late or dead
+// group never hangs it. Pure: every method takes the time; no threads, no values copied. Used by Shard.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/roster.h"
+#include "algorithms/update_rule.h"
+
+namespace hooke {
+
+struct RoundOptions {
+  uint32_t quorum = 1;  // >= 1.
+  absl::Duration grace = absl::Seconds(5);
+};
+
+struct RoundDecision {
+  bool complete = false;
+  absl::Time again = absl::InfiniteFuture();  // When time alone changes the decision.
+  std::vector<uint32_t> missing;              // Groups that are awaited and have not contributed.
+  const char* reason = "";                    // Always set.
+};
+
+class Round {
+ public:
+  explicit Round(const RoundOptions& options) : options_(options) {}
+
+  // The contribution of a group, instead of one that it made before: what it holds is the sender's until the round is
+  // cleared or the contribution is withdrawn.
+  void Add(absl::Time now, const Contribution& from);
+  // No effect where the group has made none.
+  void Withdraw(uint32_t group);
+
+  bool Has(uint32_t group) const;
+  // Ascending by group.
+  const std::vector<Contribution>& contributions() const { return contributions_; }
+
+  RoundDecision Decide(absl::Time now, const Roster& roster) const;
+
+  // The next round begins.
+  void Clear();
+
+ private:
+  RoundOptions options_;
+  std::vector<Contribution> contributions_;
+  absl::Time quorum_since_ = absl::InfiniteFuture();  // When so many had contributed.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_ALGORITHMS_ROUND_H_

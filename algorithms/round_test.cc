@@ -1,0 +1,148 @@
+#include "algorithms/round.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/roster.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch();
+
+Contribution Of(uint32_t group, absl::Span<const float> values = {}) {
+  Contribution from;
+  from.group = group;
+  from.values = values;
+  return from;
+}
+
+// Who awaits whom, who contributed when, and what that makes of the round at some time. All in seconds; -1: not at all.
+struct Case {
+  const char* name;
+  std::vector<uint32_t> awaited;
+  std::vector<uint32_t> contributed;  // One a second, the first at 0.
+  uint32_t quorum;
+  int grace;
+  int now;
+  bool complete;
+  int again;
+  std::vector<uint32_t> missing;
+};
+
+const Case kCases[] = {
+    {"nobody yet", {0, 1}, {}, 1, 5, 0, false, -1, {0, 1}},
+    {"all of them", {0, 1, 2}, {2, 0, 1}, 1, 5, 2, true, -1, {}},
+    {"one missing, within grace of the first", {0, 1, 2}, {2, 0}, 1, 5, 4, false, 5, {1}},
+    {"one missing, grace has passed", {0, 1, 2}, {2, 0}, 1, 5, 5, true, -1, {1}},
+    {"grace counts from the quorum", {0, 1, 2}, {2, 0}, 2, 5, 5, false, 6, {1}},
+    {"quorum and grace", {0, 1, 2}, {2, 0}, 2, 5, 6, true, -1, {1}},
+    {"backup groups: no grace", {0, 1, 2, 3}, {0, 1, 3}, 3, 0, 2, true, -1, {2}},
+    {"no quorum, however long", {0, 1, 2}, {2}, 2, 5, 1000, false, -1, {0, 1}},
+    {"nobody awaits the others", {0}, {0}, 1, 5, 0, true, -1, {}},
+    {"a group that is not awaited counts, too", {0}, {1}, 1, 5, 1, false, 5, {0}},
+    {"all awaited are fewer than the quorum", {0}, {0}, 2, 5, 1000, false, -1, {}},
+};
+
+// A round is complete with all awaited groups, or with a quorum after the grace window; never without a quorum. A
+// late or dead group never hangs it.
+TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
+  for (const Case& c : kCases) {
+    Roster roster(4);
+    for (const uint32_t group : c.awaited) roster.Enter(group, 0);
+    Round round({c.quorum, absl::Seconds(c.grace)});
+    int second = 0;
+    for (const uint32_t group : c.contributed) round.Add(kStart + absl::Seconds(second++), Of(group));
+    const RoundDecision decision = round.Decide(kStart + absl::Seconds(c.now), roster);
+    EXPECT_EQ(decision.complete, c.complete) << c.name;
+    EXPECT_EQ(decision.again, c.again < 0 ? absl::InfiniteFuture() : kStart + absl::Seconds(c.again)) << c.name;
+    EXPECT_EQ(decision.missing, c.missing) << c.name;
+    EXPECT_STRNE(decision.reason, "") << c.name;
+  }
+}
+
+// A repeat takes the place of what the group sent before and does not count twice, and contributions are in the order
+// of the groups, whatever the order they came in.
+TEST(Round, ARepeatCountsOnce) {
+  const std::vector<float> first = {1}, second = {2};
+  Roster roster(3);
+  for (uint32_t group = 0; group < 3; ++group) roster.Enter(group, 0);
+  Round round({2, absl::ZeroDuration()});
+  round.Add(kStart, Of(2, first));
+  round.Add(kStart, Of(2, second));
+  EXPECT_FALSE(round.Decide(kStart, roster).complete);
+  ASSERT_EQ(round.contributions().size(), 1u);
+  EXPECT_EQ(round.contributions()[0].values.data(), second.data());
+  round.Add(kStart, Of(0, first));
+  EXPECT_TRUE(round.Decide(kStart, roster).complete);
+  EXPECT_EQ(round.contributions()[0].group, 0u);
+  EXPECT_EQ(round.contributions()[1].group, 2u);
+}
+
+// What is withdrawn was never there: the quorum's time begins anew.
+TEST(Round, WithdrawnIsAsIfNeverMade) {
+  Roster roster(3);
+  for (uint32_t group = 0; group < 3; ++group) roster.Enter(group, 0);
+  Round round({2, absl::Seconds(5)});
+  round.Add(kStart, Of(0));
+  round.Add(kStart, Of(1));
+  round.Withdraw(1);
+  round.Withdraw(2);  // Which made none.
+  EXPECT_FALSE(round.Has(1));
+  EXPECT_FALSE(round.Decide(kStart + absl::Seconds(100), roster).complete);
+  round.Add(kStart + absl::Seconds(100), Of(2));
+  EXPECT_EQ(round.Decide(kStart + absl::Seconds(100), roster).again, kStart + absl::Seconds(105));
+  round.Clear();
+  EXPECT_TRUE(round.contributions().empty());
+  EXPECT_FALSE(round.Decide(kStart + absl::Seconds(200), roster).complete);
+}
+
+// A group is awaited from its beginning until it was waited for in vain, and again when it speaks.
+TEST(Roster, AwaitsWhoSpeaks) {
+  Roster roster(2);
+  EXPECT_FALSE(roster.Awaits(0));
+  roster.Enter(0, 0);
+  EXPECT_TRUE(roster.Awaits(0));
+  roster.Dismiss(0);
+  EXPECT_FALSE(roster.Awaits(0));
+  roster.Speak(0, 8);
+  EXPECT_TRUE(roster.Awaits(0));
+  EXPECT_FALSE(roster.Awaits(1));
+}
+
+// Who is behind by more than the bound, by the steps told; groups that are not awaited are not.
+TEST(Roster, TellsWhoIsBehind) {
+  std::vector<uint64_t> steps = {10, 6, 5, 0};
+  const auto steps_of = [&steps](uint32_t group) { return steps[group]; };
+  Roster roster(4);
+  for (uint32_t group = 0; group < 3; ++group) roster.Enter(group, 0);
+  EXPECT_EQ(roster.Behind(0, 3, steps_of), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(roster.Behind(0, 4, steps_of), (std::vector<uint32_t>{2}));
+  EXPECT_TRUE(roster.Behind(0, 5, steps_of).empty());
+  EXPECT_TRUE(roster.Behind(2, 1, steps_of).empty());
+  roster.Dismiss(2);
+  EXPECT_TRUE(roster.Behind(0, 4, steps_of).empty());
+}
+
+// A group that begins when others are far ahead counts as if it were where the slowest is; so does one that comes back.
+TEST(Roster, ALatecomerNeedNotCatchUp) {
+  std::vector<uint64_t> steps = {1000, 900, 0};
+  const auto steps_of = [&steps](uint32_t group) { return steps[group]; };
+  Roster roster(3);
+  roster.Enter(1, 900);
+  roster.Enter(0, 1000);
+  roster.Enter(2, 0);
+  EXPECT_TRUE(roster.Behind(0, 100, steps_of).empty());
+  EXPECT_EQ(roster.Behind(0, 99, steps_of), (std::vector<uint32_t>{1, 2}));
+  steps[2] = 60;
+  EXPECT_EQ(roster.Behind(0, 99, steps_of), (std::vector<uint32_t>{1}));
+  roster.Dismiss(1);
+  roster.Speak(1, 901);  // Group 2 stands at 900 + 0 by what it last said.
+  steps[1] = 901;
+  EXPECT_TRUE(roster.Behind(0, 99, steps_of).empty());
+}
+
+}  // namespace
+}  // namespace hooke

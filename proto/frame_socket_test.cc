@@ -1,0 +1,115 @@
+#include "proto/frame_socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+// Two connected ends.
+struct Pair {
+  Pair() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    raw = ends[1];
+    client = std::make_unique<FrameSocket>(ends[0]);
+    server = std::make_unique<FrameSocket>(ends[1]);
+  }
+  int raw = -1;  // The server's end, also as it is.
+  std::unique_ptr<FrameSocket> client;
+  std::unique_ptr<FrameSocket> server;
+};
+
+v1::Sender ExampleSender() {
+  v1::Sender sender;
+  sender.set_job_id("job-1");
+  sender.set_rank(3);
+  sender.set_incarnation(1);
+  return sender;
+}
+
+// An opening and values of more than any socket's buffer arrive as they were sent.
+TEST(FrameSocket, OpeningAndValues) {
+  Pair pair;
+  std::vector<float> sent(1 << 20);
+  std::iota(sent.begin(), sent.end(), 0.5f);
+  std::thread sender([&] {
+    EXPECT_TRUE(pair.client->SendOpening(ExampleSender()).ok());
+    EXPECT_TRUE(pair.client->SendValues({7, 9, sent.size()}, sent).ok());
+  });
+  EXPECT_EQ(pair.server->ReceiveOpening(kPatience).value().rank(), 3u);
+  const FrameSocket::Header header = pair.server->ReceiveHeader().value();
+  EXPECT_TRUE(header.refusal.ok());
+  EXPECT_EQ(header.values.sequence, 7u);
+  EXPECT_EQ(header.values.first, 9u);
+  std::vector<float> received(header.values.values);
+  EXPECT_TRUE(pair.server->ReceiveValues(absl::MakeSpan(received)).ok());
+  EXPECT_EQ(received, sent);
+  sender.join();
+}
+
+// A refusal reaches a peer that is still sending, with its code and text, before the connection ends.
+TEST(FrameSocket, RefusalReachesASender) {
+  Pair pair;
+  std::thread server([&] {
+    pair.server->SendRefusal(absl::AbortedError("replaced by 2; stop"), kPatience);
+    pair.server->Shutdown();
+  });
+  const std::vector<float> values(1 << 18);
+  EXPECT_TRUE(pair.client->SendValues({1, 0, values.size()}, values).ok());
+  const FrameSocket::Header header = pair.client->ReceiveHeader().value();
+  EXPECT_EQ(header.refusal, absl::AbortedError("replaced by 2; stop"));
+  pair.client->Shutdown();
+  server.join();
+  EXPECT_EQ(pair.client->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(pair.client->SendValues({1, 0, 1}, {1.0f}).code(), absl::StatusCode::kUnavailable);
+}
+
+// Shutdown by another thread ends a call that waits.
+TEST(FrameSocket, ShutdownEndsAWait) {
+  Pair pair;
+  std::thread waiting([&] { EXPECT_EQ(pair.client->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable); });
+  pair.client->Shutdown();
+  waiting.join();
+}
+
+// Who does not say who it is in time is not waited for; who says nonsense is told.
+TEST(FrameSocket, Strangers) {
+  Pair silent;
+  EXPECT_EQ(silent.client->ReceiveOpening(absl::Milliseconds(20)).status().code(), absl::StatusCode::kUnavailable);
+  for (const std::string& bytes : {std::string(64, '\xff'), std::string(64, '\0'), std::string(64, '\2')}) {
+    Pair pair;
+    ASSERT_EQ(send(pair.raw, bytes.data(), bytes.size(), MSG_NOSIGNAL), 64);
+    EXPECT_EQ(pair.client->ReceiveOpening(kPatience).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  Pair pair;
+  ASSERT_TRUE(pair.server->SendOpening(ExampleSender()).ok());
+  ASSERT_TRUE(pair.server->SendOpening(ExampleSender()).ok());
+  ASSERT_TRUE(pair.server->SendOpening(ExampleSender()).ok());
+  EXPECT_TRUE(pair.client->ReceiveOpening(kPatience).ok());
+  EXPECT_EQ(pair.client->ReceiveHeader().status().message(), "a second opening; one is allowed, first");
+}
+
+// Where nobody listens, connecting ends at once or when it is cancelled.
+TEST(FrameSocket, NobodyListens) {
+  EXPECT_EQ(ConnectLocally("hooke-nobody").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ConnectLocally("").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ConnectLocally(std::string(200, 'x')).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ConnectTcp("127.0.0.1", 1, kPatience, [] { return false; }).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ConnectTcp("127.0.0.1", 1, kPatience, [] { return true; }).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,170 @@
+#include "server/parameters/direct_exchanges.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "proto/frame.h"
+#include "server/parameters/in_memory_storage.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+// A center of ten zeros in blocks of four, and where exchanges with it are taken.
+class DirectExchangesTest : public ::testing::Test {
+ protected:
+  DirectExchangesTest() {
+    const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    ParameterStoreOptions options;
+    options.storage = std::make_shared<InMemoryStorage>();
+    options.logger = logger;
+    options.block_values = 4;
+    store_ = ParameterStore::Load(options).value();
+    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({})).ok());
+    const Speaker speaker = {0, 0, 1};
+    const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
+    for (uint64_t block = 0; block < shard->blocks(); ++block) {
+      const Range range = shard->BlockRange(block);
+      const std::vector<float> zeros(range.size());
+      EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
+    }
+    EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
+    exchanges_ = DirectExchanges::Listen({store_.get(), logger, "127.0.0.1"}).value();
+  }
+
+  int ConnectRaw() const {
+    return ConnectTcp("127.0.0.1", exchanges_->port(), kPatience, [] { return false; }).value();
+  }
+  std::unique_ptr<FrameSocket> Connect() const { return std::make_unique<FrameSocket>(ConnectRaw()); }
+
+  // What an exchange of `x` from `first` on is answered with.
+  static absl::StatusOr<std::vector<float>> Exchange(FrameSocket& socket, const ValuesHeader& header,
+                                                     const std::vector<float>& x) {
+    if (absl::Status status = socket.SendValues(header, x); !status.ok()) return status;
+    absl::StatusOr<FrameSocket::Header> answered = socket.ReceiveHeader();
+    if (!answered.ok()) return answered.status();
+    if (!answered->refusal.ok()) return answered->refusal;
+    EXPECT_EQ(answered->values.first, header.first);
+    EXPECT_EQ(answered->values.sequence, header.sequence);
+    std::vector<float> answer(answered->values.values);
+    if (absl::Status status = socket.ReceiveValues(absl::MakeSpan(answer)); !status.ok()) return status;
+    return answer;
+  }
+
+  std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<DirectExchanges> exchanges_;
+};
+
+// Exchanges over TCP and over the Unix socket reach the same center; one that is sent again is answered again.
+TEST_F(DirectExchangesTest, BothSockets) {
+  const std::unique_ptr<FrameSocket> tcp = Connect();
+  FrameSocket local(ConnectLocally(exchanges_->local_name()).value());
+  ASSERT_TRUE(tcp->SendOpening(MakeSender({}, 0)).ok());
+  ASSERT_TRUE(local.SendOpening(MakeSender({}, 1)).ok());
+  const std::vector<float> eights(10, 8.0f);
+  EXPECT_THAT(Exchange(*tcp, {1, 0, 10}, eights).value(), Each(2.0f));
+  EXPECT_THAT(Exchange(local, {1, 0, 10}, eights).value(), Each(1.5f));
+  EXPECT_THAT(Exchange(*tcp, {1, 0, 10}, eights).value(), Each(2.0f));
+  EXPECT_THAT(store_->Find("job-1").value()->CopyBlock(2).values, Each(3.5f));
+}
+
+// What the session refuses comes back with its code and text, and ends the connection.
+TEST_F(DirectExchangesTest, Refusals) {
+  const std::unique_ptr<FrameSocket> strange = Connect();
+  TestCenter unknown;
+  unknown.job_id = "job-2";
+  ASSERT_TRUE(strange->SendOpening(MakeSender(unknown)).ok());
+  EXPECT_EQ(strange->ReceiveHeader().value().refusal.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(strange->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable);
+
+  const std::unique_ptr<FrameSocket> wrong = Connect();
+  ASSERT_TRUE(wrong->SendOpening(MakeSender({})).ok());
+  const absl::Status refusal = Exchange(*wrong, {1, 1, 3}, {1, 2, 3}).status();
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("a block has 3 values from value 1 on"));
+  EXPECT_THAT(store_->Find("job-1").value()->CopyBlock(0).values, Each(0.0f));
+}
+
+// Bytes of no client, or of one that is cut off anywhere in its messages, end their own connection and nothing else.
+TEST_F(DirectExchangesTest, StrangersBytes) {
+  std::string whole = EncodeOpening(MakeSender({}));
+  const size_t opening = whole.size();
+  whole.resize(opening + kValuesHeaderBytes);
+  EncodeValuesHeader({1, 0, 4}, absl::MakeSpan(&whole[opening], kValuesHeaderBytes));
+  const auto deliver = [this](const std::string& bytes) {
+    const int descriptor = ConnectRaw();
+    const auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
+    // It may have been closed meanwhile.
+    send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    shutdown(descriptor, SHUT_WR);
+    char answer[256];
+    while (recv(descriptor, answer, sizeof answer, 0) > 0) {
+    }
+  };
+  for (size_t length = 0; length <= whole.size(); ++length) deliver(whole.substr(0, length));
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(~changed[at]);
+    deliver(changed);
+  }
+  deliver(std::string(1 << 16, '\xff'));
+  deliver("GET / HTTP/1.1\r\nHost: hooke\r\n\r\n");
+  EXPECT_EQ(store_->Find("job-1").value()->updates(), 0u);
+  const std::unique_ptr<FrameSocket> good = Connect();
+  ASSERT_TRUE(good->SendOpening(MakeSender({})).ok());
+  EXPECT_TRUE(Exchange(*good, {1, 0, 4}, {1, 2, 3, 4}).ok());
+}
+
+// Stop ends connections that wait for their next message, one that has said nothing, and later ones.
+TEST_F(DirectExchangesTest, Stop) {
+  const std::unique_ptr<FrameSocket> silent = Connect();
+  const std::unique_ptr<FrameSocket> idle = Connect();
+  ASSERT_TRUE(idle->SendOpening(MakeSender({})).ok());
+  ASSERT_TRUE(Exchange(*idle, {1, 0, 4}, {1, 2, 3, 4}).ok());
+  exchanges_->Stop();
+  EXPECT_EQ(idle->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable);
+  exchanges_->Stop();
+}
+
+// Many clients that come and go at once: each block's sum of differences is what the center has gained.
+TEST_F(DirectExchangesTest, ManyConnections) {
+  std::vector<std::thread> clients;
+  for (uint32_t group = 0; group < 2; ++group) {
+    clients.emplace_back([this, group] {
+      std::vector<float> x(10, 64.0f);
+      for (uint64_t sequence = 1; sequence <= 40; ++sequence) {
+        const std::unique_ptr<FrameSocket> socket = Connect();
+        ASSERT_TRUE(socket->SendOpening(MakeSender({}, group)).ok());
+        const std::vector<float> answer = Exchange(*socket, {sequence, 0, 10}, x).value();
+        for (size_t i = 0; i < x.size(); ++i) x[i] -= answer[i];
+      }
+      EXPECT_GT(x[0], 0);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(store_->Find("job-1").value()->updates(), 2u * 40 * 3);
+}
+
+// A host that is none of ours cannot be listened at.
+TEST(DirectExchanges, NoSuchHost) {
+  const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  EXPECT_EQ(DirectExchanges::Listen({nullptr, logger, "192.0.2.1"}).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,140 @@
+#include "server/parameters/job_rule.h"
+
+#include <cmath>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/job.pb.h"
+
+namespace hooke {
+namespace {
+
+constexpr double kMaxGraceSeconds = 10;
+
+absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
+}
+
+absl::Status CheckNumber(absl::string_view field, double value, double most) {
+  if (value >= 0 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " is allowed"));
+}
+
+absl::StatusOr<RuleName> ReadRuleName(uint32_t rule) {
+  switch (rule) {
+    case v1::AveragingSpec::ELASTIC:
+      return RuleName::kElastic;
+    case v1::AveragingSpec::NONE:
+      return RuleName::kNone;
+    case v1::AveragingSpec::SYNC:
+      return RuleName::kSync;
+    case v1::AveragingSpec::ASYNC:
+      return RuleName::kAsync;
+    case v1::AveragingSpec::SSP:
+      return RuleName::kSsp;
+    case v1::AveragingSpec::DOWNPOUR:
+      return RuleName::kDownpour;
+    case v1::AveragingSpec::AVERAGE:
+      return RuleName::kAverage;
+    case v1::AveragingSpec::BMUF:
+      return RuleName::kBmuf;
+    case v1::AveragingSpec::SLOWMO:
+      return RuleName::kSlowMo;
+    case v1::AveragingSpec::DILOCO:
+      return RuleName::kDiLoCo;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("job.rule is ", rule, "; ELASTIC (1) to DILOCO (10) are allowed"));
+  }
+}
+
+absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec) {
+  OptimizerOptions options;
+  options.weight_decay = spec.weight_decay();
+  switch (spec.name()) {
+    case v1::OptimizerSpec::SGD:
+      options.momentum = spec.momentum();
+      options.nesterov = spec.nesterov();
+      return options;
+    case v1::OptimizerSpec::ADAM:
+    case v1::OptimizerSpec::ADAMW:
+      options.name = spec.name() == v1::OptimizerSpec::ADAM ? OptimizerName::kAdam : OptimizerName::kAdamW;
+      options.beta1 = spec.beta1();
+      options.beta2 = spec.beta2();
+      options.epsilon = spec.epsilon();
+      return options;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("job.optimizer.name is ", spec.name(), "; SGD (1), ADAM (2) and ADAMW (3) are allowed"));
+  }
+}
+
+absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::JobSpecForShard& job) {
+  const v1::ScheduleSpec& spec = job.schedule();
+  ScheduleOptions options;
+  options.learning_rate = job.optimizer().learning_rate();
+  options.total_epochs = job.epochs();
+  options.warmup_epochs = spec.warmup_epochs();
+  switch (spec.name()) {
+    case v1::ScheduleSpec::CONSTANT:
+      return options;
+    case v1::ScheduleSpec::STEP:
+      options.name = ScheduleName::kStep;
+      options.step_epochs = spec.step_epochs();
+      options.step_factor = spec.step_factor();
+      return options;
+    case v1::ScheduleSpec::COSINE:
+      options.name = ScheduleName::kCosine;
+      options.final_fraction = spec.final_fraction();
+      return options;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("job.schedule.name is ", spec.name(), "; CONSTANT (1), STEP (2) and COSINE (3) are allowed"));
+  }
+}
+
+// What a rule needs that steps the center by an optimizer.
+absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options) {
+  if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !status.ok()) return status;
+  if (absl::Status status = CheckRange("steps_per_epoch", job.steps_per_epoch(), UINT64_MAX); !status.ok())
+    return status;
+  if (absl::Status status = CheckNumber("grace_seconds", job.grace_seconds(), kMaxGraceSeconds); !status.ok())
+    return status;
+  absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizer(job.optimizer());
+  if (!optimizer.ok()) return optimizer.status();
+  absl::StatusOr<ScheduleOptions> schedule = ReadSchedule(job);
+  if (!schedule.ok()) return schedule.status();
+  options->optimizer = *optimizer;
+  options->schedule = *schedule;
+  options->groups = job.groups();
+  options->staleness_bound = job.staleness_bound();
+  options->staleness_power = job.staleness_power();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
+  absl::StatusOr<RuleName> name = ReadRuleName(job.rule());
+  if (!name.ok()) return name.status();
+  if (!std::isfinite(job.alpha())) return absl::InvalidArgumentError("job.alpha is not a finite number");
+  JobRule read;
+  read.options.rule = *name;
+  read.options.alpha = job.alpha();
+  const bool steps = *name != RuleName::kElastic && *name != RuleName::kNone;
+  if (steps) {
+    if (absl::Status status = ReadStep(job, &read.options); !status.ok()) return status;
+    read.round.grace = absl::Seconds(job.grace_seconds());
+  }
+  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(read.options);
+  if (!rule.ok()) return rule.status();
+  read.traits = (*rule)->traits();
+  if (!read.traits.in_rounds) return read;
+  read.round.quorum = job.quorum();
+  if (absl::Status status = CheckRange("quorum", job.quorum(), job.groups()); !status.ok()) return status;
+  return read;
+}
+
+}  // namespace hooke

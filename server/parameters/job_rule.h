@@ -1,0 +1,24 @@
+#ifndef HOOKE_SERVER_PARAMETERS_JOB_RULE_H_
+#define HOOKE_SERVER_PARAMETERS_JOB_RULE_H_
+
+// The update rule that a job asks for, from what its groups say when they attach. Pure.
+
+#include "absl/status/statusor.h"
+#include "algorithms/round.h"
+#include "algorithms/update_rule.h"
+#include "proto/parameter_server.pb.h"
+
+namespace hooke {
+
+struct JobRule {
+  UpdateRuleOptions options;  // MakeUpdateRule takes them.
+  RuleTraits traits;          // Of the rule they make.
+  RoundOptions round;         // Of rules with rounds; `grace` also is how long a group waits for slower ones.
+};
+
+// INVALID_ARGUMENT naming the field that is out of range, and what is allowed.
+absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_JOB_RULE_H_

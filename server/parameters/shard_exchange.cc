@@ -1,0 +1,223 @@
+// The exchanging half of Shard: how a contribution is applied, alone or in a round, and what it waits for.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/parameters/shard.h"
+
+namespace hooke {
+
+absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer) {
+  const Speaker& speaker = exchange.speaker;
+  if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
+  absl::StatusOr<uint64_t> index = FindBlock(exchange.first, values.size());
+  if (!index.ok()) return index.status();
+  if (absl::Status status = CheckExchange(exchange, *index, values); !status.ok()) return status;
+
+  const Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer};
+  Block& block = blocks_[*index];
+  absl::MutexLock lock(&block.mutex);
+  // Again: the last snapshot may have copied this block since the check above.
+  if (closed_) return Ended();
+  const ExchangeId last = block.applied[speaker.group];
+  if (turn.id == last) return Repeat(turn, block);
+  if (absl::Status status = CheckOrder(turn, last); !status.ok()) return status;
+  return rule_->traits().in_rounds ? ApplyInRound(turn, block) : ApplyAtOnce(turn, block);
+}
+
+absl::Status Shard::CheckOpen(const Speaker& speaker) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = Admit(speaker); !status.ok()) return status;
+  if (closed_) return Ended();
+  if (attach_.initialized) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("the center of job ", plan_.job_id, " has no values here yet; attach to it first"));
+}
+
+absl::Status Shard::CheckOrder(const Turn& turn, const ExchangeId& last) const {
+  if (last < turn.id) return absl::OkStatus();
+  const uint32_t group = turn.speaker.group;
+  if (turn.id.incarnation < last.incarnation) {
+    return absl::AbortedError(absl::StrCat("incarnation ", turn.id.incarnation, " of group ", group,
+                                           " has been replaced by ", last.incarnation, "; stop"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("sequence ", turn.id.sequence, " of group ", group,
+                                                 " comes after sequence ", last.sequence, " at value ", turn.first,
+                                                 "; sequences grow within an incarnation"));
+}
+
+absl::Status Shard::CheckWaiting(const Turn& turn) const {
+  if (closed_) return Ended();
+  if (stopping_) return absl::UnavailableError("this parameter server is stopping; try again");
+  const uint32_t highest = incarnations_[turn.speaker.group];
+  if (turn.speaker.incarnation == highest) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("incarnation ", turn.speaker.incarnation, " of group ", turn.speaker.group,
+                                         " has been replaced by ", highest, "; stop"));
+}
+
+absl::Status Shard::Repeat(const Turn& turn, Block& block) {
+  if (rule_->traits().answers_center) {
+    if (absl::Status status = AwaitSlower(turn, block); !status.ok()) return status;
+    AnswerWithCenter(turn, block);
+    return absl::OkStatus();
+  }
+  // Lost only when the server restarted between applying and answering: then the group keeps what it has.
+  if (!WindowOf(turn.speaker).Find(turn.id, turn.first, turn.answer)) {
+    std::fill(turn.answer.begin(), turn.answer.end(), 0.0f);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
+  const Contribution from = ContributionOf(turn, block);
+  Update({&from, 1}, turn, block);
+  block.applied[turn.speaker.group] = turn.id;
+  if (!rule_->traits().answers_center) {
+    WindowOf(turn.speaker).Store(turn.id, turn.first, turn.answer);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = AwaitSlower(turn, block); !status.ok()) return status;
+  AnswerWithCenter(turn, block);
+  return absl::OkStatus();
+}
+
+// Until no awaited group is further behind at this block than the bound. One that is, is waited for once.
+absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
+  if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
+  block.changed.SignalAll();  // This group has come further.
+  const absl::Time give_up = absl::Now() + plan_.rule.round.grace;
+  while (true) {
+    if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
+    {
+      const ExchangeId* const applied = block.applied.data();
+      absl::MutexLock lock(&roster_mutex_);
+      roster_.Speak(turn.speaker.group, turn.id.sequence);
+      const std::vector<uint32_t> behind =
+          roster_.Behind(turn.speaker.group, rule_->traits().staleness_bound,
+                         [applied](uint32_t group) { return applied[group].sequence; });
+      if (behind.empty()) return absl::OkStatus();
+      if (absl::Now() >= give_up) {
+        for (const uint32_t group : behind) roster_.Dismiss(group);
+        return absl::OkStatus();
+      }
+    }
+    block.changed.WaitWithDeadline(&block.mutex, give_up);
+  }
+}
+
+absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
+  const uint32_t group = turn.speaker.group;
+  {
+    absl::MutexLock lock(&roster_mutex_);
+    roster_.Speak(group, turn.id.sequence);
+  }
+  if (rule_->traits().drops_late && IsLate(turn, block)) {
+    block.applied[group] = turn.id;
+    updates_.fetch_add(1, std::memory_order_release);  // That it was dropped is to be kept, too.
+    AnswerWithCenter(turn, block);
+    return absl::OkStatus();
+  }
+  // The same group on a stream that has broken: what it sent counts once.
+  for (const Turn* other : std::vector<const Turn*>(block.waiting)) {
+    if (other->speaker.group == group) LeaveRound(*other, block);
+  }
+  block.waiting.push_back(&turn);
+  block.round->Add(absl::Now(), ContributionOf(turn, block));
+  block.changed.SignalAll();
+  absl::Status status = AwaitRound(turn, block);
+  if (!status.ok()) {
+    LeaveRound(turn, block);
+    return status;
+  }
+  AnswerWithCenter(turn, block);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
+  const absl::Time give_up = absl::Now() + plan_.rule.round.grace + kRoundTimeout;
+  while (true) {
+    if (block.applied[turn.speaker.group] == turn.id) return absl::OkStatus();
+    if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
+    if (std::find(block.waiting.begin(), block.waiting.end(), &turn) == block.waiting.end()) {
+      return absl::UnavailableError(absl::StrCat("group ", turn.speaker.group, " has sent the block at value ",
+                                                 turn.first, " again on another stream"));
+    }
+    const absl::Time now = absl::Now();
+    RoundDecision decision;
+    {
+      absl::MutexLock lock(&roster_mutex_);
+      decision = block.round->Decide(now, roster_);
+    }
+    if (decision.complete) {
+      CompleteRound(turn, decision, block);
+      return absl::OkStatus();
+    }
+    if (now >= give_up) {
+      return absl::UnavailableError(absl::StrCat("the round of the block at value ", turn.first,
+                                                 " is not complete: ", decision.reason, "; try again"));
+    }
+    block.changed.WaitWithDeadline(&block.mutex, std::min(decision.again, give_up));
+  }
+}
+
+void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block) {
+  Update(block.round->contributions(), turn, block);
+  for (const Turn* each : block.waiting) block.applied[each->speaker.group] = each->id;
+  block.waiting.clear();
+  block.round->Clear();
+  block.changed.SignalAll();
+  absl::MutexLock lock(&roster_mutex_);
+  for (const uint32_t group : decision.missing) roster_.Dismiss(group);
+}
+
+void Shard::LeaveRound(const Turn& turn, Block& block) {
+  const auto at = std::find(block.waiting.begin(), block.waiting.end(), &turn);
+  if (at == block.waiting.end()) return;
+  block.waiting.erase(at);
+  block.round->Withdraw(turn.speaker.group);
+  block.changed.SignalAll();
+}
+
+// Whether the group's contribution is from an older center than the present one. Of a group that has just begun nobody
+// knows: it has read the center by itself.
+bool Shard::IsLate(const Turn& turn, const Block& block) const {
+  const uint32_t group = turn.speaker.group;
+  return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
+}
+
+Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
+  const uint32_t group = turn.speaker.group;
+  const uint64_t last = block.applied[group].sequence;
+  const uint64_t interval = std::max<uint64_t>(plan_.job.interval(), 1);
+  Contribution from;
+  from.group = group;
+  from.sequence = turn.id.sequence;
+  // Where a new incarnation goes over steps again, it stands for the steps it has made itself.
+  from.steps = turn.id.sequence > last ? turn.id.sequence - last : interval;
+  from.staleness = IsLate(turn, block) ? block.version - block.seen[group] : 0;
+  from.values = turn.values;
+  return from;
+}
+
+void Shard::Update(absl::Span<const Contribution> from, const Turn& turn, Block& block) {
+  uint64_t furthest = 1;
+  for (const Contribution& each : from) furthest = std::max(furthest, each.sequence);
+  CenterBlock center;
+  center.values = absl::MakeSpan(block.values);
+  center.state = absl::MakeSpan(block.state);
+  center.parameters = plan_.BlockParameters(plan_.blocks.begin + turn.block);
+  center.update = block.version + 1;
+  center.epoch =
+      static_cast<double>(furthest - 1) / static_cast<double>(std::max<uint64_t>(plan_.job.steps_per_epoch(), 1));
+  rule_->Apply(from, center, turn.answer);
+  ++block.version;
+  // After the change: a snapshot that reads the old count is taken again, never one too few.
+  updates_.fetch_add(1, std::memory_order_release);
+}
+
+void Shard::AnswerWithCenter(const Turn& turn, Block& block) {
+  std::copy(block.values.begin(), block.values.end(), turn.answer.begin());
+  block.seen[turn.speaker.group] = block.version;
+}
+
+}  // namespace hooke

@@ -1,0 +1,321 @@
+// Rules with rounds, and with a bound on staleness, at a shard: threads as groups.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "proto/job.pb.h"
+#include "server/parameters/shard.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(20);
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr double kRate = 0.5;
+
+// Blocks of 4, 4 and 2 values, of which the last value is a buffer. The center steps by plain SGD.
+v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups) {
+  TestCenter center;
+  center.groups = groups;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(rule);
+  job.set_interval(1);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(kRate);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(10);
+  job.set_parameters(9);
+  job.set_quorum(1);
+  job.set_grace_seconds(10);
+  if (rule == v1::AveragingSpec::SSP) job.set_staleness_bound(2);
+  return request;
+}
+
+// With the values 0, 1/8, 2/8, ..., and all groups attached.
+std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
+  auto shard = Shard::Create(PlanShard(request, 4).value()).value();
+  EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {}, kLease).ok());
+  for (uint64_t block = 0; block < shard->blocks(); ++block) {
+    const Range range = shard->BlockRange(block);
+    EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, range.begin, Ramp(range.begin, range.size())).ok());
+  }
+  EXPECT_TRUE(shard->CompleteInitialize({}).ok());
+  for (uint32_t group = 0; group < request.job().groups(); ++group) {
+    EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {group, 0, 1}, kLease).ok());
+  }
+  return shard;
+}
+
+// One exchange of the first block by a group, all of its values the same. The answer's first value.
+absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
+  const std::vector<float> values(4, value);
+  std::vector<float> answer(4);
+  const absl::Status status = shard.ApplyBlock({speaker, sequence, 0}, values, absl::MakeSpan(answer));
+  if (!status.ok()) return status;
+  return answer[0];
+}
+
+float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
+
+// What one group does in a random schedule: its steps and what it sends, by exchange.
+struct GroupPlan {
+  std::vector<uint64_t> sequences;
+  std::vector<std::vector<float>> sent;  // Of all values.
+  std::vector<bool> repeats;
+};
+
+std::vector<GroupPlan> RandomPlans(uint32_t seed, uint32_t groups, int exchanges) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> value(-1, 1);
+  std::vector<GroupPlan> plans(groups);
+  for (GroupPlan& plan : plans) {
+    uint64_t sequence = 0;
+    for (int exchange = 0; exchange < exchanges; ++exchange) {
+      sequence += 1 + random() % 3;
+      plan.sequences.push_back(sequence);
+      plan.repeats.push_back(random() % 3 == 0);
+      plan.sent.emplace_back();
+      for (int i = 0; i < 10; ++i) plan.sent.back().push_back(value(random));
+    }
+  }
+  return plans;
+}
+
+uint64_t StepsOf(const GroupPlan& plan, size_t exchange) {
+  return plan.sequences[exchange] - (exchange > 0 ? plan.sequences[exchange - 1] : 0);
+}
+
+// The center after each round, in double precision.
+std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const std::vector<GroupPlan>& plans,
+                                           int exchanges) {
+  std::vector<std::vector<double>> centers(1);
+  for (const float value : Ramp(0, 10)) centers[0].push_back(value);
+  for (int exchange = 0; exchange < exchanges; ++exchange) {
+    std::vector<double> center = centers.back();
+    double steps = 0;
+    for (const GroupPlan& plan : plans) steps += static_cast<double>(StepsOf(plan, exchange));
+    for (int i = 0; i < 10; ++i) {
+      double mean = 0;
+      for (const GroupPlan& plan : plans) {
+        const bool sum = rule == v1::AveragingSpec::SYNC && i < 9;
+        mean += plan.sent[exchange][i] * (sum ? 1 : static_cast<double>(StepsOf(plan, exchange))) / steps;
+      }
+      center[i] -= (i < 9 ? kRate : 1) * mean;
+    }
+    centers.push_back(center);
+  }
+  return centers;
+}
+
+// Over a hundred random schedules with one to eight groups of different speed, of which some send blocks twice, every
+// answer of every round is the center that the formula gives, the same bits for all groups.
+TEST(ShardRounds, AreExact) {
+  constexpr int kExchanges = 4;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    const uint32_t groups = seed % 8 + 1;
+    const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
+    const auto shard = MakeShard(Request(rule, groups));
+    const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
+    std::vector<std::vector<float>> answers(groups);  // One after another, blocks of all rounds.
+    std::vector<std::thread> threads;
+    for (uint32_t group = 0; group < groups; ++group) {
+      threads.emplace_back([&, group] {
+        for (int exchange = 0; exchange < kExchanges; ++exchange) {
+          for (uint64_t block = 0; block < 3; ++block) {
+            const Range range = shard->BlockRange(block);
+            const auto sent = absl::MakeConstSpan(plans[group].sent[exchange]).subspan(range.begin, range.size());
+            std::vector<float> answer(range.size());
+            for (int times = plans[group].repeats[exchange] ? 2 : 1; times > 0; --times) {
+              const Shard::Exchange id = {{group, 0, 1}, plans[group].sequences[exchange], range.begin};
+              const absl::Status status = shard->ApplyBlock(id, sent, absl::MakeSpan(answer));
+              EXPECT_TRUE(status.ok()) << status;
+            }
+            answers[group].insert(answers[group].end(), answer.begin(), answer.end());
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto centers = Reference(rule, plans, kExchanges);
+    for (uint32_t group = 0; group < groups; ++group) {
+      ASSERT_EQ(answers[group], answers[0]) << "seed " << seed;
+      for (size_t i = 0; i < answers[group].size(); ++i) {
+        ASSERT_NEAR(answers[group][i], centers[i / 10 + 1][i % 10], 1e-5) << "seed " << seed << ", value " << i;
+      }
+    }
+    EXPECT_EQ(shard->updates(), 3u * kExchanges);
+  }
+}
+
+// The same, one group after another, where each makes a step of its own: by the steps it stands for, and by how many
+// steps of others came before since its last answer.
+TEST(ShardRounds, AsynchronousStepsAreExact) {
+  constexpr int kExchanges = 6;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    const uint32_t groups = seed % 8 + 1;
+    v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, groups);
+    request.mutable_job()->set_staleness_power(0.5);
+    const auto shard = MakeShard(request);
+    const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
+    std::mt19937 random(seed);
+    double center = 0;
+    uint64_t version = 0;
+    std::vector<size_t> done(groups);
+    std::vector<uint64_t> seen(groups);
+    for (uint32_t turn = 0; turn < groups * kExchanges; ++turn) {
+      uint32_t group = random() % groups;
+      while (done[group] == kExchanges) group = (group + 1) % groups;
+      const size_t exchange = done[group]++;
+      const float value = plans[group].sent[exchange][0];
+      // What a group has seen of the center before its first answer, nobody knows.
+      const double staleness = exchange == 0 ? 0 : static_cast<double>(version - seen[group]);
+      center -= kRate / std::sqrt(1 + staleness) * value / static_cast<double>(StepsOf(plans[group], exchange));
+      seen[group] = ++version;
+      for (int times = plans[group].repeats[exchange] ? 2 : 1; times > 0; --times) {
+        const auto answer = Send(*shard, {group, 0, 1}, plans[group].sequences[exchange], value);
+        ASSERT_TRUE(answer.ok()) << answer.status();
+        ASSERT_NEAR(*answer, center, 1e-5) << "seed " << seed;
+      }
+    }
+  }
+}
+
+// A group that is dead costs the others one grace window, not one for each block and round; then they go on alone.
+TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
+  request.mutable_job()->set_grace_seconds(1);
+  const auto shard = MakeShard(request);
+  const absl::Time start = absl::Now();
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) ASSERT_TRUE(Send(*shard, {0, 0, 1}, sequence, 1).ok());
+  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_FLOAT_EQ(FirstValue(*shard), -20 * kRate);
+}
+
+// Without a quorum no step is made: the groups are told to try again, and what they sent has changed nothing.
+TEST(ShardRounds, NoStepWithoutAQuorum) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
+  request.mutable_job()->set_quorum(2);
+  request.mutable_job()->set_grace_seconds(0);
+  const auto shard = MakeShard(request);
+  absl::Status status;
+  std::thread waiting([&] { status = Send(*shard, {0, 0, 1}, 1, 1).status(); });
+  shard->StopWaiting();
+  waiting.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_EQ(FirstValue(*shard), 0);
+  EXPECT_EQ(shard->updates(), 0u);
+  EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
+}
+
+// A gradient of an older center than the present one is dropped, and its group in step again; a distance counts in the
+// next round.
+TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
+  for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
+    v1::AttachRequest request = Request(rule, 2);
+    request.mutable_job()->set_grace_seconds(0);
+    const auto shard = MakeShard(request);
+    EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 1, 1), -kRate);
+    EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -2 * kRate);  // Its first: nobody knows what it has seen.
+    const bool dropped = rule == v1::AveragingSpec::SYNC;
+    EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 2, 1), (dropped ? -2 : -3) * kRate);
+    EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 3, 1), (dropped ? -3 : -4) * kRate);
+  }
+}
+
+// A block that comes again on another stream, while the first one still waits, counts once.
+TEST(ShardRounds, TheSameExchangeOnTwoStreamsCountsOnce) {
+  const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
+  absl::Notification one_left;
+  std::atomic<int> left{0}, answered{0};
+  std::vector<std::thread> streams;
+  streams.reserve(2);
+  for (int stream = 0; stream < 2; ++stream) {
+    streams.emplace_back([&] {
+      const auto answer = Send(*shard, {0, 0, 1}, 1, 3);
+      if (answer.ok()) {
+        ++answered;
+      } else {
+        EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable) << answer.status();
+      }
+      if (left++ == 0) one_left.Notify();
+    });
+  }
+  EXPECT_TRUE(one_left.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -2 * kRate);  // (3 + 1) / 2.
+  for (std::thread& stream : streams) stream.join();
+  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(shard->updates(), 1u);
+}
+
+// Whoever waits is woken when the job ends, when the server stops, and when a later incarnation takes its place.
+TEST(ShardRounds, WhoeverWaitsIsToldWhyItNeedNot) {
+  struct Case {
+    std::function<void(Shard&)> happens;
+    absl::StatusCode code;
+  };
+  const Case cases[] = {
+      {[](Shard& shard) { shard.Close(); }, absl::StatusCode::kFailedPrecondition},
+      {[](Shard& shard) { shard.StopWaiting(); }, absl::StatusCode::kUnavailable},
+      {[](Shard& shard) {
+         EXPECT_TRUE(shard.Attach(absl::UnixEpoch(), {0, 0, 2}, kLease).ok());
+       },
+       absl::StatusCode::kAborted},
+  };
+  for (const Case& c : cases) {
+    const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
+    const absl::Time start = absl::Now();
+    absl::Status status;
+    std::thread waiting([&] { status = Send(*shard, {0, 0, 1}, 1, 1).status(); });
+    c.happens(*shard);
+    waiting.join();
+    EXPECT_EQ(status.code(), c.code) << status;
+    EXPECT_LT(absl::Now() - start, absl::Seconds(9)) << "not by the grace window of 10 seconds";
+    EXPECT_EQ(FirstValue(*shard), 0);
+  }
+}
+
+// A group that is more than the bound ahead gets its answer when the slower one has come closer, and not before.
+TEST(ShardRounds, ABoundHoldsFastGroupsBack) {
+  const auto shard = MakeShard(Request(v1::AveragingSpec::SSP, 2));
+  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
+  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 2, 1).ok());
+  std::atomic<bool> slower_moves{false};
+  std::thread fast([&] {
+    const auto answer = Send(*shard, {0, 0, 1}, 3, 1);
+    EXPECT_TRUE(slower_moves);
+    EXPECT_FLOAT_EQ(answer.value(), -4 * kRate) << "it sees what it has waited for";
+  });
+  const absl::Time give_up = absl::Now() + kPatience;
+  while (shard->updates() < 3 && absl::Now() < give_up) std::this_thread::yield();  // Its own step is made at once.
+  slower_moves = true;
+  EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -4 * kRate);
+  fast.join();
+}
+
+// A group that does not move at all is waited for once.
+TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::SSP, 2);
+  request.mutable_job()->set_grace_seconds(1);
+  const auto shard = MakeShard(request);
+  const absl::Time start = absl::Now();
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) ASSERT_TRUE(Send(*shard, {0, 0, 1}, sequence, 1).ok());
+  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,105 @@
+// The C++ client as a program, for foreign_client_test.py: creates a center, exchanges with it, writes the group's
+// values and the center. Files hold float32 values and nothing else.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "algorithms/elastic.h"
+#include "proto/job.pb.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/exchange.h"
+#include "worker/rank/grpc_server_calls.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(30);
+
+struct Options {
+  std::string server;
+  std::string job;
+  double alpha = 0;
+  std::vector<uint64_t> sequences;
+  std::string initial;
+  std::string own;
+  std::string x;
+  std::string center;
+};
+
+std::vector<float> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(values.data()));
+  return values;
+}
+
+void WriteFile(const std::string& path, const std::vector<float>& values) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+}
+
+absl::Status Run(const Options& options) {
+  std::vector<float> initial = ReadFile(options.initial);
+  std::vector<float> x = ReadFile(options.own);
+  const std::unique_ptr<ServerCalls> server = DialServer(options.server);
+  CenterOptions center;
+  center.sender.set_job_id(options.job);
+  center.sender.set_incarnation(1);
+  center.job.set_rule(v1::AveragingSpec::ELASTIC);
+  center.job.set_alpha(options.alpha);
+  center.job.set_groups(1);
+  center.job.set_ranks(1);
+  center.layout.parameters.push_back({"w", {x.size()}});
+  center.partition = Partition(x.size());
+  center.servers = {server.get()};
+  const CenterClient client(center);
+  if (absl::Status status = client.Attach(initial, absl::Now() + kTimeout).status(); !status.ok()) return status;
+  ExchangeOptions exchange;
+  exchange.sender = center.sender;
+  exchange.partition = center.partition;
+  exchange.servers = center.servers;
+  ExchangeClient exchanges(std::move(exchange));
+  for (const uint64_t sequence : options.sequences) {
+    const auto apply = [&x](const BlockAnswer& answer) {
+      ApplyElasticAnswer(answer.values, absl::MakeSpan(x).subspan(answer.first, answer.values.size()));
+    };
+    for (const ServerOutcome& outcome : exchanges.Exchange({sequence, kTimeout, kTimeout}, x, apply)) {
+      if (!outcome.status.ok()) return outcome.status;
+    }
+  }
+  if (absl::Status status = client.Pull(absl::MakeSpan(initial), absl::Now() + kTimeout); !status.ok()) return status;
+  WriteFile(options.x, x);
+  WriteFile(options.center, initial);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv) try {
+  CLI::App app("Elastic exchanges of one group of one rank with one server");
+  hooke::Options options;
+  app.add_option("--server", options.server, "HOST:PORT")->required();
+  app.add_option("--job", options.job, "The job's id")->required();
+  app.add_option("--alpha", options.alpha, "Of the elastic rule")->required();
+  app.add_option("--sequence", options.sequences, "Of an exchange; several, growing")->required();
+  app.add_option("--initial", options.initial, "File of the center's initial values")->required();
+  app.add_option("--own", options.own, "File of the group's values")->required();
+  app.add_option("--x", options.x, "File for the group's values afterwards")->required();
+  app.add_option("--center", options.center, "File for the center's values afterwards")->required();
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = hooke::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""A client in another language, written from docs/wire.md alone, gets from a real server the numbers that the C++ client gets.
+
+Debian's own Python: the one that python3-grpcio is for.
+"""
+
+import array
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path("tests/foreign_client").resolve()
+sys.dont_write_bytecode = True  # The modules lie in the tree.
+sys.path.insert(0, str(HERE / "generated"))
+
+import grpc  # noqa: E402
+import wire_client  # noqa: E402
+
+VALUES = 3 * 16384 + 100
+ALPHA = 0.3
+SEQUENCES = [1, 2, 16, 17, 40]
+
+
+def initial():
+    return array.array("f", (0.25 * (i % 1000) for i in range(VALUES)))
+
+
+def own():
+    return array.array("f", (0.1 * (i % 997) - 3 for i in range(VALUES)))
+
+
+class ForeignClient(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        ready = os.path.join(self.folder, "ready")
+        server = subprocess.Popen(
+            [pathlib.Path("server/hooke-server").resolve(), "--listen=127.0.0.1:0", f"--state-dir={self.folder}/state", f"--ready-file={ready}"],
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(server.wait, 30)
+        self.addCleanup(server.terminate)
+        deadline = time.monotonic() + 30
+        while not os.path.exists(ready):
+            self.assertIsNone(server.poll(), "the server has ended")
+            self.assertLess(time.monotonic(), deadline, "the server is not ready")
+            time.sleep(0.02)
+        self.address = pathlib.Path(ready).read_text().strip()
+
+    def in_cpp(self, job_id):
+        """The group's values and the center after the same exchanges by the C++ client."""
+        files = [os.path.join(self.folder, name) for name in ("initial", "own", "x", "center")]
+        for path, values in zip(files, (initial(), own())):
+            pathlib.Path(path).write_bytes(values.tobytes())
+        sequences = [f"--sequence={sequence}" for sequence in SEQUENCES]
+        names = [f"--{name}={path}" for name, path in zip(("initial", "own", "x", "center"), files)]
+        command = [HERE / "cpp_client", f"--server={self.address}", f"--job={job_id}", f"--alpha={ALPHA}", *names, *sequences]
+        subprocess.run(command, check=True, timeout=60)
+        return [array.array("f", pathlib.Path(path).read_bytes()) for path in files[2:]]
+
+    def in_python(self, job_id):
+        group = wire_client.Group(self.address, job_id)
+        answer = group.attach(VALUES, ALPHA)
+        self.assertEqual(answer.state, wire_client.messages.AttachResponse.INITIALIZE)
+        group.initialize(initial(), answer.block_values)
+        answer = group.attach(VALUES, ALPHA)
+        self.assertEqual(answer.state, wire_client.messages.AttachResponse.READY)
+        x = own()
+        group.exchanges(x, SEQUENCES, answer.block_values, answer.window_blocks)
+        self.assertEqual(group.attach(VALUES, ALPHA).last_sequence, SEQUENCES[-1])
+        return x, group.pull()
+
+    def test_same_numbers_as_cpp(self):
+        x, center = self.in_python("python-1")
+        cpp_x, cpp_center = self.in_cpp("cpp-1")
+        self.assertEqual(x.tobytes(), cpp_x.tobytes())
+        self.assertEqual(center.tobytes(), cpp_center.tobytes())
+        self.assertNotEqual(x.tobytes(), own().tobytes())
+
+    def test_the_page_s_example(self):
+        """The messages of the worked example, byte by byte, as the page prints them."""
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/wire.md").read_text()
+        example = page[page.index("## A worked example") :]
+        printed = bytes.fromhex("".join(line[4:40] for line in example.splitlines() if line[:4].strip().isdigit()))
+        sender = wire_client.messages.Sender(job_id="job-1", group=2, rank=1, incarnation=3)
+        expected = wire_client.opening(sender)
+        expected += wire_client.values_message(16, 32768, array.array("f", [7, 0.5]))
+        expected += wire_client.values_message(16, 32768, array.array("f", [1, -0.25]))
+        self.assertEqual(printed, expected)
+
+    def test_other_types_are_refused(self):
+        group = wire_client.Group(self.address, "python-2")
+        answer = group.attach(VALUES, ALPHA)
+        group.initialize(initial(), answer.block_values)
+        opening = wire_client.opening(group.sender)
+        message = bytearray(wire_client.values_message(1, 0, own()[: answer.block_values]))
+        message[1] = 2
+        self.assertEqual(group.send_raw(opening, bytes(message)), grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertEqual(group.pull().tobytes(), initial().tobytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

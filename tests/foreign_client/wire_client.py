@@ -1,0 +1,111 @@
+"""A group of one rank in Python, written from docs/wire.md: creates a center on one server, exchanges with it, reads it.
+
+Debian's python3-grpcio and python3-protobuf. Calls of Protocol Buffers messages take those generated from parameter_server.proto; the
+streams of tensors take bytes as they are.
+"""
+
+import array
+import queue
+import struct
+
+import grpc
+
+from proto import parameter_server_pb2 as messages
+
+SERVICE = "/hooke.v1.ParameterServer/"
+OPENING, VALUES = 1, 2
+VERSION = 1
+FLOAT32 = 1
+SECONDS = 30
+
+
+def opening(sender):
+    job_id = sender.job_id.encode()
+    return struct.pack("<BBHIII", OPENING, VERSION, len(job_id), sender.group, sender.rank, sender.incarnation) + job_id
+
+
+def values_message(sequence, first, values):
+    return struct.pack("<BBHIQQ", VALUES, FLOAT32, 0, len(values), sequence, first) + values.tobytes()
+
+
+def read_values(message):
+    """(sequence, first, values) of a message."""
+    kind, value_type, zero, count, sequence, first = struct.unpack_from("<BBHIQQ", message)
+    values = array.array("f", message[24:])
+    if (kind, value_type, zero, count) != (VALUES, FLOAT32, 0, len(values)):
+        raise ValueError(f"no message of values: {message[:24].hex()}")
+    return sequence, first, values
+
+
+class Group:
+    def __init__(self, address, job_id):
+        self.channel = grpc.insecure_channel(address)
+        self.sender = messages.Sender(job_id=job_id, group=0, rank=0, incarnation=1)
+
+    def attach(self, count, alpha):
+        """The server's answer to a center of `count` values by the elastic rule, of one group of one rank on one server."""
+        request = messages.AttachRequest(
+            sender=self.sender,
+            job=messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1),
+            layout=messages.Layout(parameters=[messages.Parameter(name="w", type=messages.Parameter.FLOAT32, shape=[count])]),
+        )
+        call = self.channel.unary_unary(
+            SERVICE + "Attach",
+            request_serializer=messages.AttachRequest.SerializeToString,
+            response_deserializer=messages.AttachResponse.FromString,
+        )
+        return call(request, timeout=SECONDS)
+
+    def initialize(self, values, block_values):
+        def stream():
+            yield opening(self.sender)
+            for first in range(0, len(values), block_values):
+                yield values_message(0, first, values[first : first + block_values])
+
+        call = self.channel.stream_unary(SERVICE + "Initialize", response_deserializer=messages.InitializeResponse.FromString)
+        call(stream(), timeout=SECONDS)
+
+    def exchanges(self, x, sequences, block_values, window_blocks):
+        """One exchange for each sequence, on one stream; changes x."""
+        outgoing = queue.SimpleQueue()
+        outgoing.put(opening(self.sender))
+        answers = self.channel.stream_stream(SERVICE + "Exchange")(iter(outgoing.get, None), timeout=SECONDS)
+        for sequence in sequences:
+            unanswered = 0
+            blocks = iter(range(0, len(x), block_values))
+            done = 0
+            while done < len(x):
+                while unanswered < window_blocks and (first := next(blocks, None)) is not None:
+                    outgoing.put(values_message(sequence, first, x[first : first + block_values]))
+                    unanswered += 1
+                answered, first, difference = read_values(next(answers))
+                if (answered, first) != (sequence, done):
+                    raise ValueError(f"an answer to exchange {answered}, value {first}, where {sequence}, {done} was due")
+                for i, d in enumerate(difference, first):
+                    x[i] -= d  # Rounded to float32 by the array.
+                unanswered -= 1
+                done += len(difference)
+        outgoing.put(None)
+        if (more := next(answers, None)) is not None:
+            raise ValueError(f"an answer that was not asked for: {more[:24].hex()}")
+
+    def pull(self):
+        call = self.channel.unary_stream(
+            SERVICE + "Pull",
+            request_serializer=messages.PullRequest.SerializeToString,
+            response_deserializer=messages.PullResponse.FromString,
+        )
+        center = array.array("f")
+        for response in call(messages.PullRequest(job_id=self.sender.job_id), timeout=SECONDS):
+            center.frombytes(response.block.values)
+        return center
+
+    def send_raw(self, *stream):
+        """The status with which the server ends an Exchange of these messages."""
+        call = self.channel.stream_stream(SERVICE + "Exchange")(iter(stream), timeout=SECONDS)
+        try:
+            for _ in call:
+                pass
+        except grpc.RpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK
