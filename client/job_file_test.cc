@@ -328,11 +328,12 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epoch: 50, schedule: {warmup_epochs: 15}}")),
             "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
             "schedule (did you mean \"epochs\"?)");
-  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
-            "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, servers, alpha, quorum, "
-            "grace_seconds, "
-            "learning_rate, "
-            "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
+  EXPECT_EQ(
+      ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
+      "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, servers, alpha, quorum, "
+      "grace_seconds, "
+      "learning_rate, "
+      "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.

@@ -49,8 +49,8 @@ class Aggregation {
   // All outlive it; it sets the model's hooks for as long as it lives.
   struct Parts {
     Group* group = nullptr;
-    Model* model = nullptr;        // Bound to the arena.
-    const Arena* arena = nullptr;  // With kAggregationStatistics.
+    Model* model = nullptr;          // Bound to the arena.
+    const Arena* arena = nullptr;    // With kAggregationStatistics.
     Optimizer* optimizer = nullptr;  // Null: nobody steps, the gradients are for others.
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
