@@ -15,6 +15,7 @@ void Round::Add(absl::Time now, const Contribution& from) {
     *at = from;
     return;
   }
+  if (contributions_.empty()) since_ = now;
   contributions_.insert(at, from);
   if (contributions_.size() == options_.quorum) quorum_since_ = now;
 }
@@ -51,8 +52,27 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
   return decision;
 }
 
+RoundDecision Round::DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const {
+  RoundDecision decision;
+  for (const uint32_t group : groups) {
+    if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
+  }
+  if (decision.missing.empty()) {
+    decision.complete = true;
+    decision.reason = "all groups whose round it is have contributed";
+  } else if (now >= since_ + options_.grace) {
+    decision.complete = true;
+    decision.reason = "the grace window has passed";
+  } else {
+    decision.again = since_ + options_.grace;
+    decision.reason = "groups whose round it is have until the grace window ends";
+  }
+  return decision;
+}
+
 void Round::Clear() {
   contributions_.clear();
+  since_ = absl::InfiniteFuture();
   quorum_since_ = absl::InfiniteFuture();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "algorithms/roster.h"
 #include "algorithms/update_rule.h"
 
@@ -43,6 +44,9 @@ class Round {
   const std::vector<Contribution>& contributions() const { return contributions_; }
 
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
+  // The same, where it is settled whose round it is: of those `groups` that are awaited all must have contributed, or
+  // the grace window after the first contribution have passed. There is no quorum: it was there when that was settled.
+  RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
 
   // The next round begins.
   void Clear();
@@ -50,7 +54,8 @@ class Round {
  private:
   RoundOptions options_;
   std::vector<Contribution> contributions_;
-  absl::Time quorum_since_ = absl::InfiniteFuture();  // When so many had contributed.
+  absl::Time since_ = absl::InfiniteFuture();         // When the first one contributed.
+  absl::Time quorum_since_ = absl::InfiniteFuture();  // When so many had.
 };
 
 }  // namespace hooke

@@ -99,6 +99,31 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(200), roster).complete);
 }
 
+// Where it is settled whose round it is, others are not waited for, nor a quorum; those whose it is have a grace
+// window.
+TEST(RoundTest, AmongGroupsThatAreSettled) {
+  Roster roster(4);
+  for (uint32_t group = 0; group < 4; ++group) roster.Enter(group, 0);
+  Round round({.quorum = 3, .grace = absl::Seconds(5)});
+  const std::vector<uint32_t> groups = {0, 2};
+  Contribution from;
+  from.group = 0;
+  round.Add(kStart, from);
+  const RoundDecision waits = round.DecideAmong(groups, kStart, roster);
+  EXPECT_FALSE(waits.complete);
+  EXPECT_EQ(waits.missing, (std::vector<uint32_t>{2}));
+  EXPECT_EQ(waits.again, kStart + absl::Seconds(5));
+  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(5), roster).complete);
+  EXPECT_TRUE(round.DecideAmong({}, kStart, roster).complete);
+  from.group = 2;
+  round.Add(kStart + absl::Seconds(1), from);
+  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+  round.Withdraw(2);
+  EXPECT_FALSE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+  roster.Dismiss(2);
+  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+}
+
 // A group is awaited from its beginning until it was waited for in vain, and again when it speaks.
 TEST(Roster, AwaitsWhoSpeaks) {
   Roster roster(2);

@@ -54,6 +54,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
       rule_(std::move(rule)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       roster_(plan_.job.groups()),
+      places_(uint64_t{plan_.job.groups()} * plan_.job.ranks()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
   for (uint64_t i = 0; i < blocks(); ++i) {

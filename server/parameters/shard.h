@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,18 @@ class Shard {
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
+  // With rounds, the first block of a slice settles for all of it whose round it is. If each block did, a group that
+  // joins while another is in the middle of its slice would wait for that one at its first block, and that one for it
+  // at the block where it is.
+  struct Pass {
+    uint64_t number = 0;  // Grows.
+    std::vector<uint32_t> groups;
+  };
+  // Where a rank's exchange belongs.
+  struct Place {
+    ExchangeId id;
+    std::shared_ptr<const Pass> pass;  // Null: dropped.
+  };
   // An exchange of a block as a thread works on it.
   struct Turn {
     Speaker speaker;
@@ -116,6 +129,10 @@ class Shard {
     uint64_t block = 0;  // Of the shard.
     absl::Span<const float> values;
     absl::Span<float> answer;
+    // With rounds:
+    bool opens = false;  // It is the first block of the slice.
+    std::optional<Place> place =
+        std::nullopt;  // Of the others; none where the first block was exchanged before a restart.
   };
   struct Block {
     mutable absl::Mutex mutex;  // Taken before an AnswerWindow's and roster_mutex_, after mutex_.
@@ -125,6 +142,7 @@ class Shard {
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
     std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version it was last answered with.
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;          // Updates so far.
+    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The last one that had a round here.
     std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null by rules without.
     // Who waits for the round with the contribution that is in it; each is its thread's.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
@@ -149,6 +167,13 @@ class Shard {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void FindPlace(Turn& turn) const;
+  void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
+  // Whether the round that this turn belongs to has been without it.
+  bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  RoundDecision DecideRound(const Turn& turn, const Block& block, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, whose answer is the place to compute in.
   void Update(absl::Span<const Contribution> from, const Turn& turn, Block& block)
@@ -169,6 +194,8 @@ class Shard {
   // Who waits for whom. Taken last.
   mutable absl::Mutex roster_mutex_;
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
+  std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; with rounds.
+  uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 // The exchanging half of Shard: how a contribution is applied, alone or in a round, and what it waits for.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -14,7 +16,8 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckExchange(exchange, *index, values); !status.ok()) return status;
 
-  const Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer};
+  Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer};
+  if (rule_->traits().in_rounds) FindPlace(turn);
   Block& block = blocks_[*index];
   absl::MutexLock lock(&block.mutex);
   // Again: the last snapshot may have copied this block since the check above.
@@ -111,7 +114,8 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
     absl::MutexLock lock(&roster_mutex_);
     roster_.Speak(group, turn.id.sequence);
   }
-  if (rule_->traits().drops_late && IsLate(turn, block)) {
+  if (IsToBeDropped(turn, block)) {
+    if (turn.opens) KeepPlace(turn, nullptr);
     block.applied[group] = turn.id;
     updates_.fetch_add(1, std::memory_order_release);  // That it was dropped is to be kept, too.
     AnswerWithCenter(turn, block);
@@ -143,11 +147,7 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
                                                  turn.first, " again on another stream"));
     }
     const absl::Time now = absl::Now();
-    RoundDecision decision;
-    {
-      absl::MutexLock lock(&roster_mutex_);
-      decision = block.round->Decide(now, roster_);
-    }
+    const RoundDecision decision = DecideRound(turn, block, now);
     if (decision.complete) {
       CompleteRound(turn, decision, block);
       return absl::OkStatus();
@@ -162,7 +162,20 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
 
 void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block) {
   Update(block.round->contributions(), turn, block);
-  for (const Turn* each : block.waiting) block.applied[each->speaker.group] = each->id;
+  std::shared_ptr<Pass> opened;
+  if (turn.opens) {
+    opened = std::make_shared<Pass>();
+    for (const Contribution& each : block.round->contributions()) opened->groups.push_back(each.group);
+    absl::MutexLock lock(&roster_mutex_);
+    opened->number = ++passes_;
+  }
+  for (const Turn* each : block.waiting) {
+    block.applied[each->speaker.group] = each->id;
+    if (opened != nullptr) KeepPlace(*each, opened);
+    if (each->place.has_value() && each->place->pass != nullptr) {
+      block.pass = std::max(block.pass, each->place->pass->number);
+    }
+  }
   block.waiting.clear();
   block.round->Clear();
   block.changed.SignalAll();
@@ -176,6 +189,39 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
   block.waiting.erase(at);
   block.round->Withdraw(turn.speaker.group);
   block.changed.SignalAll();
+}
+
+void Shard::FindPlace(Turn& turn) const {
+  const Range slice = plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()});
+  turn.opens = plan_.blocks.begin + turn.block == std::max(slice.begin, plan_.blocks.begin);
+  if (turn.opens) return;
+  absl::MutexLock lock(&roster_mutex_);
+  const Place& place = places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank];
+  if (place.id == turn.id) turn.place = place;
+}
+
+void Shard::KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass) {
+  absl::MutexLock lock(&roster_mutex_);
+  places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank] = {turn.id, std::move(pass)};
+}
+
+bool Shard::IsLeftBehind(const Turn& turn, const Block& block) const {
+  return turn.place.has_value() && turn.place->pass != nullptr && block.pass >= turn.place->pass->number;
+}
+
+// Gradients of an older center, by rules that want none; all of a slice or, from where the others went on, the rest.
+bool Shard::IsToBeDropped(const Turn& turn, const Block& block) const {
+  if (!rule_->traits().drops_late) return false;
+  if (!turn.place.has_value()) return IsLate(turn, block);
+  return turn.place->pass == nullptr || IsLeftBehind(turn, block);
+}
+
+RoundDecision Shard::DecideRound(const Turn& turn, const Block& block, absl::Time now) const {
+  absl::MutexLock lock(&roster_mutex_);
+  if (!turn.place.has_value()) return block.round->Decide(now, roster_);
+  // Nobody comes to a round that is over.
+  if (IsLeftBehind(turn, block)) return block.round->DecideAmong({}, now, roster_);
+  return block.round->DecideAmong(turn.place->pass->groups, now, roster_);
 }
 
 // Whether the group's contribution is from an older center than the present one. Of a group that has just begun nobody

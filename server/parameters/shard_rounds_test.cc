@@ -44,8 +44,8 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups) {
   return request;
 }
 
-// With the values 0, 1/8, 2/8, ..., and all groups attached.
-std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
+// With the values 0, 1/8, 2/8, ..., and the first `groups` groups attached, or all.
+std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups) {
   auto shard = Shard::Create(PlanShard(request, 4).value()).value();
   EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {}, kLease).ok());
   for (uint64_t block = 0; block < shard->blocks(); ++block) {
@@ -53,10 +53,13 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
     EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, range.begin, Ramp(range.begin, range.size())).ok());
   }
   EXPECT_TRUE(shard->CompleteInitialize({}).ok());
-  for (uint32_t group = 0; group < request.job().groups(); ++group) {
+  for (uint32_t group = 0; group < groups; ++group) {
     EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {group, 0, 1}, kLease).ok());
   }
   return shard;
+}
+std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
+  return MakeShard(request, request.job().groups());
 }
 
 // One exchange of the first block by a group, all of its values the same. The answer's first value.
@@ -118,6 +121,40 @@ std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const s
     centers.push_back(center);
   }
   return centers;
+}
+
+// One exchange of a block of four values; OK and in time, or a failure.
+void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) {
+  const Range range = shard.BlockRange(block);
+  const std::vector<float> values(range.size(), 1);
+  std::vector<float> answer(range.size());
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(shard.ApplyBlock({{group, 0, 1}, sequence, range.begin}, values, absl::MakeSpan(answer)), absl::OkStatus())
+      << group << " " << sequence << " " << block;
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(8))
+      << "the grace window of 10 s was waited for: group " << group << ", exchange " << sequence << ", block " << block;
+}
+
+// A group that joins while another is in the middle of its slice waits for the other's next exchange; the other, which
+// does not know of it yet, goes on. From then on they go together, and nobody waits out a grace window.
+TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
+  for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
+    const v1::AttachRequest request = Request(rule, 2);
+    const auto shard = MakeShard(request, /*groups=*/1);
+    SendBlock(*shard, 0, 1, 0);
+    ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
+    std::thread joins([&] {
+      for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+        for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 1, sequence, block);
+      }
+    });
+    for (uint64_t block = 1; block < 3; ++block) SendBlock(*shard, 0, 1, block);
+    for (uint64_t sequence = 2; sequence <= 4; ++sequence) {
+      for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, sequence, block);
+    }
+    joins.join();
+    EXPECT_EQ(shard->updates(), 3u + 9u) << "each of three exchanges in one round for both";
+  }
 }
 
 // Over a hundred random schedules with one to eight groups of different speed, of which some send blocks twice, every
