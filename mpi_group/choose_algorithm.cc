@@ -51,6 +51,10 @@ absl::string_view ReasonFor(Algorithm algorithm) {
       return "few values: the fewest levels";
     case Algorithm::kChain:
       return "many values: no rank sends them twice";
+    case Algorithm::kChainBinomial:
+      return "many ranks: short chains under a tree";
+    case Algorithm::kChainChain:
+      return "many ranks and values: short chains under a chain";
     case Algorithm::kDissemination:
       return "fewest steps for a barrier";
     case Algorithm::kArena:

@@ -8,8 +8,26 @@
 #include "mpi_group/reference.h"
 #include "mpi_group/ring.h"
 #include "mpi_group/rooted_reduce.h"
+#include "mpi_group/tree.h"
 
 namespace hooke {
+namespace {
+
+// Of a broadcast or a reduction.
+TreeShape ShapeFor(Algorithm algorithm, int ranks) {
+  switch (algorithm) {
+    case Algorithm::kChain:
+      return ChainShape(ranks);
+    case Algorithm::kChainBinomial:
+      return HierarchicalShape(ranks, TreeShape::Leaders::kBinomial);
+    case Algorithm::kChainChain:
+      return HierarchicalShape(ranks, TreeShape::Leaders::kChain);
+    default:
+      return BinomialShape();
+  }
+}
+
+}  // namespace
 
 absl::Status AllReduceBy(Algorithm algorithm, Transport& transport, const TensorList& values, ReduceOp op,
                          const Call& call) {
@@ -29,8 +47,7 @@ absl::Status AllReduceBy(Algorithm algorithm, Transport& transport, const Tensor
 
 absl::Status ReduceBy(Algorithm algorithm, Transport& transport, const TensorList& values, ReduceOp op, int root,
                       const Call& call) {
-  if (algorithm == Algorithm::kChain) return ChainReduce(transport, values, op, root, call);
-  return BinomialReduce(transport, values, op, root, call);
+  return TreeReduce(transport, values, op, ShapeFor(algorithm, transport.size()), root, call);
 }
 
 absl::Status ReduceScatterBy(Algorithm algorithm, Transport& transport, const TensorList& values,
@@ -47,8 +64,7 @@ absl::Status AllGatherBy(Algorithm algorithm, Transport& transport, const Tensor
 
 absl::Status BroadcastBy(Algorithm algorithm, Transport& transport, const TensorList& values, int root,
                          const Call& call) {
-  if (algorithm == Algorithm::kChain) return ChainBroadcast(transport, values, root, call);
-  return BinomialBroadcast(transport, values, root, call);
+  return TreeBroadcast(transport, values, ShapeFor(algorithm, transport.size()), root, call);
 }
 
 }  // namespace hooke

@@ -38,6 +38,10 @@ absl::string_view NameOf(Algorithm algorithm) {
       return "binomial-tree";
     case Algorithm::kChain:
       return "chain";
+    case Algorithm::kChainBinomial:
+      return "chain-binomial";
+    case Algorithm::kChainChain:
+      return "chain-chain";
     case Algorithm::kDissemination:
       return "dissemination";
     case Algorithm::kArena:
@@ -75,6 +79,8 @@ bool Does(Algorithm algorithm, Operation operation) {
              operation == Operation::kAllGather;
     case Algorithm::kBinomialTree:
     case Algorithm::kChain:
+    case Algorithm::kChainBinomial:
+    case Algorithm::kChainChain:
       return operation == Operation::kBroadcast || operation == Operation::kReduce;
     case Algorithm::kDissemination:
       return operation == Operation::kBarrier;

@@ -23,6 +23,8 @@ enum class Algorithm : uint8_t {
   kHalvingDoubling,    // halving_doubling.h
   kBinomialTree,       // broadcast.h, rooted_reduce.h
   kChain,              // broadcast.h, rooted_reduce.h
+  kChainBinomial,      // The same, along hierarchical trees (tree.h): chains under a binomial tree,
+  kChainChain,         // or under a chain.
   kDissemination,      // barrier.h
   // Among the ranks of one node (node_collectives.h).
   kArena,         // In place, on values in a shared arena.
@@ -31,11 +33,21 @@ enum class Algorithm : uint8_t {
   // Between nodes by messages, in a node through shared memory (two_level.h).
   kTwoLevel,
 };
-inline constexpr Algorithm kAllAlgorithms[] = {
-    Algorithm::kNothing,           Algorithm::kReference,       Algorithm::kRing,         Algorithm::kPairwise,
-    Algorithm::kRecursiveDoubling, Algorithm::kHalvingDoubling, Algorithm::kBinomialTree, Algorithm::kChain,
-    Algorithm::kDissemination,     Algorithm::kArena,           Algorithm::kStaged,       Algorithm::kStagedSlices,
-    Algorithm::kTwoLevel};
+inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kNothing,
+                                               Algorithm::kReference,
+                                               Algorithm::kRing,
+                                               Algorithm::kPairwise,
+                                               Algorithm::kRecursiveDoubling,
+                                               Algorithm::kHalvingDoubling,
+                                               Algorithm::kBinomialTree,
+                                               Algorithm::kChain,
+                                               Algorithm::kChainBinomial,
+                                               Algorithm::kChainChain,
+                                               Algorithm::kDissemination,
+                                               Algorithm::kArena,
+                                               Algorithm::kStaged,
+                                               Algorithm::kStagedSlices,
+                                               Algorithm::kTwoLevel};
 
 // As messages and tuning files name them: "all-reduce", "recursive-doubling".
 absl::string_view NameOf(Operation operation);

@@ -41,6 +41,12 @@ void PlaceInChain(int node, int nodes, Tree& tree) {
 TreeShape BinomialShape() { return {1, TreeShape::Leaders::kBinomial}; }
 TreeShape ChainShape(int ranks) { return {ranks, TreeShape::Leaders::kChain}; }
 
+TreeShape HierarchicalShape(int ranks, TreeShape::Leaders leaders) {
+  int k = 1;
+  while (k * k < ranks) ++k;
+  return {k, leaders};
+}
+
 Tree MakeTree(const TreeShape& shape, int rank, int ranks, int root) {
   const int k = std::max(1, std::min(shape.sub_group_ranks, ranks));
   const int groups = (ranks + k - 1) / k;

@@ -20,6 +20,8 @@ struct TreeShape {
 
 TreeShape BinomialShape();  // ceil(log2 n) levels.
 TreeShape ChainShape(int ranks);
+// Of as many sub-groups as each has ranks, or nearly: 8 chains of 8 for 64 ranks, as S-Caffe has them.
+TreeShape HierarchicalShape(int ranks, TreeShape::Leaders leaders);
 
 // One rank's place.
 struct Tree {

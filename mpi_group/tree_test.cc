@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -52,6 +53,14 @@ TEST(TreeTest, KnownTrees) {
   EXPECT_THAT(MakeTree({3, kBinomial}, 0, 8, 0).children, ElementsAre(6, 3, 1));
   EXPECT_THAT(MakeTree({3, kChain}, 3, 8, 0).children, ElementsAre(6, 4));
   EXPECT_EQ(MakeTree({3, kChain}, 5, 8, 0).parent, 4);
+}
+
+// Hierarchical trees have about as many sub-groups as each has ranks.
+TEST(TreeTest, HierarchicalShapes) {
+  for (const auto& [ranks, sub_group] : {std::pair(1, 1), {2, 2}, {4, 2}, {10, 4}, {64, 8}, {65, 9}}) {
+    EXPECT_EQ(HierarchicalShape(ranks, kBinomial).sub_group_ranks, sub_group) << ranks;
+  }
+  EXPECT_EQ(HierarchicalShape(9, kChain).leaders, kChain);
 }
 
 // A root inside a sub-group leads it, so that no other sub-group's chain leaves its ranks.

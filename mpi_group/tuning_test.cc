@@ -62,7 +62,8 @@ TEST(TuningTest, Mistakes) {
        "tuning: rule 0: \"operation\" is \"sum\"; it is one of all-reduce, reduce, reduce-scatter, all-gather, "
        "broadcast, barrier"},
       {R"({"rules": [{"operation": "reduce", "algorithm": "ring"}]})",
-       "there is no reduce by ring; there is binomial-tree, chain, arena, staged, two-level"},
+       "there is no reduce by ring; there is binomial-tree, chain, chain-binomial, chain-chain, arena, staged, "
+       "two-level"},
       {R"({"rules": [{"operation": "reduce", "algorithm": "nothing"}]})", "there is no reduce by nothing"},
       {R"({"rules": [{"operation": "reduce", "algorithm": "chain", "ranks_max": 0}]})", "\"ranks_max\" is 0"},
       {R"({"rules": [{"operation": "reduce", "algorithm": "chain", "chunk_bytes": 100}]})",

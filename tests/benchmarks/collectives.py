@@ -19,8 +19,9 @@ import time
 import hosts
 import ranks
 import report
+import summary
 
-SIZES = [4, 64, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 24, 1 << 26]
+SIZES = [4, 64, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 23, 1 << 24, 1 << 26]
 QUICK_SIZES = [4, 1 << 14, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
 ROUNDS, QUICK_ROUNDS = 5, 3
 # With --quick nothing larger on several hosts: it would take a quarter of a second a call.
@@ -236,6 +237,7 @@ def best_by_impl(ways):
 class Table:
     def __init__(self, operation, layout, json_path):
         self.operation, self.layout, self.json_path = operation, layout, json_path
+        self.rows = []
         kind = "memory" if layout.host_count == 1 else "goodput"
         print(f"\n{operation}: {layout.count} ranks on {layout.host_count} host{'s' * (layout.host_count > 1)} ({CORES} cores); limit: {kind}")
         print(f"{'bytes':>9}  {'impl':22} {'median us':>11} {'p99 us':>11} {'GB/s':>7} {'of limit':>8} {'best rival/this':>15}", flush=True)
@@ -261,6 +263,7 @@ class Table:
             })  # fmt: skip
         print(flush=True)
         report.write_json(self.json_path, rows)
+        self.rows += rows
         return [f"{way.name} at {size} bytes: wrong result" for way in ways if not way.correct]
 
 
@@ -287,6 +290,7 @@ def run_layout(operation, arguments, count, host_count, deadline):
                 print(f"SKIPPED: {size} bytes: the time of --quick is used up; is the machine busy?", flush=True)
                 continue
             failures += table.add(size, measure(groups, operation, size, arguments, host_count, failures))
+        print("\n".join(summary.lines(table.rows)), flush=True)
     return failures
 
 

@@ -31,8 +31,9 @@ Tuning Forcing(Algorithm algorithm, uint64_t chunk_bytes, int drivers) {
 std::vector<Tuning> MakeWays() {
   std::vector<Tuning> ways = {Tuning()};
   for (uint64_t chunk_bytes : {64 * kKi, 256 * kKi}) {
-    for (Algorithm algorithm : {Algorithm::kStaged, Algorithm::kStagedSlices, Algorithm::kRing,
-                                Algorithm::kHalvingDoubling, Algorithm::kChain, Algorithm::kPairwise}) {
+    for (Algorithm algorithm :
+         {Algorithm::kStaged, Algorithm::kStagedSlices, Algorithm::kRing, Algorithm::kHalvingDoubling,
+          Algorithm::kChain, Algorithm::kChainBinomial, Algorithm::kChainChain, Algorithm::kPairwise}) {
       ways.push_back(Forcing(algorithm, chunk_bytes, 0));
     }
   }
