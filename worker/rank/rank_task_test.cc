@@ -126,6 +126,7 @@ class RankTaskTest : public ::testing::Test {
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks);
     std::vector<absl::StatusOr<uint64_t>> results(ranks);
     std::vector<std::thread> threads;
+    threads.reserve(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         ReporterOptions options;
