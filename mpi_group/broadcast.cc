@@ -38,8 +38,4 @@ absl::Status BinomialBroadcast(Transport& transport, const TensorList& values, i
   return TreeBroadcast(transport, values, BinomialShape(), root, call);
 }
 
-absl::Status ChainBroadcast(Transport& transport, const TensorList& values, int root, const Call& call) {
-  return TreeBroadcast(transport, values, ChainShape(transport.size()), root, call);
-}
-
 }  // namespace hooke

@@ -19,12 +19,8 @@ namespace hooke {
 absl::Status TreeBroadcast(Transport& transport, const TensorList& values, const TreeShape& shape, int root,
                            const Call& call);
 
-// ceil(log2 n) levels; the root sends the values as many times. For few values.
+// Down a binomial tree.
 absl::Status BinomialBroadcast(Transport& transport, const TensorList& values, int root, const Call& call);
-
-// n-1 levels, no rank sends the values more than once: with c chunks it takes the time of c+n-2 of them. For many
-// values.
-absl::Status ChainBroadcast(Transport& transport, const TensorList& values, int root, const Call& call);
 
 }  // namespace hooke
 

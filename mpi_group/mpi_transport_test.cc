@@ -5,13 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "mpi_group/message_cases.h"
 #include "mpi_group/mpi_test_session.h"
 #include "mpi_group/sub_transport.h"
 
@@ -29,36 +28,9 @@ std::unique_ptr<Transport> NewTransport(uint64_t message_bytes_max = uint64_t{1}
   return transport.ok() ? *std::move(transport) : nullptr;
 }
 
-// Message i from one rank to another: short ones and ones that MPI does not buffer.
-std::string Text(int from, int to, int i) {
-  return std::string(i % 5 == 4 ? 200000 + i : 1 + i * 301, static_cast<char>('a' + from * 5 + to + i % 3));
-}
-
-// Starts `count` messages both ways with every peer, waits for them in an order of its own, looks at what came.
+// Short messages, and ones that MPI does not buffer.
 void CheckMessages(Transport& transport, int count) {
-  const int rank = transport.rank();
-  std::vector<std::string> sent;
-  std::vector<std::string> received;
-  for (int peer = 0; peer < transport.size(); ++peer) {
-    for (int i = 0; i < count; ++i) {
-      sent.push_back(Text(rank, peer, i));
-      received.push_back(std::string(Text(peer, rank, i).size(), ' '));
-    }
-  }
-  std::vector<Transport::Ticket> tickets;
-  for (int i = 0; i < transport.size() * count; ++i) {
-    if (i / count == rank) continue;
-    const auto send = transport.StartSend({i / count, sent[i]});
-    const auto receive = transport.StartReceive({i / count, absl::MakeSpan(received[i])});
-    ASSERT_TRUE(receive.ok() && send.ok());
-    tickets.insert(tickets.end(), {*receive, *send});
-  }
-  std::shuffle(tickets.begin(), tickets.end(), std::mt19937(rank));
-  for (Transport::Ticket ticket : tickets) ASSERT_EQ(transport.Wait(ticket, Soon()), absl::OkStatus());
-  for (int i = 0; i < transport.size() * count; ++i) {
-    if (i / count == rank) continue;
-    EXPECT_TRUE(received[i] == Text(i / count, rank, i % count)) << "message " << i;
-  }
+  CheckMessagesWithPeers(transport, {count, /*long_each=*/5, /*long_bytes=*/200000}, Soon());
 }
 
 // Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for, call

@@ -56,12 +56,4 @@ absl::Status TreeReduce(Transport& transport, const TensorList& values, ReduceOp
   return status;
 }
 
-absl::Status BinomialReduce(Transport& transport, const TensorList& values, ReduceOp op, int root, const Call& call) {
-  return TreeReduce(transport, values, op, BinomialShape(), root, call);
-}
-
-absl::Status ChainReduce(Transport& transport, const TensorList& values, ReduceOp op, int root, const Call& call) {
-  return TreeReduce(transport, values, op, ChainShape(transport.size()), root, call);
-}
-
 }  // namespace hooke

@@ -21,13 +21,6 @@ namespace hooke {
 absl::Status TreeReduce(Transport& transport, const TensorList& values, ReduceOp op, const TreeShape& shape, int root,
                         const Call& call);
 
-// ceil(log2 n) levels; the root receives the values as many times. For few values.
-absl::Status BinomialReduce(Transport& transport, const TensorList& values, ReduceOp op, int root, const Call& call);
-
-// n-1 levels, no rank receives the values more than once: with c chunks it takes the time of c+n-2 of them. For many
-// values.
-absl::Status ChainReduce(Transport& transport, const TensorList& values, ReduceOp op, int root, const Call& call);
-
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_ROOTED_REDUCE_H_

@@ -1,5 +1,7 @@
 #include "mpi_group/transport_collectives.h"
 
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/broadcast.h"
@@ -56,23 +58,21 @@ std::vector<NamedCheck> AllTransportCollectives() {
       ReduceScatterCheck("PairwiseReduceScatter", PairwiseReduceScatter),
       AllGatherCheck("RingAllGather", RingAllGather),
       AllGatherCheck("PairwiseAllGather", PairwiseAllGather),
-      ReduceCheck("BinomialReduce", BinomialReduce),
-      ReduceCheck("ChainReduce", ChainReduce),
-      BroadcastCheck("BinomialBroadcast", BinomialBroadcast),
-      BroadcastCheck("ChainBroadcast", ChainBroadcast),
   };
-  for (TreeShape::Leaders leaders : {TreeShape::Leaders::kBinomial, TreeShape::Leaders::kChain}) {
-    const TreeShape shape = {/*sub_group_ranks=*/3, leaders};
-    const char* const kind = leaders == TreeShape::Leaders::kBinomial ? "ChainBinomial" : "ChainChain";
+  const auto by_tree = [&checks](const char* kind, const std::function<TreeShape(int ranks)>& shape) {
     checks.push_back(ReduceCheck(absl::StrCat(kind, "Reduce"), [=](Transport& transport, const TensorList& values,
                                                                    ReduceOp op, int root, const Call& call) {
-      return TreeReduce(transport, values, op, shape, root, call);
+      return TreeReduce(transport, values, op, shape(transport.size()), root, call);
     }));
     checks.push_back(BroadcastCheck(absl::StrCat(kind, "Broadcast"),
                                     [=](Transport& transport, const TensorList& values, int root, const Call& call) {
-                                      return TreeBroadcast(transport, values, shape, root, call);
+                                      return TreeBroadcast(transport, values, shape(transport.size()), root, call);
                                     }));
-  }
+  };
+  by_tree("Binomial", [](int) { return BinomialShape(); });
+  by_tree("Chain", ChainShape);
+  by_tree("ChainBinomial", [](int) { return TreeShape{3, TreeShape::Leaders::kBinomial}; });
+  by_tree("ChainChain", [](int) { return TreeShape{3, TreeShape::Leaders::kChain}; });
   return checks;
 }
 

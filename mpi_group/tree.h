@@ -18,7 +18,10 @@ struct TreeShape {
   Leaders leaders = Leaders::kBinomial;
 };
 
-TreeShape BinomialShape();  // ceil(log2 n) levels.
+// ceil(log2 n) levels; the root sends or receives the values as many times. For few values.
+TreeShape BinomialShape();
+// n-1 levels; no rank sends or receives the values more than once: with c chunks it takes the time of c+n-2 of them.
+// For many values.
 TreeShape ChainShape(int ranks);
 // Of as many sub-groups as each has ranks, or nearly: 8 chains of 8 for 64 ranks, as S-Caffe has them.
 TreeShape HierarchicalShape(int ranks, TreeShape::Leaders leaders);

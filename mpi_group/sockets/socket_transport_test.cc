@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "mpi_group/call_label.h"
 #include "mpi_group/in_process_transport.h"
+#include "mpi_group/message_cases.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/socket_ranks.h"
@@ -33,38 +32,6 @@ CallLabel AllReduce(uint64_t number, uint64_t values = 10) {
 
 std::string Message(absl::Status status) { return std::string(status.message()); }
 
-// Message i from one rank to another: short ones, and ones that sockets do not keep.
-std::string Text(int from, int to, int i) {
-  return std::string(i % 7 == 6 ? 700000 + i : 1 + i * 301, static_cast<char>('a' + from * 5 + to + i % 3));
-}
-
-// Starts `count` messages both ways with every peer, waits for them in an order of its own, looks at what came.
-void CheckMessages(Transport& transport, int count) {
-  const int rank = transport.rank();
-  std::vector<std::string> sent;
-  std::vector<std::string> received;
-  for (int peer = 0; peer < transport.size(); ++peer) {
-    for (int i = 0; i < count; ++i) {
-      sent.push_back(Text(rank, peer, i));
-      received.push_back(std::string(Text(peer, rank, i).size(), ' '));
-    }
-  }
-  std::vector<Transport::Ticket> tickets;
-  for (int i = 0; i < transport.size() * count; ++i) {
-    if (i / count == rank) continue;
-    const auto send = transport.StartSend({i / count, sent[i]});
-    const auto receive = transport.StartReceive({i / count, absl::MakeSpan(received[i])});
-    ASSERT_TRUE(receive.ok() && send.ok());
-    tickets.insert(tickets.end(), {*receive, *send});
-  }
-  std::shuffle(tickets.begin(), tickets.end(), std::mt19937(rank));
-  for (Transport::Ticket ticket : tickets) ASSERT_EQ(transport.Wait(ticket, Soon()), absl::OkStatus());
-  for (int i = 0; i < transport.size() * count; ++i) {
-    if (i / count == rank) continue;
-    EXPECT_TRUE(received[i] == Text(i / count, rank, i % count)) << "message " << i;
-  }
-}
-
 // Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for, also
 // where some go over sockets and others do not.
 TEST(SocketTransportTest, ManyMessagesUnderWay) {
@@ -73,7 +40,7 @@ TEST(SocketTransportTest, ManyMessagesUnderWay) {
     RunRanks(ranks.size(), [&](int rank) {
       for (uint64_t call = 1; call <= 5; ++call) {
         ranks[rank].Begin(AllReduce(call), absl::Now());
-        CheckMessages(ranks[rank], 15);
+        CheckMessagesWithPeers(ranks[rank], {15, /*long_each=*/7, /*long_bytes=*/700000}, Soon());
       }
     });
   }
