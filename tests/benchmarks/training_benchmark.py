@@ -38,6 +38,8 @@ def start_file(folder, name, arguments, ranks, servers, seed):
         },
         "groups": {"count": 1, "ranks": ranks},
         "averaging": {"rule": "ELASTIC", "interval": 16, "alpha": 0.5},
+        # What a job file means that does not say: gradients travel while backward goes on.
+        "collectives": {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 1},
     }
     start = {
         "jobId": f"{name}-{seed}",
