@@ -24,7 +24,11 @@ PYTHON = "/usr/bin/python3"
 DDP_MODELS = ("lenet", "mlp")
 
 
-def start_file(folder, name, arguments, ranks, servers, seed):
+# What a job file means that does not say: gradients travel while backward goes on.
+DEFAULT_COLLECTIVES = {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 1}
+
+
+def start_file(folder, name, arguments, ranks, servers, seed, collectives=DEFAULT_COLLECTIVES):
     job = {
         "name": "benchmark",
         "model": {"name": arguments.model},
@@ -38,8 +42,7 @@ def start_file(folder, name, arguments, ranks, servers, seed):
         },
         "groups": {"count": 1, "ranks": ranks},
         "averaging": {"rule": "ELASTIC", "interval": 16, "alpha": 0.5},
-        # What a job file means that does not say: gradients travel while backward goes on.
-        "collectives": {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 1},
+        "collectives": collectives,
     }
     start = {
         "jobId": f"{name}-{seed}",

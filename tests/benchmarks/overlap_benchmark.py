@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""How much of the communication each issue order hides behind backward: two hosts with links of 1 Gbit/s, one rank each.
+
+`alone`: two ranks that train by themselves, one on each host, at the same time: what a step takes without communication.
+`together`: a group of both, gradients summed after backward (`collectives.overlap: false`).
+`funneled`, `concurrent`, `chained`: a group of both, gradients travel in buckets while backward goes on, by that order.
+Repetitions alternate. Hidden is (together - this) / (together - alone), of the median times of a step. No servers, so no exchanges. Hosts are
+network namespaces, which need root.
+"""
+
+import os
+import signal
+import statistics
+import sys
+import tempfile
+
+import hosts
+import report
+import training_benchmark
+
+ORDERS = ("funneled", "concurrent", "chained")
+IMPLS = ("alone", "together", *ORDERS)
+BATCH, RANKS = 64, 2
+
+
+def collectives(impl, arguments):
+    order = impl if impl in ORDERS else "funneled"
+    return {
+        "aggregation": arguments.aggregation.upper(),
+        "overlap": impl in ORDERS,
+        "order": order.upper(),
+        "bucketMib": arguments.bucket_mib,
+    }
+
+
+def rank_command(arguments, start):
+    return [os.path.join(arguments.programs, "hooke-rank"), f"--start-json={start}", "--progress=json"]
+
+
+def mpirun(folder, network, ranks):
+    command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
+    command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder]
+    # What a rank reads of its environment.
+    command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
+    if ranks > 1:
+        command += ["--host", ",".join(f"{address}:1" for address in network.addresses), "--map-by", "slot"]
+        command += ["--mca", "plm_rsh_agent", network.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
+    return command
+
+
+def commands(folder, network, arguments, impl, repetition):
+    """The command of each group."""
+
+    def start(name, ranks):
+        return training_benchmark.start_file(folder, name, arguments, ranks, [], repetition, collectives(impl, arguments))
+
+    if impl == "alone":
+        groups = [(host, 1, start(f"{impl}{host}", 1)) for host in range(RANKS)]
+    else:
+        groups = [(0, RANKS, start(impl, RANKS))]
+    return [network.command(host, mpirun(folder, network, ranks) + rank_command(arguments, file)) for host, ranks, file in groups]
+
+
+def steps_per_second(folder, network, arguments, impl, repetition):
+    groups = commands(folder, network, arguments, impl, repetition)
+    return training_benchmark.measure(groups, arguments.seconds) / len(groups)
+
+
+def table(times):
+    """Lines to print and rows of JSON; `times`: by impl, the milliseconds of a step in each repetition."""
+    median = {impl: statistics.median(values) for impl, values in times.items()}
+    exposed = median["together"] - median["alone"]
+    lines = [f"{'impl':11} {'step ms':>8} {'min':>8} {'max':>8} {'hidden':>7}"]
+    rows = []
+    for impl, values in times.items():
+        hidden = (median["together"] - median[impl]) / exposed if impl in ORDERS and exposed > 0 else None
+        lines.append(f"{impl:11} {median[impl]:8.1f} {min(values):8.1f} {max(values):8.1f} {'-' if hidden is None else f'{hidden:.2f}':>7}")
+        rows.append({"impl": impl, "step_ms": round(median[impl], 2), "hidden": None if hidden is None else round(hidden, 3)})
+    if exposed <= 0:
+        lines.append("communication costs nothing here that could be hidden: is the machine busy?")
+    return lines, rows
+
+
+def main():
+    def add(parser):
+        parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+        parser.add_argument("--aggregation", choices=("allreduce", "rooted"), default="allreduce", help="default allreduce")
+        parser.add_argument("--bucket-mib", type=float, default=1, help="size of a bucket (default 1)")
+        parser.add_argument("--seconds", type=float, default=6, help="length of a measurement (default 6)")
+        parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
+        parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")
+
+    arguments = report.parse_arguments(__doc__, add)
+    reason = hosts.missing()
+    if reason:
+        print(f"SKIPPED: {reason}", flush=True)
+        return
+    # So that everything started is ended also then.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    times = {impl: [] for impl in IMPLS}
+    with tempfile.TemporaryDirectory(prefix="hooke-") as folder, hosts.Hosts(RANKS, folder) as network:
+        for repetition in range(1, arguments.repetitions + 1):
+            for impl in IMPLS:
+                times[impl].append(1000 / steps_per_second(folder, network, arguments, impl, repetition))
+    print(f"overlap {arguments.model}, {arguments.aggregation}, {RANKS} hosts at {hosts.RATE}, batch {BATCH} each, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
+    lines, rows = table(times)
+    print("\n".join(lines))
+    common = {"benchmark": "overlap", "model": arguments.model, "aggregation": arguments.aggregation}
+    report.write_json(arguments.json, [{**common, **row} for row in rows])
+
+
+if __name__ == "__main__":
+    main()
