@@ -60,7 +60,10 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(4, 1, 1), {Operation::kBroadcast, kMany, false}, Algorithm::kChain},
       {Nodes(4, 1, 1), {Operation::kBroadcast, 4, false}, Algorithm::kBinomialTree},
       {Nodes(4, 1, 1), {Operation::kReduce, kMany, false}, Algorithm::kChain},
-      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true}, Algorithm::kRing},
+      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true}, Algorithm::kTwoLevel},
+      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kRing},
+      {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},
+      {Nodes(4, 1, 1), {Operation::kAllGather, kMany, true}, Algorithm::kRing},
       {Nodes(2, 2, 2), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
   };
   for (const auto& row : kTable) {

@@ -43,6 +43,7 @@ std::vector<TuningRule> PartsRules(Operation operation) {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
       {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
+      {operation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},
   };
 }

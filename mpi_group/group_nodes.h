@@ -38,6 +38,7 @@ class GroupNodes {
   // Of all ranks; by sockets between nodes where they are connected so.
   Transport& transport() { return transport_; }
 
+  const Nodes& nodes() const { return nodes_; }
   int node() const { return nodes_.node_of_rank[transport_.rank()]; }
   int NodeOf(int rank) const { return nodes_.node_of_rank[rank]; }
   // A rank as its own node counts.

@@ -67,6 +67,7 @@ bool Does(Algorithm algorithm, Operation operation) {
     case Algorithm::kStaged:
       return true;
     case Algorithm::kArena:
+    case Algorithm::kTwoLevel:
       return operation != Operation::kBarrier;
     case Algorithm::kReference:
     case Algorithm::kRecursiveDoubling:
@@ -84,9 +85,6 @@ bool Does(Algorithm algorithm, Operation operation) {
       return operation == Operation::kBroadcast || operation == Operation::kReduce;
     case Algorithm::kDissemination:
       return operation == Operation::kBarrier;
-    case Algorithm::kTwoLevel:
-      return operation == Operation::kAllReduce || operation == Operation::kBroadcast ||
-             operation == Operation::kReduce;
   }
   return false;
 }

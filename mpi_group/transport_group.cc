@@ -116,9 +116,7 @@ class TransportGroup : public Group {
         case Algorithm::kArena:
           return ArenaAllReduce(NodeCallFor(plan), *plan.arena, values, reduction);
         case Algorithm::kTwoLevel:
-          return TwoLevelAllReduce(
-              TwoLevelCallFor(plan, rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr), values, op,
-              plan.choice.drivers);
+          return TwoLevelAllReduce(TwoLevelCallFor(plan, DriversFor(plan)), values, op, plan.choice.drivers);
         default:
           return AllReduceBy(plan.choice.algorithm, transport(), values, op, CallFor(plan));
       }
@@ -154,6 +152,9 @@ class TransportGroup : public Group {
           return StagedReduceScatter(NodeCallFor(plan), values, parts, reduction);
         case Algorithm::kArena:
           return ArenaReduceScatter(NodeCallFor(plan), *plan.arena, values, parts, reduction);
+        case Algorithm::kTwoLevel:
+          return TwoLevelReduceScatter(TwoLevelCallFor(plan, DriversFor(plan)), values,
+                                       {parts, nodes_->nodes(), nodes_->node()}, op, plan.choice.drivers);
         default:
           return ReduceScatterBy(plan.choice.algorithm, transport(), values, parts, op, CallFor(plan));
       }
@@ -187,6 +188,9 @@ class TransportGroup : public Group {
           return StagedAllGather(NodeCallFor(plan), values, parts);
         case Algorithm::kArena:
           return ArenaAllGather(NodeCallFor(plan), *plan.arena, values, parts);
+        case Algorithm::kTwoLevel:
+          return TwoLevelAllGather(TwoLevelCallFor(plan, DriversFor(plan)), values,
+                                   {parts, nodes_->nodes(), nodes_->node()}, plan.choice.drivers);
         default:
           return AllGatherBy(plan.choice.algorithm, transport(), values, parts, CallFor(plan));
       }
@@ -318,6 +322,9 @@ class TransportGroup : public Group {
     call.chunk_bytes = inner.chunk_bytes;
     return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
   }
+
+  // Null where this rank is none.
+  Transport* DriversFor(const Plan& plan) { return rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr; }
 
   Transport& transport() { return nodes_ != nullptr ? nodes_->transport() : *transport_; }
 

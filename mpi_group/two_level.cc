@@ -1,6 +1,7 @@
 #include "mpi_group/two_level.h"
 
 #include <utility>
+#include <vector>
 
 #include "mpi_group/message_collectives.h"
 #include "mpi_group/ring_pass.h"
@@ -49,27 +50,91 @@ absl::Status ArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slic
   return status.ok() ? call.node.meeting.Meet() : status;
 }
 
+absl::Status ReduceScatterInNode(const TwoLevelCall& call, const TensorList& values, const Parts& parts, ReduceOp op) {
+  const Reduction reduction = {values.type(), op, 0};
+  return call.arena != nullptr ? ArenaReduceScatter(call.node, *call.arena, values, parts, reduction)
+                               : StagedReduceScatter(call.node, values, parts, reduction);
+}
+
+absl::Status AllGatherInNode(const TwoLevelCall& call, const TensorList& values, const Parts& parts) {
+  return call.arena != nullptr ? ArenaAllGather(call.node, *call.arena, values, parts)
+                               : StagedAllGather(call.node, values, parts);
+}
+
+// Lists, one after another, and where each of them lies.
+struct Joined {
+  TensorList values;
+  Parts parts;
+};
+Joined Join(DataType type, const std::vector<TensorList>& lists) {
+  Joined joined;
+  joined.parts.reserve(lists.size());
+  std::vector<absl::Span<char>> pieces;
+  uint64_t end = 0;
+  for (const TensorList& list : lists) {
+    for (absl::Span<char> piece : list.pieces()) {
+      // Neighbours become one piece again.
+      if (!pieces.empty() && pieces.back().end() == piece.begin()) {
+        pieces.back() = {pieces.back().data(), pieces.back().size() + piece.size()};
+      } else {
+        pieces.push_back(piece);
+      }
+    }
+    joined.parts.push_back({end, end + list.size()});
+    end += list.size();
+  }
+  joined.values = TensorList(type, pieces);
+  return joined;
+}
+
+Joined PartsOfNode(const TensorList& values, const NodesParts& where, int node) {
+  std::vector<TensorList> parts;
+  parts.reserve(where.nodes.ranks_of_node[node].size());
+  for (int rank : where.nodes.ranks_of_node[node]) parts.push_back(values.Slice(where.parts[rank]));
+  return Join(values.type(), parts);
+}
+
+std::vector<TensorList> AllNodes(const TensorList& values, const NodesParts& where) {
+  std::vector<TensorList> lists;
+  lists.reserve(where.nodes.ranks_of_node.size());
+  for (size_t node = 0; node < where.nodes.ranks_of_node.size(); ++node) {
+    lists.push_back(PartsOfNode(values, where, static_cast<int>(node)).values);
+  }
+  return lists;
+}
+
+// Slice `driver` of each node's values; part i is that of node i.
+Joined SliceOfDriver(DataType type, const std::vector<TensorList>& nodes, int drivers, int driver) {
+  std::vector<TensorList> slices;
+  slices.reserve(nodes.size());
+  for (const TensorList& node : nodes) slices.push_back(node.Slice(EvenParts(node.size(), drivers)[driver]));
+  return Join(type, slices);
+}
+
+// The slices of all drivers; part i is that of the node's i-th rank, empty where it is no driver.
+Joined SlicesOfDrivers(DataType type, const std::vector<TensorList>& nodes, int drivers, int ranks) {
+  std::vector<TensorList> slices(ranks, nodes.front().Slice({0, 0}));
+  for (int driver = 0; driver < drivers; ++driver) {
+    slices[driver] = SliceOfDriver(type, nodes, drivers, driver).values;
+  }
+  return Join(type, slices);
+}
+
 }  // namespace
 
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers) {
   NodeMeeting& meeting = call.node.meeting;
   const bool alone = meeting.ranks() == 1;
-  const Reduction reduction = {values.type(), op, 0};
   const Parts parts = DriverParts(values.size(), drivers, meeting.ranks());
   if (!alone && call.arena != nullptr && call.algorithm == Algorithm::kRing) {
     return ArenaRingAllReduce(call, values.Slice(parts[meeting.rank()]), op);
   }
-  absl::Status status;
-  if (!alone) {
-    status = call.arena != nullptr ? ArenaReduceScatter(call.node, *call.arena, values, parts, reduction)
-                                   : StagedReduceScatter(call.node, values, parts, reduction);
-  }
+  absl::Status status = alone ? absl::OkStatus() : ReduceScatterInNode(call, values, parts, op);
   if (status.ok() && call.between != nullptr) {
     status = AllReduceBetweenNodes(call, values.Slice(parts[meeting.rank()]), op);
   }
   if (!status.ok() || alone) return status;
-  return call.arena != nullptr ? ArenaAllGather(call.node, *call.arena, values, parts)
-                               : StagedAllGather(call.node, values, parts);
+  return AllGatherInNode(call, values, parts);
 }
 
 absl::Status TwoLevelBroadcast(const TwoLevelCall& call, const TensorList& values, int driver, int root_node) {
@@ -92,6 +157,46 @@ absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, 
   status = ReduceBy(call.algorithm, *call.between, values, Undivided(op), root_node, call.call);
   if (status.ok() && call.between->rank() == root_node) Finish(call, values, op);
   return status;
+}
+
+absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
+                               int drivers) {
+  const NodeMeeting& meeting = call.node.meeting;
+  const bool alone = meeting.ranks() == 1;
+  absl::Status status;
+  if (!alone) {
+    const Joined own = PartsOfNode(values, where, where.node);
+    status = AllGatherInNode(call, own.values, own.parts);
+  }
+  std::vector<TensorList> nodes = AllNodes(values, where);
+  if (status.ok() && call.between != nullptr) {
+    const Joined slice = SliceOfDriver(values.type(), nodes, drivers, meeting.rank());
+    status = AllGatherBy(call.algorithm, *call.between, slice.values, slice.parts, call.call);
+  }
+  if (!status.ok() || alone) return status;
+  nodes[where.node] = values.Slice({0, 0});
+  const Joined came = SlicesOfDrivers(values.type(), nodes, drivers, meeting.ranks());
+  return AllGatherInNode(call, came.values, came.parts);
+}
+
+absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
+                                   ReduceOp op, int drivers) {
+  const NodeMeeting& meeting = call.node.meeting;
+  const bool alone = meeting.ranks() == 1;
+  const std::vector<TensorList> nodes = AllNodes(values, where);
+  absl::Status status;
+  if (!alone) {
+    const Joined all = SlicesOfDrivers(values.type(), nodes, drivers, meeting.ranks());
+    status = ReduceScatterInNode(call, all.values, all.parts, op);
+  }
+  const TensorList& own = nodes[where.node];
+  if (status.ok() && call.between != nullptr) {
+    const Joined slice = SliceOfDriver(values.type(), nodes, drivers, meeting.rank());
+    status = ReduceScatterBy(call.algorithm, *call.between, slice.values, slice.parts, Undivided(op), call.call);
+    if (status.ok()) Finish(call, slice.values.Slice(slice.parts[where.node]), op);
+  }
+  if (!status.ok() || alone) return status;
+  return AllGatherInNode(call, own, DriverParts(own.size(), drivers, meeting.ranks()));
 }
 
 }  // namespace hooke

@@ -7,11 +7,13 @@
 // Nodes may have different numbers of ranks; the drivers of a node are its first ranks, as many on each node.
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "mpi_group/call.h"
 #include "mpi_group/node_collectives.h"
 #include "mpi_group/operation.h"
 #include "mpi_group/shared_arena.h"
 #include "mpi_group/tensor_list.h"
+#include "mpi_group/topology.h"
 #include "mpi_group/transport.h"
 
 namespace hooke {
@@ -38,6 +40,22 @@ absl::Status TwoLevelBroadcast(const TwoLevelCall& call, const TensorList& value
 
 // The other way.
 absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int driver, int root_node);
+
+// Whose parts of the values are on which node.
+struct NodesParts {
+  absl::Span<const ValueRange> parts;  // As for Group::ReduceScatter.
+  const Nodes& nodes;
+  int node;  // This rank's.
+};
+
+// All-gather inside the node; then the i-th of `drivers` sends slice i of what its node has to the i-th drivers of all
+// other nodes; all-gather of what came inside the node. A node sends each of its values to the others once.
+absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
+                               int drivers);
+
+// The other way; beside its own part a rank may end with those of its node's other ranks.
+absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
+                                   ReduceOp op, int drivers);
 
 }  // namespace hooke
 
