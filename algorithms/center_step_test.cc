@@ -138,10 +138,17 @@ class Simulation {
 
   Contribution Send(uint32_t index) {
     TestGroup& group = groups_[index];
-    const absl::Span<const float> sent = group.rule->Prepare(group.x);
-    // As an exchange does that settles what the one before it left: then what is sent is only the rest.
-    if (group.waiting) TakeAnswer(group);
-    group.sent.assign(sent.begin(), sent.end());
+    const absl::Span<const float> sent = group.rule->Prepare(group.x, {Range{0, kValues}});
+    // As an exchange does that settles what the one before it left: then what is sent is only the rest. The same for a
+    // copy of what is sent.
+    std::vector<float> copy(sent.begin(), sent.end());
+    const bool copies = Below(2) == 0;
+    if (group.waiting) {
+      group.rule->TakeOff({0, group.sent, group.answer}, absl::MakeSpan(copy));
+      TakeAnswer(group);
+    }
+    if (!copies) copy.assign(sent.begin(), sent.end());
+    group.sent = std::move(copy);
     group.sent_should.resize(kValues);
     for (uint64_t i = 0; i < kValues; ++i) {
       const bool gradient = i < kParameters && SendsGradients(options_.rule);

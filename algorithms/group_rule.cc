@@ -14,11 +14,21 @@ class PullRule : public GroupRule {
   bool StepsLocally() const override { return true; }
   void Begin(absl::Span<const float> /*vector*/) override {}
   void AddStep(absl::Span<const float> /*gradient*/) override {}
-  absl::Span<const float> Prepare(absl::Span<const float> vector) override { return vector; }
+  absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> /*ranges*/) override {
+    return vector;
+  }
+  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override {
+    ApplyElasticAnswer(earlier.values, copy.subspan(earlier.first, earlier.values.size()));
+  }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     ApplyElasticAnswer(answer.values, vector.subspan(answer.first, answer.values.size()));
   }
 };
+
+// What is still to be sent is less by what was answered.
+void TakeOffSent(const BlockAnswer& earlier, absl::Span<float> copy) {
+  for (uint64_t i = 0; i < earlier.sent.size(); ++i) copy[earlier.first + i] -= earlier.sent[i];
+}
 
 // Values that travel as anchor - x.
 class Distances {
@@ -31,8 +41,11 @@ class Distances {
     std::copy(own.begin(), own.end(), anchor_.begin());
   }
 
-  void Prepare(absl::Span<const float> vector, absl::Span<float> sent) const {
-    for (uint64_t i = range_.begin; i < range_.end; ++i) sent[i] = anchor_[i - range_.begin] - vector[i];
+  void Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges, absl::Span<float> sent) const {
+    for (const Range& each : ranges) {
+      const Range range = Intersect(each, range_);
+      for (uint64_t i = range.begin; i < range.end; ++i) sent[i] = anchor_[i - range_.begin] - vector[i];
+    }
   }
 
   // Keeps what the group has moved since it sent: nothing, exactly, where it has not moved.
@@ -59,10 +72,11 @@ class DistanceRule : public GroupRule {
   bool StepsLocally() const override { return true; }
   void Begin(absl::Span<const float> vector) override { distances_.Begin(vector); }
   void AddStep(absl::Span<const float> /*gradient*/) override {}
-  absl::Span<const float> Prepare(absl::Span<const float> vector) override {
-    distances_.Prepare(vector, absl::MakeSpan(sent_));
+  absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges) override {
+    distances_.Prepare(vector, ranges, absl::MakeSpan(sent_));
     return sent_;
   }
+  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     distances_.Take(answer, absl::MakeSpan(sent_), vector);
   }
@@ -91,10 +105,12 @@ class GradientRule : public GroupRule {
     for (uint64_t i = parameters_.begin; i < parameters_.end; ++i) sent_[i] += gradient[i];
   }
 
-  absl::Span<const float> Prepare(absl::Span<const float> vector) override {
-    buffers_.Prepare(vector, absl::MakeSpan(sent_));
+  absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges) override {
+    buffers_.Prepare(vector, ranges, absl::MakeSpan(sent_));
     return sent_;
   }
+
+  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
 
   // `answer.sent` may lie in sent_: then nothing is left.
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {

@@ -12,8 +12,12 @@
 // late, to what was sent then, is exact, too: what it answers is taken off what is still to be sent. Buffers of the
 // model, which have no gradient, travel as distances with all but pull.
 //
-// Pure. Begin, AddStep and Prepare are called by one thread, none while an exchange runs; Take by several at once, for
-// different blocks.
+// The group may go on training between Prepare and the answers, when it sends a copy of what Prepare gave: a pull's
+// answer is a difference, which may come off later values as well; a gradient rule keeps what came after the copy for
+// the next exchange; a distance rule keeps how far the group has moved since.
+//
+// Pure. Begin, AddStep and Prepare are called by one thread, none while answers are taken; Take and TakeOff by several
+// at once, for different blocks.
 
 #include <cstdint>
 #include <memory>
@@ -51,9 +55,13 @@ class GroupRule {
   // After each step: the group's mean gradient, as long as the parameters.
   virtual void AddStep(absl::Span<const float> gradient) = 0;
 
-  // What to send: as long as `vector`, meaningful in the slice; valid until the next call, and changed by Take where it
-  // was answered. May be `vector` itself.
-  virtual absl::Span<const float> Prepare(absl::Span<const float> vector) = 0;
+  // What to send of `ranges`, parts of the slice: as long as `vector`, meaningful there; valid until the next call, and
+  // changed by Take where it was answered. May be `vector` itself.
+  virtual absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges) = 0;
+
+  // Where a copy of what Prepare gave is sent, which Take does not change: the answer to an earlier exchange has come
+  // before `copy`, as long as the vector, was sent. Takes it off the copy, too; the group gets it by Take.
+  virtual void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const = 0;
 
   // An answer for values of the slice.
   virtual void Take(const BlockAnswer& answer, absl::Span<float> vector) = 0;

@@ -329,6 +329,7 @@ class JobFileParser {
       Add(LineOf("averaging.interval_seconds"), "averaging.interval_seconds",
           "is given beside averaging.interval; keep one of them");
     }
+    CrossCheckDelay();
     const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
                            averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
     if (gradients && job_.collectives().aggregation() == v1::CollectivesSpec::ROOTED && IsRight("averaging.rule")) {
@@ -336,6 +337,16 @@ class JobFileParser {
           absl::StrCat("rooted does not apply to averaging.rule ", texts_["averaging.rule"],
                        ", which needs the gradients on every rank; use allreduce"));
     }
+  }
+
+  // An answer is applied before the next exchange begins. By time the next one waits for that.
+  void CrossCheckDelay() {
+    const v1::AveragingSpec& averaging = job_.averaging();
+    const bool right = IsRight("averaging.delay") && IsRight("averaging.interval") && IsRight("averaging.rule");
+    if (!right || averaging.interval_seconds() > 0 || averaging.delay() < averaging.interval()) return;
+    Add(LineOf("averaging.delay"), "averaging.delay",
+        absl::StrCat(averaging.delay(), " is not below averaging.interval, which is ", averaging.interval(),
+                     "; make it less, or the interval longer"));
   }
 
   const std::string file_;

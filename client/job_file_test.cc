@@ -151,6 +151,9 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(ssp.staleness_power(), 0.5);
   EXPECT_DOUBLE_EQ(ssp.interval_seconds(), 0);
   EXPECT_DOUBLE_EQ(parse("{rule: average, interval_seconds: 1.5}").averaging().interval_seconds(), 1.5);
+  EXPECT_EQ(parse("{rule: average}").averaging().delay(), 0u);
+  EXPECT_EQ(parse("{rule: average, delay: 15}").averaging().delay(), 15u);
+  EXPECT_EQ(parse("{interval_seconds: 1.5, delay: 100}").averaging().delay(), 100u);
 }
 
 // Where the file is silent, each rule has the numbers of its paper.
@@ -188,6 +191,9 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
             "gradients on every rank; use allreduce");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 4, interval_seconds: 2}")),
             "job.yaml:4: averaging.interval_seconds: is given beside averaging.interval; keep one of them");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 4, delay: 4}")),
+            "job.yaml:4: averaging.delay: 4 is not below averaging.interval, which is 4; make it less, or the interval "
+            "longer");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: average, momentum: 0.5}")),
             "job.yaml:4: averaging.momentum: does not apply to averaging.rule average; only to bmuf and slowmo and "
             "diloco: remove it");
@@ -330,7 +336,8 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "schedule (did you mean \"epochs\"?)");
   EXPECT_EQ(
       ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
-      "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, servers, alpha, quorum, "
+      "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, delay, servers, alpha, "
+      "quorum, "
       "grace_seconds, "
       "learning_rate, "
       "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");

@@ -225,6 +225,12 @@ std::vector<JobKey> AveragingKeys() {
                  "Instead of `interval`: a group exchanges when so many seconds have passed, so a slow one takes "
                  "fewer steps.",
                  [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval_seconds(v.number); })),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          Integer("averaging.delay", FromTo(0, 1000000), "0",
+                  "Steps that a group makes between sending and applying the answer, while it is on its way; below "
+                  "`interval`.",
+                  [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_delay(v.integer); })),
       Integer(
           "averaging.servers", FromTo(0, 65536), "0",
           "Servers that share the center, those that hold the least so far; the job waits until so many have joined. "

@@ -111,13 +111,23 @@ absl::Status CheckStalenessPower(const v1::AveragingSpec& spec) {
   return CheckNumber("averaging.staleness_power", power, power >= 0 && power <= 4, "0 to 4");
 }
 
-absl::Status CheckAveraging(const v1::AveragingSpec& spec, uint32_t groups) {
+// When groups exchange.
+absl::Status CheckRhythm(const v1::AveragingSpec& spec) {
   absl::Status interval = CheckCount("averaging.interval", spec.interval(), UINT32_MAX);
   if (!interval.ok()) return interval;
   const double seconds = spec.interval_seconds();
   if (!(seconds >= 0 && std::isfinite(seconds))) {
     return Wrong("averaging.interval_seconds", absl::StrCat(seconds), "0 or more");
   }
+  if (seconds == 0 && spec.delay() >= spec.interval()) {
+    return Wrong("averaging.delay", absl::StrCat(spec.delay()),
+                 absl::StrCat("less than averaging.interval (", spec.interval(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAveraging(const v1::AveragingSpec& spec, uint32_t groups) {
+  if (absl::Status rhythm = CheckRhythm(spec); !rhythm.ok()) return rhythm;
   if (spec.servers() > 65536) return Wrong("averaging.servers", absl::StrCat(spec.servers()), "0 to 65536");
   switch (spec.rule()) {
     case v1::AveragingSpec::ELASTIC:

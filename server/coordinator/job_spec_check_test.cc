@@ -79,6 +79,12 @@ const Case kCases[] = {
      "averaging.alpha is 1, allowed is more than 0, less than 1"},
     {"interval by time", [](v1::JobSpec& j) { j.mutable_averaging()->set_interval_seconds(-1); },
      "averaging.interval_seconds is -1, allowed is 0 or more"},
+    {"delay",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_interval(3);
+       j.mutable_averaging()->set_delay(3);
+     },
+     "averaging.delay is 3, allowed is less than averaging.interval (3)"},
     {"servers", [](v1::JobSpec& j) { j.mutable_averaging()->set_servers(65537); },
      "averaging.servers is 65537, allowed is 0 to 65536"},
     {"quorum",

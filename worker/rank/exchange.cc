@@ -27,9 +27,23 @@ ExchangeClient::~ExchangeClient() = default;
 
 std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<const float> sent,
                                                     const AnswerSink& sink) {
-  for (auto& exchange : exchanges_) exchange->Start(call, sent, sink);
+  Start(call, sent, sink);
+  return Wait();
+}
+
+void ExchangeClient::Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink) {
+  for (auto& exchange : exchanges_) {
+    if (exchange->BlocksOf(call).empty()) continue;
+    exchange->Start(call, sent, sink);
+    started_.push_back(exchange.get());
+  }
+}
+
+std::vector<ServerOutcome> ExchangeClient::Wait() {
   std::vector<ServerOutcome> outcomes;
-  for (auto& exchange : exchanges_) outcomes.push_back({exchange->address(), exchange->Wait()});
+  outcomes.reserve(started_.size());
+  for (ServerExchange* exchange : started_) outcomes.push_back({exchange->address(), exchange->Wait()});
+  started_.clear();
   return outcomes;
 }
 

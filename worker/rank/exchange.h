@@ -28,7 +28,7 @@ struct ExchangeOptions {
   std::vector<ServerCalls*> servers;  // Of shard 0, 1, ...; they outlive the client.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
   // A server does not know the job any more: creates its shard there again from the group's values. Called from another
-  // thread than Exchange's caller, while it waits; several at once for several servers.
+  // thread than Start's caller, between Start and the end of Wait; several at once for several servers.
   std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
 };
 
@@ -45,14 +45,21 @@ class ExchangeClient {
   // The values this rank exchanges; empty where there are more ranks than blocks.
   Range slice() const { return slice_; }
 
-  // One exchange: on each server that answers in time, every block of the slice is applied exactly once, and its answer
-  // given to `sink` (see ServerExchange). `sent` is the whole vector; only the slice is read. Returns at the call's
-  // timeout at the latest. One outcome for each server that overlaps the slice, always the same ones in the same order.
+  // One exchange: on each server that answers in time, every block of the slice, or of the call's fragment of it, is
+  // applied exactly once, and its answer given to `sink` (see ServerExchange). `sent` is the whole vector; only the
+  // slice is read. Returns at the call's timeout at the latest. One outcome for each server that overlaps the slice,
+  // where it overlaps the fragment, in the servers' order.
   std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
+
+  // The same in two halves, between which the group does something else: Start returns at once, Wait at the call's
+  // timeout after it, at the latest; `sent` lives until then, and what `sink` calls.
+  void Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
+  std::vector<ServerOutcome> Wait();
 
  private:
   Range slice_;
   std::vector<std::unique_ptr<ServerExchange>> exchanges_;
+  std::vector<ServerExchange*> started_;  // Since the last Wait.
 };
 
 }  // namespace hooke

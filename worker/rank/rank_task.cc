@@ -113,6 +113,9 @@ absl::Status CheckAveraging(const v1::JobSpec& job) {
   if (!(spec.interval_seconds() >= 0)) {
     return Bad("job.averaging.interval_seconds", absl::StrCat(spec.interval_seconds()), "0 or more");
   }
+  if (spec.interval_seconds() == 0 && spec.delay() > 0 && spec.delay() >= spec.interval()) {
+    return Bad("job.averaging.delay", absl::StrCat(spec.delay()), "less than job.averaging.interval");
+  }
   if (!(spec.grace_seconds() >= 0 && spec.grace_seconds() <= 10)) {
     return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
   }
@@ -238,7 +241,8 @@ TrainerOptions RankRun::Options() const {
   options.batch = job_.train().batch_size();
   options.epochs = job_.train().epochs();
   options.evaluate_every = job_.train().evaluate_every();
-  options.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
+  options.rhythm.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
+  options.rhythm.delay = job_.averaging().delay();
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
   options.rule = RuleOf(job_.averaging().rule());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());

@@ -180,11 +180,13 @@ class RulesTest : public ::testing::Test {
     options.groups = sampling.groups;
     options.batch = kBatch;
     options.epochs = job.train().epochs();
-    options.interval = job.averaging().interval();
+    options.rhythm.interval = job.averaging().interval();
+    options.rhythm.delay = job.averaging().delay();
     options.rule = rule;
     options.grace = absl::Seconds(job.averaging().grace_seconds());
     options.exchange_timeout = exchange_timeout_;
-    options.schedule.name = ScheduleName::kCosine;
+    const bool cosine = job.train().schedule().name() == v1::ScheduleSpec::COSINE;
+    options.schedule.name = cosine ? ScheduleName::kCosine : ScheduleName::kConstant;
     options.schedule.learning_rate = kRate;
     options.schedule.total_epochs = job.train().epochs();
     options.schedule.final_fraction = 0.5;
@@ -248,8 +250,8 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   for (uint64_t i = 0; i < center.size(); ++i) ASSERT_NEAR(center[i], alone[i], 1e-4) << i;
 }
 
-// With every other rule groups learn: the center comes from 40 to where the samples pull it, and rounds leave all
-// groups exactly at the center.
+// With every other rule groups learn, whether they wait for answers or train on meanwhile: the center comes from 40 to
+// where the samples pull it, and rounds leave all groups exactly at the center.
 TEST_F(RulesTest, EveryRuleLearns) {
   const Rule rules[] = {
       {Averaging::ELASTIC, RuleName::kElastic}, {Averaging::ASYNC, RuleName::kAsync},
@@ -258,19 +260,98 @@ TEST_F(RulesTest, EveryRuleLearns) {
       {Averaging::SLOWMO, RuleName::kSlowMo},   {Averaging::DILOCO, RuleName::kDiLoCo},
   };
   for (const Rule& rule : rules) {
-    SCOPED_TRACE(Averaging::Rule_Name(rule.wire));
-    server_.Stop();
-    server_.Forget();
-    server_.Start();
-    const auto groups = Train(Job(rule, {2, 2}), rule.name);
-    const std::vector<float> center = Center();
-    for (const uint64_t i : {uint64_t{0}, kParameters - 1}) EXPECT_NEAR(center[i], kTarget, 15);
-    const bool in_rounds = rule.wire >= Averaging::AVERAGE;
-    if (in_rounds) {
-      EXPECT_EQ(groups[0], center);
-      EXPECT_EQ(groups[1], center);
+    for (const uint32_t delay : {0, 2}) {
+      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", delay));
+      server_.Stop();
+      server_.Forget();
+      server_.Start();
+      v1::JobSpec job = Job(rule, {2, 2});
+      job.mutable_averaging()->set_delay(delay);
+      const auto groups = Train(job, rule.name);
+      const std::vector<float> center = Center();
+      for (const uint64_t i : {uint64_t{0}, kParameters - 1}) EXPECT_NEAR(center[i], kTarget, 15);
+      const bool in_rounds = rule.wire >= Averaging::AVERAGE;
+      if (in_rounds) {
+        EXPECT_EQ(groups[0], center);
+        EXPECT_EQ(groups[1], center);
+      }
+      EXPECT_GT(center.back(), 0);  // The buffer: batches seen.
     }
-    EXPECT_GT(center.back(), 0);  // The buffer: batches seen.
+  }
+}
+
+// One value of one group that trains on between sending and applying, in double precision: the center at the end.
+double DelayedReference(const v1::JobSpec& job) {
+  const Averaging& averaging = job.averaging();
+  const bool distances = averaging.rule() == Averaging::DILOCO;
+  const bool downpour = averaging.rule() == Averaging::DOWNPOUR;
+  std::vector<Sampler> samplers;
+  for (uint32_t rank = 0; rank < job.groups().ranks(); ++rank) {
+    SamplerOptions sampling;
+    sampling.samples = kSamples;
+    sampling.ranks = job.groups().ranks();
+    sampling.batch = kBatch;
+    sampling.seed = 9;
+    sampling.rank = rank;
+    samplers.push_back(*Sampler::Make(sampling));
+  }
+  double x = kStart, center = kStart, anchor = kStart, pending = 0, momentum = 0;
+  double sent = 0, x_sent = 0;
+  uint64_t begun = 0;  // 0: none is in flight.
+  const uint64_t total = samplers[0].steps_per_epoch() * job.train().epochs();
+  for (uint64_t step = 1, last_sent = 0; step <= total; ++step) {
+    double target = 0;
+    for (Sampler& sampler : samplers) {
+      for (const uint32_t index : sampler.BatchIndices(step - 1)) target += index % 7;
+    }
+    const double gradient = x - target / (kBatch * job.groups().ranks());
+    pending += gradient;
+    if (distances || downpour) x -= kRate * gradient;
+    const auto settle = [&] {
+      if (begun == 0) return;
+      x = distances ? center + (x - x_sent) : center;
+      anchor = center;
+      pending -= sent;
+      begun = 0;
+    };
+    if (step == begun + averaging.delay() || step == total) settle();
+    if (step % averaging.interval() != 0 && step != total) continue;
+    begun = step;
+    x_sent = x;
+    sent = distances ? anchor - x : pending;
+    if (distances) {
+      momentum = averaging.momentum() * momentum + sent;
+      center -= averaging.learning_rate() * (sent + averaging.momentum() * momentum);
+    } else {
+      center -= kRate * sent / (downpour ? 1.0 : static_cast<double>(step - last_sent));
+    }
+    last_sent = step;
+    if (step == total) settle();
+  }
+  return center;
+}
+
+// What a group does between sending and applying is neither lost nor counted twice: gradients wait for the next
+// exchange, and distances stay with the group. So it is by the formula, and over all layers.
+TEST_F(RulesTest, DelayedAnswersAreExact) {
+  const Rule rules[] = {{Averaging::SYNC, RuleName::kSync},
+                        {Averaging::ASYNC, RuleName::kAsync},
+                        {Averaging::SSP, RuleName::kSsp},
+                        {Averaging::DOWNPOUR, RuleName::kDownpour},
+                        {Averaging::DILOCO, RuleName::kDiLoCo}};
+  for (const Rule& rule : rules) {
+    for (const uint32_t delay : {1, 3}) {
+      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", delay));
+      server_.Stop();
+      server_.Forget();
+      server_.Start();
+      v1::JobSpec job = Job(rule, {1, 2});
+      job.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+      job.mutable_averaging()->set_interval(5);
+      job.mutable_averaging()->set_delay(delay);
+      Train(job, rule.name);
+      EXPECT_NEAR(Center()[0], DelayedReference(job), 1e-4);
+    }
   }
 }
 

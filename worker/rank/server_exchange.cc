@@ -59,7 +59,8 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     deadline_ = started_ + (suspect_ ? call.probe_timeout : call.timeout);
     sent_ = sent;
     sink_ = std::make_shared<const AnswerSink>(std::move(sink));
-    next_block_ = options_.blocks.begin;
+    blocks_ = BlocksOf(call);
+    next_block_ = blocks_.begin;
     direct_ = CanWriteDirectly();
     if (!direct_) return;
     writing_ = true;
@@ -169,7 +170,7 @@ absl::Status ServerExchange::Attempt() {
 bool ServerExchange::CanWrite() const {
   if (written_ < unanswered_.size()) return true;
   const bool settling = !unanswered_.empty() && unanswered_.back().kept != nullptr;
-  if (settling || next_block_ == options_.blocks.end) return false;
+  if (settling || next_block_ == blocks_.end) return false;
   uint64_t blocks = NextPieceBlocks();
   for (const Piece& piece : unanswered_) blocks += piece.blocks.size();
   return blocks <= options_.window_blocks;
@@ -177,14 +178,13 @@ bool ServerExchange::CanWrite() const {
 
 bool ServerExchange::CanWriteDirectly() const {
   const bool well = stream_ != nullptr && !broken_ && !suspect_ && answer_error_.ok() && unanswered_.empty();
-  return well && NextPieceBlocks() == options_.blocks.size() &&
-         options_.partition.Values(options_.blocks).size() <= kDirectValues;
+  return well && NextPieceBlocks() == blocks_.size() && options_.partition.Values(blocks_).size() <= kDirectValues;
 }
 
 uint64_t ServerExchange::NextPieceBlocks() const {
   // Several in a window, also where it is small.
   const uint64_t most = std::min(kMessageBlocks, (uint64_t{options_.window_blocks} + 1) / 2);
-  return std::min(most, options_.blocks.end - next_block_);
+  return std::min(most, blocks_.end - next_block_);
 }
 
 ServerExchange::Outgoing ServerExchange::NextToWrite() {

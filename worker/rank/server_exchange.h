@@ -24,6 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/fragments.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
 #include "worker/rank/server_calls.h"
@@ -51,6 +52,8 @@ struct ExchangeCall {
   // A server that failed the last exchange gets this long to give a first answer, so that a group does not wait out
   // every timeout; once it answers, `timeout` counts.
   absl::Duration probe_timeout;
+  // What part is exchanged of what rank and server have in common (fragments.h); {0, 1}: all.
+  Cut fragment = {0, 1};
 };
 
 // What a group does with an answer to one block. Called once for each answered block, for different blocks from several
@@ -65,10 +68,13 @@ class ServerExchange {
   ServerExchange& operator=(const ServerExchange&) = delete;
 
   const std::string& address() const { return options_.calls->address(); }
+  // The blocks that a call exchanges.
+  Range BlocksOf(const ExchangeCall& call) const { return FragmentBlocks(options_.blocks, call.fragment); }
 
-  // Begins an exchange; returns at once. `sent` is the whole vector, of which this object reads its blocks until Wait
-  // returns; until then a block changes only when `sink` gets its answer. The answers to blocks left over from earlier
-  // exchanges go to `sink`, too.
+  // Begins an exchange, of at least one block; returns at once. `sent` is the whole vector, of which this object reads
+  // the call's blocks until Wait returns; until then a block changes only when `sink` gets its answer. The answers to
+  // blocks left over from earlier exchanges, which may be others, go to `sink`, too, before a later block of theirs is
+  // read.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, AnswerSink sink);
 
   // Ends with the exchange, or at its deadline.
@@ -111,7 +117,7 @@ class ServerExchange {
   void OpenStream();
   absl::Status CloseStream();
   bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return unanswered_.empty() && next_block_ == options_.blocks.end;
+    return unanswered_.empty() && next_block_ == blocks_.end;
   }
   bool CanWrite() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool CanWriteDirectly() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,6 +141,7 @@ class ServerExchange {
   absl::Span<const float> sent_ ABSL_GUARDED_BY(mutex_);            // Empty while no exchange runs.
   std::shared_ptr<const AnswerSink> sink_ ABSL_GUARDED_BY(mutex_);  // Null while no exchange runs.
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
+  Range blocks_ ABSL_GUARDED_BY(mutex_);                  // Of the call.
   uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // First one never written in this exchange.
   std::deque<Piece> unanswered_ ABSL_GUARDED_BY(mutex_);  // In the order written.
   size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // Of those, how many on this stream.

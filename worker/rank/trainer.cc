@@ -30,15 +30,8 @@ Trainer::Trainer(const TrainerParts& parts, TrainerOptions options)
       options_(std::move(options)),
       steps_per_epoch_(parts.sampler->steps_per_epoch()),
       steps_total_(steps_per_epoch_ * options_.epochs),
-      partition_(parts.arena->vector().size()),
       pixels_(options_.batch * parts.train->values),
-      labels_(options_.batch) {
-  const uint64_t ranks = static_cast<uint64_t>(parts.group->size());
-  for (uint64_t rank = 0; rank < ranks; ++rank) {
-    const Range slice = partition_.SliceValues({rank, ranks});
-    slices_.push_back({slice.begin, slice.end});
-  }
-}
+      labels_(options_.batch) {}
 
 absl::StatusOr<uint64_t> Trainer::Run() {
   absl::StatusOr<uint64_t> first = Begin();
@@ -48,9 +41,7 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   for (uint64_t step = *first; step < steps_total_; ++step) {
     if (absl::Status status = Step(step); !status.ok()) return status;
     const uint64_t done = step + 1;
-    if (ExchangeDue(done)) {
-      if (absl::Status status = Exchange(done); !status.ok()) return status;
-    }
+    if (absl::Status status = Exchange(done); !status.ok()) return status;
     if (EvaluationDue(done)) {
       if (absl::Status status = Evaluate(done); !status.ok()) return status;
     }
@@ -78,11 +69,10 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
     absl::StatusOr<Attached> center = BeginFromCenter();
     if (!center.ok()) return center.status();
     attached = *center;
-    OpenExchange(attached);
   }
   absl::Status status = parts_.group->Broadcast(TensorList(parts_.arena->vector()), 0);
   if (!status.ok()) return status;
-  if (parts_.center != nullptr) OpenRule();
+  if (parts_.center != nullptr) OpenExchange(attached);
   return attached.last_sequence;
 }
 
@@ -107,29 +97,19 @@ absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
 
-void Trainer::OpenExchange(const Attached& attached) {
-  ExchangeOptions exchange;
-  exchange.sender = options_.sender;
-  exchange.ranks = static_cast<uint32_t>(parts_.group->size());
-  exchange.partition = partition_;
-  exchange.servers = parts_.center->servers();
-  exchange.window_blocks = attached.window_blocks;
-  // From where the group is, whatever it sends.
-  exchange.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
-    return parts_.center->AttachShard(server, parts_.arena->vector(), deadline).status();
-  };
-  exchange_ = std::make_unique<ExchangeClient>(std::move(exchange));
-  notices_ = std::make_unique<ServerNotices>(options_.clock());
-}
-
 // All ranks hold what the center held.
-void Trainer::OpenRule() {
-  GroupSlice slice;
-  slice.values = parts_.arena->vector().size();
-  slice.parameters = parts_.arena->parameters().size();
-  slice.slice = exchange_->slice();
-  rule_ = MakeGroupRule(options_.rule, slice);
-  rule_->Begin(parts_.arena->vector());
+void Trainer::OpenExchange(const Attached& attached) {
+  GroupExchangeOptions options;
+  options.sender = options_.sender;
+  options.rule = options_.rule;
+  options.overlaps = options_.rhythm.delay > 0 || options_.rhythm.fragments > 1;
+  options.window_blocks = attached.window_blocks;
+  options.grace = options_.grace;
+  options.exchange_timeout = options_.exchange_timeout;
+  options.collective_timeout = options_.collective_timeout;
+  options.clock = options_.clock;
+  const GroupExchangeParts parts = {parts_.group, parts_.arena, parts_.center, parts_.reporter};
+  exchange_ = std::make_unique<GroupExchange>(parts, std::move(options));
   last_exchange_ = options_.clock();
 }
 
@@ -138,7 +118,7 @@ absl::Status Trainer::OpenAggregation() {
   parts.group = parts_.group;
   parts.model = parts_.model;
   parts.arena = parts_.arena;
-  parts.optimizer = rule_ == nullptr || rule_->StepsLocally() ? parts_.optimizer : nullptr;
+  parts.optimizer = exchange_ == nullptr || exchange_->StepsLocally() ? parts_.optimizer : nullptr;
   parts.reporter = parts_.reporter;
   parts.collective_timeout = options_.collective_timeout;
   absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, options_.aggregation);
@@ -154,7 +134,7 @@ absl::Status Trainer::Step(uint64_t step) {
   ProposeExchange();
   absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
-  if (rule_ != nullptr) rule_->AddStep(parts_.arena->gradients());
+  if (exchange_ != nullptr) exchange_->AddStep();
   if (!std::isfinite(*loss)) {
     aggregation_->Settle().IgnoreError();  // On all ranks: none leaves while another waits for it.
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
@@ -165,7 +145,9 @@ absl::Status Trainer::Step(uint64_t step) {
                     .loss = *loss,
                     .samples = uint64_t{options_.batch} * static_cast<uint64_t>(parts_.group->size())});
   const uint64_t done = step + 1;
-  if (!ExchangeDue(done) && !EvaluationDue(done) && done < steps_total_) return absl::OkStatus();
+  const ExchangePlan plan = PlanAfter(done);
+  const bool exchanges = plan.begins || plan.settles;
+  if (!exchanges && !EvaluationDue(done) && done < steps_total_) return absl::OkStatus();
   // Others are about to use the vector and the group.
   reporter.Enter(Phase::COLLECTIVE);
   return aggregation_->Settle();
@@ -179,13 +161,20 @@ void Trainer::ProposeExchange() {
   proposal = due ? static_cast<float>(parts_.group->size()) : 0.0f;
 }
 
-bool Trainer::ExchangeDue(uint64_t step) const {
-  if (parts_.center == nullptr) return false;
-  if (options_.rule == RuleName::kNone)
-    return options_.sender.group() == 0 && (EvaluationDue(step) || step == steps_total_);
-  if (step == steps_total_) return true;
-  if (options_.interval_time == absl::ZeroDuration()) return step % options_.interval == 0;
-  return parts_.arena->statistics()[kAggregationStatistics] > 0.5f;
+ExchangePlan Trainer::PlanAfter(uint64_t step) const {
+  const bool none = options_.rule == RuleName::kNone;
+  if (parts_.center == nullptr || (none && options_.sender.group() != 0)) return {};
+  ExchangeRhythm rhythm = options_.rhythm;
+  rhythm.steps_total = steps_total_;
+  ExchangeMoment moment;
+  moment.step = step;
+  if (exchange_ != nullptr) moment.in_flight_since = exchange_->in_flight_since();
+  if (none) {
+    moment.due = EvaluationDue(step);
+  } else if (options_.interval_time != absl::ZeroDuration()) {
+    moment.due = parts_.arena->statistics()[kAggregationStatistics] > 0.5f;
+  }
+  return PlanExchange(rhythm, moment);
 }
 
 bool Trainer::EvaluationDue(uint64_t step) const {
@@ -195,48 +184,19 @@ bool Trainer::EvaluationDue(uint64_t step) const {
 }
 
 absl::Status Trainer::Exchange(uint64_t step) {
-  parts_.reporter->Enter(Phase::EXCHANGE);
+  const ExchangePlan plan = PlanAfter(step);
+  if (plan.settles) {
+    if (absl::Status status = exchange_->Settle(); !status.ok()) return status;
+  }
+  if (!plan.begins) return absl::OkStatus();
   last_exchange_ = options_.clock();
-  ExchangeCall call;
-  call.sequence = step;
-  call.timeout = std::min(options_.exchange_timeout + options_.grace, options_.collective_timeout / 2);
-  call.probe_timeout = std::min(options_.exchange_timeout / 10 + options_.grace, call.timeout);
-  // The last one may take longer: there is no next.
-  const bool last = step == steps_total_;
-  if (last) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
-  const absl::Span<float> vector = parts_.arena->vector();
-  const std::vector<ServerOutcome> outcomes = exchange_->Exchange(
-      call, rule_->Prepare(vector), [this, vector](const BlockAnswer& answer) { rule_->Take(answer, vector); });
-  bool all_ok = true;
-  absl::Status failure;
-  for (const ServerOutcome& outcome : outcomes) {
-    if (outcome.status.ok()) continue;
-    all_ok = false;
-    if (IsFatalExchangeError(outcome.status)) {
-      failure = outcome.status;
-    } else if (last && failure.ok()) {
-      failure = absl::UnavailableError(outcome.status.message());
-    }
-  }
-  parts_.reporter->AddExchange(all_ok);
-  if (last) {
-    if (absl::Status status = AgreeOnOutcome(*parts_.group, failure); !status.ok()) return status;
-  }
-  if (!failure.ok()) return failure;
-  for (std::string& notice : notices_->Take(outcomes, step, options_.clock())) {
-    parts_.reporter->Notice(std::move(notice));
-  }
-  return AllGather();
-}
-
-absl::Status Trainer::AllGather() {
-  parts_.reporter->Enter(Phase::COLLECTIVE);
-  return parts_.group->AllGather(TensorList(parts_.arena->vector()), slices_);
+  exchange_->Begin({step, plan.fragment, step == steps_total_});
+  return plan.waits ? exchange_->Settle() : absl::OkStatus();
 }
 
 // Also where the last exchange was made by an earlier incarnation, which may have failed here.
 absl::Status Trainer::SaveCenter() {
-  if (!ExchangeDue(steps_total_)) return absl::OkStatus();
+  if (!PlanAfter(steps_total_).begins) return absl::OkStatus();
   RankZeroWork save;
   save.attempt = [this](absl::Time deadline) {
     return parts_.center->Save(steps_total_, parts_.arena->vector(), deadline);

@@ -6,8 +6,8 @@
 //   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
 //             from its step
 //   step      batch -> forward, backward, gradients of all ranks, optimizer: aggregation.h
-//   exchange  each `interval` steps: this rank's slice with the servers, as the job's rule has it (group_rule.h), then
-//             all-gather: all ranks hold the same vector again
+//   exchange  when ExchangePlan says so: with the servers, answers at once or some steps later (group_exchange.h); then
+//             all ranks hold the same vector again
 //   evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples
 //   end       a last exchange, which every server must take and write to disk
 //
@@ -25,22 +25,20 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "algorithms/group_rule.h"
+#include "algorithms/exchange_plan.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
-#include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
 #include "mpi_group/group.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
-#include "worker/rank/exchange.h"
+#include "worker/rank/group_exchange.h"
 #include "worker/rank/model.h"
 #include "worker/rank/rank_zero.h"
 #include "worker/rank/reporter.h"
 #include "worker/rank/sampler.h"
 #include "worker/rank/samples.h"
-#include "worker/rank/server_notices.h"
 
 namespace hooke {
 
@@ -63,8 +61,9 @@ struct TrainerOptions {
   uint32_t batch = 1;  // Samples per rank and step.
   uint32_t epochs = 1;
   uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
-  uint32_t interval = 1;        // Steps between two exchanges.
-  // Not zero: the group exchanges when so much time has passed by rank 0's clock, instead.
+  // When the group exchanges (exchange_plan.h); steps_total is the trainer's to say.
+  ExchangeRhythm rhythm;
+  // Not zero: the group exchanges when so much time has passed by rank 0's clock, instead of by the interval.
   absl::Duration interval_time = absl::ZeroDuration();
   // NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
   RuleName rule = RuleName::kElastic;
@@ -102,33 +101,27 @@ class Trainer {
   absl::StatusOr<uint64_t> Begin();
   absl::StatusOr<Attached> BeginFromCenter();
   absl::Status OpenAggregation();
-  void OpenRule();
+  void OpenExchange(const Attached& attached);
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);
-  absl::Status AllGather();
   absl::Status SaveCenter();
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 
   void ProposeExchange();
-  bool ExchangeDue(uint64_t step) const;
+  ExchangePlan PlanAfter(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
   RankZeroCall CallFor(absl::Duration timeout) const;
-  void OpenExchange(const Attached& attached);
 
   const TrainerParts parts_;
   const TrainerOptions options_;
   const uint64_t steps_per_epoch_;
   const uint64_t steps_total_;
-  const Partition partition_;
-  std::vector<ValueRange> slices_;  // Of each rank.
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
   std::unique_ptr<Aggregation> aggregation_;
-  std::unique_ptr<GroupRule> rule_;  // Null without a center.
-  std::unique_ptr<ExchangeClient> exchange_;
-  std::unique_ptr<ServerNotices> notices_;
+  std::unique_ptr<GroupExchange> exchange_;          // Null without a center.
   absl::Time last_exchange_ = absl::InfinitePast();  // Rank 0's; when it began, or training did.
 };
 

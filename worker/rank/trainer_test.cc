@@ -80,7 +80,7 @@ class TrainerTest : public ::testing::Test {
   TrainerTest() {
     options_.epochs = 2;
     options_.batch = 4;
-    options_.interval = 3;
+    options_.rhythm.interval = 3;
     options_.schedule.learning_rate = 0.1;
     options_.schedule.total_epochs = 2;
     options_.collective_timeout = absl::Seconds(20);
@@ -260,9 +260,34 @@ TEST_F(TrainerTest, ExchangesByTime) {
   EXPECT_EQ(result.progress.exchanges(), 6u);
 }
 
+// With a delay steps go on while a server holds its answers back, also over an evaluation; at the end all is settled.
+TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
+  options_.rhythm.interval = 6;
+  options_.rhythm.delay = 4;
+  options_.evaluate_every = 1;  // 12 steps.
+  std::vector<uint64_t> steps;
+  GroupRun run;
+  run.ranks = 2;
+  run.seed = 40;
+  run.before_step = [&](uint64_t step) {  // After so many steps.
+    steps.push_back(step);
+    if (step % 6 == 5) servers_[1]->SetAnswering(false);
+    if (step % 6 == 2) servers_[1]->SetAnswering(true);
+    if (step == 23) servers_[1]->SetAnswering(true);  // The last exchange waits.
+  };
+  const GroupResult result = Run(run);
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  ExpectSame(result.vectors);
+  EXPECT_THAT(steps, SizeIs(24));
+  EXPECT_EQ(result.progress.exchanges(), 4u);
+  EXPECT_EQ(result.progress.exchange_failures(), 0u);
+  EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(1));
+  EXPECT_LT(servers_[0]->center()[0], 25);  // It began at 40.
+}
+
 // Numbers by hand: with one step per exchange, x and c follow the elastic rule exactly.
 TEST_F(TrainerTest, FollowsTheRuleByHand) {
-  options_.interval = 1;
+  options_.rhythm.interval = 1;
   options_.schedule.learning_rate = 1e-30;  // Gradients change nothing: what is left is the spring.
   ASSERT_TRUE(Run({.group = 0, .seed = 8}).steps[0].ok());
   EXPECT_EQ(servers_[0]->center()[0], 8.0f);
@@ -472,7 +497,7 @@ TEST_F(TrainerTest, SavingWhatWasLostIsNoSuccess) {
 // A server that has lost its disk costs an evaluation, not the job: the next exchange gives it its shard back.
 TEST_F(TrainerTest, EvaluationOutlivesALostShard) {
   options_.evaluate_every = 1;
-  options_.interval = 5;
+  options_.rhythm.interval = 5;
   options_.exchange_timeout = absl::Seconds(1);
   GroupRun run;
   run.ranks = 2;

@@ -1,0 +1,25 @@
+#include "algorithms/exchange_plan.h"
+
+namespace hooke {
+
+ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& moment) {
+  ExchangePlan plan;
+  const bool last = moment.step == rhythm.steps_total;
+  const bool each_step = moment.step <= rhythm.each_step_until;
+  const bool flies = moment.in_flight_since.has_value();
+  plan.settles = flies && (last || moment.step >= *moment.in_flight_since + rhythm.delay);
+  if (flies && !plan.settles) return plan;
+  if (last || each_step) {
+    plan.begins = plan.waits = true;
+    return plan;
+  }
+  const uint64_t stride = rhythm.interval / rhythm.fragments;
+  plan.begins = moment.due.has_value() ? *moment.due : moment.step % stride == 0;
+  if (!plan.begins) return plan;
+  const uint64_t turn = moment.due.has_value() ? moment.next_fragment : moment.step / stride - 1;
+  plan.fragment = {turn % rhythm.fragments, rhythm.fragments};
+  plan.waits = rhythm.delay == 0;
+  return plan;
+}
+
+}  // namespace hooke

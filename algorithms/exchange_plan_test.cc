@@ -1,0 +1,90 @@
+#include "algorithms/exchange_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hooke {
+namespace {
+
+// What happens after each step of a run: "s" settles, "b<fragment>/<fragments>" begins, "w" waits at once.
+std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
+  std::vector<std::string> all;
+  std::optional<uint64_t> in_flight;
+  for (uint64_t step = 1; step <= rhythm.steps_total; ++step) {
+    const ExchangePlan plan = PlanExchange(rhythm, {step, in_flight, std::nullopt, 0});
+    std::string text;
+    if (plan.settles) {
+      text += "s";
+      in_flight.reset();
+    }
+    if (plan.begins) {
+      EXPECT_FALSE(in_flight.has_value());
+      text += "b" + std::to_string(plan.fragment.index) + "/" + std::to_string(plan.fragment.parts);
+      if (plan.waits) {
+        text += "w";
+      } else {
+        in_flight = step;
+      }
+    }
+    all.push_back(text);
+  }
+  EXPECT_FALSE(in_flight.has_value()) << "at the end all is settled";
+  return all;
+}
+
+using Steps = std::vector<std::string>;
+
+// Every interval one begins; with a delay it is settled so many steps later; the last is of everything and waited for.
+TEST(ExchangePlanTest, BeginsAndSettles) {
+  EXPECT_EQ(Course({.interval = 1, .steps_total = 3}), (Steps{"b0/1w", "b0/1w", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 3, .steps_total = 7}), (Steps{"", "", "b0/1w", "", "", "b0/1w", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 3, .delay = 1, .steps_total = 8}),
+            (Steps{"", "", "b0/1", "s", "", "b0/1", "s", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 3, .delay = 2, .steps_total = 9}),
+            (Steps{"", "", "b0/1", "", "s", "b0/1", "", "s", "b0/1w"}));
+}
+
+// What is in flight when the steps are over is settled before the last exchange begins.
+TEST(ExchangePlanTest, TheEndSettlesEarly) {
+  EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 5}), (Steps{"", "", "", "b0/1", "sb0/1w"}));
+  EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 4}), (Steps{"", "", "", "b0/1w"}));
+}
+
+// Fragments take turns; each is exchanged once in an interval, and all at the end.
+TEST(ExchangePlanTest, FragmentsTakeTurns) {
+  EXPECT_EQ(Course({.interval = 4, .fragments = 2, .steps_total = 9}),
+            (Steps{"", "b0/2w", "", "b1/2w", "", "b0/2w", "", "b1/2w", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 6, .delay = 1, .fragments = 3, .steps_total = 8}),
+            (Steps{"", "b0/3", "s", "b1/3", "s", "b2/3", "s", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 3, .fragments = 3, .steps_total = 4}), (Steps{"b0/3w", "b1/3w", "b2/3w", "b0/1w"}));
+}
+
+// Post-local: after each step at first, whatever the delay; then by the interval.
+TEST(ExchangePlanTest, PostLocal) {
+  EXPECT_EQ(Course({.interval = 3, .each_step_until = 2, .steps_total = 7}),
+            (Steps{"b0/1w", "b0/1w", "b0/1w", "", "", "b0/1w", "b0/1w"}));
+  EXPECT_EQ(Course({.interval = 3, .delay = 1, .each_step_until = 4, .steps_total = 8}),
+            (Steps{"b0/1w", "b0/1w", "b0/1w", "b0/1w", "", "b0/1", "s", "b0/1w"}));
+}
+
+// By a clock: one that comes due while another is in flight begins once that is settled, in the same step.
+TEST(ExchangePlanTest, DueByAClock) {
+  const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .fragments = 4, .steps_total = 100};
+  ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true, 2});
+  EXPECT_TRUE(plan.begins);
+  EXPECT_FALSE(plan.waits);
+  EXPECT_EQ(plan.fragment.index, 2u);
+  EXPECT_EQ(plan.fragment.parts, 4u);
+  plan = PlanExchange(rhythm, {4, 3, true, 3});
+  EXPECT_FALSE(plan.begins || plan.settles);
+  plan = PlanExchange(rhythm, {5, 3, true, 3});
+  EXPECT_TRUE(plan.settles && plan.begins);
+  plan = PlanExchange(rhythm, {16, std::nullopt, false, 0});
+  EXPECT_FALSE(plan.begins) << "the clock alone decides";
+}
+
+}  // namespace
+}  // namespace hooke
