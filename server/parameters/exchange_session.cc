@@ -61,10 +61,11 @@ absl::Status ExchangeSession::CheckHeader(const ValuesHeader& header) const {
   if (shard_ == nullptr)
     return absl::InvalidArgumentError("Exchange: values came before any opening; the first message is an opening");
   // A message that nobody could repeat the answer to.
-  const uint64_t values_max = kWindowBlocks * shard_->plan().partition.block_values();
+  const uint64_t blocks_max = shard_->plan().window_blocks;
+  const uint64_t values_max = blocks_max * shard_->plan().partition.block_values();
   if (header.values <= values_max) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("Exchange: a message has ", header.values, " values; at most ",
-                                                 kWindowBlocks, " blocks, ", values_max, " values, are allowed"));
+                                                 blocks_max, " blocks, ", values_max, " values, are allowed"));
 }
 
 absl::Status ExchangeSession::Apply(const ValuesHeader& header, absl::Span<const float> values,

@@ -97,7 +97,7 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   response.set_state(ToState(attached->answer));
   response.set_last_sequence(attached->last_sequence);
   response.set_block_values((*shard)->plan().partition.block_values());
-  response.set_window_blocks(kWindowBlocks);
+  response.set_window_blocks((*shard)->plan().window_blocks);
   response.set_initialize_seconds(absl::ToDoubleSeconds(options_.initialize_lease));
   return response;
 }

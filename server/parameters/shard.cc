@@ -67,7 +67,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
   }
   if (rule_->traits().answers_center) return;  // Which needs not be kept.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
-    windows_.push_back(std::make_unique<AnswerWindow>(kWindowBlocks));
+    windows_.push_back(std::make_unique<AnswerWindow>(plan_.window_blocks));
   }
 }
 

@@ -38,17 +38,30 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
       absl::StrCat("job.shard_index is ", job.shard_index(), "; 0 to ", job.shard_count() - 1, " are allowed"));
 }
 
-// An upper bound, in floating point so that no product overflows.
+// The memory counts are upper bounds, in floating point so that no product overflows.
+double BlockBytes(const ShardPlan& plan) {
+  return sizeof(float) * static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
+}
+
+// What the exchanges of all ranks take with such a window.
+double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
+  uint64_t blocks = 0;
+  for (uint32_t rank = 0; rank < plan.job.ranks(); ++rank) {
+    const Range slice = Intersect(plan.partition.SliceBlocks({rank, plan.job.ranks()}), plan.blocks);
+    blocks += std::min<uint64_t>(window_blocks, slice.size());
+  }
+  const double groups = plan.job.groups();
+  const double kept = plan.rule.traits.answers_center ? 0 : 1;
+  const double messages = 2;  // One that came, and its answer.
+  return groups * static_cast<double>(blocks) * BlockBytes(plan) * (kept + messages) +
+         groups * plan.job.ranks() * kept * kWindowBytes;
+}
+
 double MemoryBytes(const ShardPlan& plan) {
-  const double values = static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
-  const double block_bytes = sizeof(float) * values;
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
-  const double held = blocks * (block_bytes * (1 + plan.rule.traits.state_values) + groups * kAppliedBytes);
-  if (plan.rule.traits.answers_center) return held;
-  const uint64_t slice_blocks = (plan.partition.blocks() + plan.job.ranks() - 1) / plan.job.ranks();
-  const double answers = static_cast<double>(std::min<uint64_t>({kWindowBlocks, slice_blocks, plan.blocks.size()}));
-  return held + groups * plan.job.ranks() * (kWindowBytes + answers * block_bytes);
+  const double held = blocks * (BlockBytes(plan) * (1 + plan.rule.traits.state_values) + groups * kAppliedBytes);
+  return held + ExchangeBytes(plan, plan.window_blocks);
 }
 
 absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const absl::AlphaNum& group) {
@@ -71,6 +84,13 @@ absl::Status CompareRest(const v1::JobSpecForShard& center, const v1::JobSpecFor
 
 }  // namespace
 
+uint32_t ChooseWindow(const ShardPlan& plan) {
+  const double share = std::max(1.0, static_cast<double>(plan.job.groups()) / kExchangeGroups);
+  uint32_t window = kWindowBlocks;
+  while (window > 1 && ExchangeBytes(plan, window) > share * kExchangeBytes) --window;
+  return window;
+}
+
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values) {
   if (absl::Status status = CheckJobId(request.sender().job_id()); !status.ok()) return status;
   if (absl::Status status = CheckJob(request.job()); !status.ok()) return status;
@@ -89,6 +109,7 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
   plan.rule = *rule;
   plan.partition = Partition(*values, block_values);
   plan.blocks = plan.partition.ShardBlocks({plan.job.shard_index(), plan.job.shard_count()});
+  plan.window_blocks = ChooseWindow(plan);
   plan.memory_bytes = static_cast<uint64_t>(std::min(MemoryBytes(plan), 9e18));
   return plan;
 }

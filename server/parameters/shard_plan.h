@@ -15,24 +15,33 @@
 
 namespace hooke {
 
-// Answers kept per rank to be repeated: AttachResponse.window_blocks.
+// The largest window of a rank: enough for sending, applying and answering to overlap.
 inline constexpr uint32_t kWindowBlocks = 16;
+// What the ranks of so many groups may take together beside the center: answers kept to be repeated, and for each
+// connection a message and its answer. Smaller windows keep to it; more groups get more in proportion.
+inline constexpr uint64_t kExchangeBytes = 32 << 20;
+inline constexpr uint32_t kExchangeGroups = 32;
 
 struct ShardPlan {
   std::string job_id;
   v1::Layout layout;  // Of the whole center.
   v1::JobSpecForShard job;
   JobRule rule;
-  Partition partition{0};     // Of the whole center.
-  Range blocks;               // This shard's, within the partition. Empty where there are more servers than blocks.
-  uint64_t memory_bytes = 0;  // Values and the rule's state, what was last applied per block and group, and the
-                              // answers kept.
+  Partition partition{0};      // Of the whole center.
+  Range blocks;                // This shard's, within the partition. Empty where there are more servers than blocks.
+  uint32_t window_blocks = 1;  // Answers kept per rank to be repeated: AttachResponse.window_blocks.
+  uint64_t memory_bytes = 0;   // Values and the rule's state, what was last applied per block and group, the answers
+                               // kept, and the messages of all ranks' connections.
 
   // How a message says which values a block holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
   // How many of a block's values, its first, are parameters of the model.
   uint64_t BlockParameters(uint64_t block) const;
 };
+
+// The largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. Follows from the
+// job alone: a server that was started again repeats what it had answered.
+uint32_t ChooseWindow(const ShardPlan& plan);
 
 // The plan for the shard that `request` asks for. INVALID_ARGUMENT naming the field that is wrong and what is allowed.
 // `block_values` >= 1.

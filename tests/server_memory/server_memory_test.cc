@@ -1,0 +1,225 @@
+// What a real hooke-server takes of memory while many groups exchange with it: the center, the rule's state, a tenth of
+// the center and 64 MiB.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "algorithms/sharding.h"
+#include "proto/job.pb.h"
+#include "worker/launch/proc_file.h"
+#include "worker/launch/process.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/exchange.h"
+#include "worker/rank/grpc_server_calls.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kCenterBytes = 64 * kMiB;
+constexpr uint64_t kFixedBytes = 64 * kMiB;
+constexpr uint32_t kGroups = 32;
+constexpr int kExchanges = 2;
+constexpr absl::Duration kPatience = absl::Minutes(3);
+
+// A hooke-server in a folder of its own; both are gone with this object.
+class Server {
+ public:
+  Server() {
+    std::string folder = "/tmp/hooke-memory-XXXXXX";
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    ProcessOptions options;
+    options.argv = {std::filesystem::canonical("server/hooke-server").string(), "--listen=127.0.0.1:0",
+                    absl::StrCat("--state-dir=", folder_, "/state"), absl::StrCat("--ready-file=", folder_, "/ready"),
+                    "--log-level=warning"};
+    options.folder = folder_;
+    auto process = Process::Start(std::move(options));
+    EXPECT_TRUE(process.ok()) << process.status();
+    if (process.ok()) process_ = *std::move(process);
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (address_.empty() && absl::Now() < deadline) {
+      std::ifstream(folder_ + "/ready") >> address_;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    EXPECT_NE(address_, "");
+  }
+  ~Server() {
+    process_ = nullptr;
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  const std::string& address() const { return address_; }
+
+  // "VmRSS", "VmHWM": bytes.
+  uint64_t Status(absl::string_view field) const {
+    const std::optional<std::string> text = ReadProcFile(process_->pid(), "status");
+    for (const absl::string_view line : absl::StrSplit(text.value_or(""), '\n')) {
+      const std::vector<absl::string_view> words = absl::StrSplit(line, absl::ByAnyChar(": \t"), absl::SkipEmpty());
+      uint64_t kibibytes = 0;
+      if (words.size() == 3 && words[0] == field && absl::SimpleAtoi(words[1], &kibibytes)) return kibibytes << 10;
+    }
+    ADD_FAILURE() << "no " << field;
+    return 0;
+  }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<Process> process_;
+  std::string address_;
+};
+
+// What the groups of a job have in common. Nobody changes the vector: only the server's memory is looked at.
+struct Job {
+  v1::JobSpecForShard spec;
+  std::string address;
+  Partition partition{kCenterBytes / sizeof(float)};
+  std::vector<float> vector = std::vector<float>(kCenterBytes / sizeof(float), 1.0f);
+};
+
+v1::Sender SenderOf(uint32_t group, uint32_t rank) {
+  v1::Sender sender;
+  sender.set_job_id("memory-1");
+  sender.set_group(group);
+  sender.set_rank(rank);
+  sender.set_incarnation(1);
+  return sender;
+}
+
+std::unique_ptr<ServerCalls> Dial(const Job& job) {
+  return DialServer(job.address, {/*local=*/false, /*direct=*/true});
+}
+
+// As a group's rank 0 does it; one of them creates the center. The window.
+absl::StatusOr<uint32_t> Attach(const Job& job, uint32_t group) {
+  const std::unique_ptr<ServerCalls> calls = Dial(job);
+  CenterOptions center;
+  center.sender = SenderOf(group, 0);
+  center.job = job.spec;
+  center.layout.parameters.push_back({"w", {job.partition.values()}});
+  center.partition = job.partition;
+  center.servers = {calls.get()};
+  center.call_timeout = kPatience;
+  const absl::StatusOr<Attached> attached = CenterClient(center).Attach(job.vector, absl::Now() + kPatience);
+  if (!attached.ok()) return attached.status();
+  return attached->window_blocks;
+}
+
+absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_blocks) {
+  const std::unique_ptr<ServerCalls> calls = Dial(job);
+  ExchangeOptions options;
+  options.sender = sender;
+  options.ranks = job.spec.ranks();
+  options.partition = job.partition;
+  options.servers = {calls.get()};
+  options.window_blocks = window_blocks;
+  options.recreate = [](size_t, absl::Span<const float>, absl::Time) {
+    return absl::FailedPreconditionError("the server has lost the center");
+  };
+  ExchangeClient exchanges(std::move(options));
+  for (uint64_t sequence = 1; sequence <= kExchanges; ++sequence) {
+    for (const ServerOutcome& outcome :
+         exchanges.Exchange({sequence, kPatience, kPatience}, job.vector, [](const BlockAnswer&) {})) {
+      if (!outcome.status.ok()) return outcome.status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All groups attach; then all their ranks exchange at the same time. Every one succeeds.
+void RunGroups(const Job& job) {
+  uint32_t window_blocks = 0;
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    const absl::StatusOr<uint32_t> window = Attach(job, group);
+    ASSERT_TRUE(window.ok()) << window.status();
+    window_blocks = *window;
+  }
+  std::vector<std::thread> threads;
+  threads.reserve(size_t{kGroups} * job.spec.ranks());
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    for (uint32_t rank = 0; rank < job.spec.ranks(); ++rank) {
+      threads.emplace_back([&job, sender = SenderOf(group, rank), window_blocks] {
+        const absl::Status status = RunRank(job, sender, window_blocks);
+        EXPECT_TRUE(status.ok()) << "group " << sender.group() << ", rank " << sender.rank() << ": " << status;
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+v1::JobSpecForShard Spec(v1::AveragingSpec::Rule rule, uint32_t ranks) {
+  v1::JobSpecForShard spec;
+  spec.set_rule(rule);
+  spec.set_alpha(0.02);
+  spec.set_groups(kGroups);
+  spec.set_ranks(ranks);
+  spec.set_interval(1);
+  spec.set_quorum(1);
+  spec.set_grace_seconds(10);
+  spec.set_epochs(1);
+  spec.set_steps_per_epoch(1);
+  spec.set_parameters(kCenterBytes / sizeof(float));
+  spec.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  spec.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  spec.mutable_optimizer()->set_learning_rate(1e-3);
+  return spec;
+}
+
+// The most that the server ever took, from its start through all exchanges, is at most `centers` + 0.1 times the center
+// and 64 MiB.
+void ExpectLean(const v1::JobSpecForShard& spec, double centers) {
+  const Server server;
+  Job job;
+  job.spec = spec;
+  job.address = server.address();
+  ASSERT_NO_FATAL_FAILURE(RunGroups(job));
+  const double most = (centers + 0.1) * kCenterBytes + kFixedBytes;
+  const uint64_t resident = server.Status("VmRSS");
+  const uint64_t highest = server.Status("VmHWM");
+  EXPECT_LE(static_cast<double>(highest), most);
+  EXPECT_GE(static_cast<double>(resident), centers * kCenterBytes);
+  std::cout << "resident " << resident / kMiB << " MiB, at most " << highest / kMiB << " MiB, allowed "
+            << static_cast<uint64_t>(most) / kMiB << " MiB\n";
+}
+
+// A rule without state, 32 groups of one rank.
+TEST(ServerMemory, ElasticTakesOneCenter) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1); }
+
+// 32 groups of four ranks: 128 connections, each with answers kept to be repeated.
+TEST(ServerMemory, ElasticTakesOneCenterWithManyRanks) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 4), 1); }
+
+// Momentum: one center more.
+TEST(ServerMemory, DiLoCoTakesTwoCenters) {
+  v1::JobSpecForShard spec = Spec(v1::AveragingSpec::DILOCO, 1);
+  spec.mutable_optimizer()->set_momentum(0.9);
+  spec.mutable_optimizer()->set_nesterov(true);
+  ExpectLean(spec, 2);
+}
+
+// Adam: two centers more.
+TEST(ServerMemory, AdamTakesThreeCenters) {
+  v1::JobSpecForShard spec = Spec(v1::AveragingSpec::SYNC, 1);
+  spec.mutable_optimizer()->set_name(v1::OptimizerSpec::ADAM);
+  spec.mutable_optimizer()->set_beta1(0.9);
+  spec.mutable_optimizer()->set_beta2(0.999);
+  spec.mutable_optimizer()->set_epsilon(1e-8);
+  ExpectLean(spec, 3);
+}
+
+}  // namespace
+}  // namespace hooke
