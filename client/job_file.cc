@@ -332,10 +332,10 @@ class JobFileParser {
     CrossCheckDelay();
     const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
                            averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
-    if (gradients && job_.collectives().aggregation() == v1::CollectivesSpec::ROOTED && IsRight("averaging.rule")) {
+    if (gradients && job_.collectives().aggregation() != v1::CollectivesSpec::ALLREDUCE && IsRight("averaging.rule")) {
       Add(LineOf("collectives.aggregation"), "collectives.aggregation",
-          absl::StrCat("rooted does not apply to averaging.rule ", texts_["averaging.rule"],
-                       ", which needs the gradients on every rank; use allreduce"));
+          absl::StrCat(texts_["collectives.aggregation"], " does not apply to averaging.rule ",
+                       texts_["averaging.rule"], ", which needs the gradients on every rank; use allreduce"));
     }
   }
 

@@ -256,7 +256,8 @@ constexpr WrongFile kWrongFiles[] = {
     {"averaging: {rule: elastic, interval: 16}", "collectives: {overlap: true, bucket_mib: 0}",
      "job.yaml:6: collectives.bucket_mib: 0 is out of range; must be a number above 0 and at most 4096"},
     {"averaging: {rule: elastic, interval: 16}", "collectives: {aggregation: root}",
-     "job.yaml:6: collectives.aggregation: \"root\" is not known; must be one of allreduce, rooted (did you mean "
+     "job.yaml:6: collectives.aggregation: \"root\" is not known; must be one of allreduce, rooted, sharded (did you "
+     "mean "
      "\"rooted\"?)"},
     {"model: lenet", "model: vgg", "job.yaml:2: model: \"vgg\" is not known; must be one of mlp, lenet, resnet20"},
     {"model: lenet", "", "job.yaml:1: model: is missing; must be one of mlp, lenet, resnet20"},

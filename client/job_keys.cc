@@ -280,17 +280,17 @@ std::vector<JobKey> CollectivesKeys() {
   const std::string overlap = "collectives.overlap=true";
   return {
       Choice(
-          "collectives.aggregation", {"allreduce", "rooted"}, "allreduce",
+          "collectives.aggregation", {"allreduce", "rooted", "sharded"}, "allreduce",
           "`allreduce`: every rank gets the mean gradient and steps. `rooted`: rank 0 alone does, then broadcasts the "
-          "parameters.",
+          "parameters. `sharded`: each rank gets and steps its part, then all gather the parameters.",
           [](const KeyValue& v, v1::JobSpec& job) {
             job.mutable_collectives()->set_aggregation(
                 ParseChoice<v1::CollectivesSpec::Aggregation>(Parse<v1::CollectivesSpec::Aggregation>, "", v));
           }),
       Boolean(
           "collectives.overlap", "true",
-          "Gradients travel in buckets while backward goes on, and `rooted` broadcasts beside the next forward pass; "
-          "`false`: all at once, between two passes.",
+          "Gradients travel in buckets while backward goes on, and the parameters of `rooted` and `sharded` beside the "
+          "next forward pass; `false`: all at once, between two passes.",
           [](const KeyValue& v, v1::JobSpec& job) { job.mutable_collectives()->set_overlap(v.boolean); }),
       OnlyWith(
           overlap,

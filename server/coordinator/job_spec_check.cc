@@ -172,14 +172,17 @@ bool SendsGradients(const v1::AveragingSpec& spec) {
 
 // Every rank needs the gradients, to send its part of them.
 absl::Status CheckGradientsEverywhere(const v1::JobSpec& spec) {
-  const bool rooted = spec.collectives().aggregation() == v1::CollectivesSpec::ROOTED;
-  if (!rooted || !SendsGradients(spec.averaging())) return absl::OkStatus();
-  return Wrong("collectives.aggregation", "rooted", "allreduce with an averaging.rule that sends gradients");
+  const v1::CollectivesSpec::Aggregation aggregation = spec.collectives().aggregation();
+  if (aggregation == v1::CollectivesSpec::ALLREDUCE || !SendsGradients(spec.averaging())) return absl::OkStatus();
+  return Wrong("collectives.aggregation", aggregation == v1::CollectivesSpec::ROOTED ? "rooted" : "sharded",
+               "allreduce with an averaging.rule that sends gradients");
 }
 
 absl::Status CheckCollectives(const v1::CollectivesSpec& spec) {
-  if (spec.aggregation() != v1::CollectivesSpec::ALLREDUCE && spec.aggregation() != v1::CollectivesSpec::ROOTED) {
-    return Wrong("collectives.aggregation", absl::StrCat("number ", spec.aggregation()), "allreduce or rooted");
+  if (spec.aggregation() != v1::CollectivesSpec::ALLREDUCE && spec.aggregation() != v1::CollectivesSpec::ROOTED &&
+      spec.aggregation() != v1::CollectivesSpec::SHARDED) {
+    return Wrong("collectives.aggregation", absl::StrCat("number ", spec.aggregation()),
+                 "allreduce, rooted or sharded");
   }
   if (spec.order() != v1::CollectivesSpec::FUNNELED && spec.order() != v1::CollectivesSpec::CONCURRENT &&
       spec.order() != v1::CollectivesSpec::CHAINED) {

@@ -128,6 +128,12 @@ const Case kCases[] = {
        j.mutable_collectives()->set_aggregation(v1::CollectivesSpec::ROOTED);
      },
      "collectives.aggregation is rooted, allowed is allreduce with an averaging.rule that sends gradients"},
+    {"gradients in parts",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::ASYNC);
+       j.mutable_collectives()->set_aggregation(v1::CollectivesSpec::SHARDED);
+     },
+     "collectives.aggregation is sharded, allowed is allreduce with an averaging.rule that sends gradients"},
     {"none needs no alpha",
      [](v1::JobSpec& j) {
        j.mutable_averaging()->set_rule(v1::AveragingSpec::NONE);
@@ -135,7 +141,7 @@ const Case kCases[] = {
      },
      ""},
     {"aggregation", [](v1::JobSpec& j) { j.mutable_collectives()->clear_aggregation(); },
-     "collectives.aggregation is number 0, allowed is allreduce or rooted"},
+     "collectives.aggregation is number 0, allowed is allreduce, rooted or sharded"},
     {"order", [](v1::JobSpec& j) { j.mutable_collectives()->set_order(static_cast<v1::CollectivesSpec::Order>(9)); },
      "collectives.order is number 9, allowed is funneled, concurrent or chained"},
     {"bucket", [](v1::JobSpec& j) { j.mutable_collectives()->set_bucket_mib(0); },

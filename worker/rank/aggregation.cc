@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpi_group/call.h"
+
 namespace hooke {
 namespace {
 
@@ -12,12 +14,33 @@ using Phase = v1::RankProgress;
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
 AggregationOptions Effective(AggregationOptions options, int ranks) {
-  if (ranks == 1) options.overlap = options.rooted = false;  // Nothing to hide, and nobody to send to.
+  if (ranks == 1) {  // Nothing to hide, and nobody to send to.
+    options.overlap = false;
+    options.kind = AggregationKind::kAllReduce;
+  }
   if (!options.overlap) {
     options.order = IssuePolicy::kChained;  // The caller's own thread.
     options.bucket_bytes = UINT64_MAX;
   }
   return options;
+}
+
+// The parts of a bucket are the same of its gradients and of its parameters.
+absl::Status CombineGradients(AggregationKind kind, Group& group, const TensorList& bucket) {
+  switch (kind) {
+    case AggregationKind::kAllReduce:
+      return group.AllReduce(bucket, ReduceOp::kMean);
+    case AggregationKind::kRooted:
+      return group.Reduce(bucket, ReduceOp::kMean, 0);
+    case AggregationKind::kSharded:
+      return group.ReduceScatter(bucket, EvenParts(bucket.size(), group.size()), ReduceOp::kMean);
+  }
+  return absl::InternalError("no such aggregation");
+}
+
+absl::Status DistributeParameters(AggregationKind kind, Group& group, const TensorList& bucket) {
+  if (kind == AggregationKind::kRooted) return group.Broadcast(bucket, 0);
+  return group.AllGather(bucket, EvenParts(bucket.size(), group.size()));
 }
 
 }  // namespace
@@ -41,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Aggregation>> Aggregation::Make(const Parts& part
   const AggregationOptions effective = Effective(options, parts.group->size());
   std::unique_ptr<Aggregation> aggregation(
       new Aggregation(parts, effective, MakePlan(parts.model->layout(), effective.bucket_bytes)));
+  if (absl::Status status = aggregation->MakeOptimizers(); !status.ok()) return status;
   if (absl::Status status = aggregation->OpenLanes(); !status.ok()) return status;
   if (absl::Status status = aggregation->MakeOrders(); !status.ok()) return status;
   return aggregation;
@@ -62,6 +86,33 @@ Aggregation::Aggregation(const Parts& parts, const AggregationOptions& options, 
 
 Aggregation::~Aggregation() { parts_.model->SetHooks({}); }
 
+absl::Status Aggregation::MakeOptimizers() {
+  if (!parts_.optimizer.has_value()) return absl::OkStatus();
+  for (const ValueRange& values : SteppedHere()) {
+    absl::StatusOr<std::unique_ptr<Optimizer>> optimizer = MakeOptimizer(*parts_.optimizer, values.size());
+    if (!optimizer.ok()) return optimizer.status();
+    stepped_.push_back({values, *std::move(optimizer)});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ValueRange> Aggregation::SteppedHere() const {
+  const auto rank = static_cast<size_t>(parts_.group->rank());
+  if (options_.kind == AggregationKind::kRooted && rank != 0) return {};
+  if (options_.kind != AggregationKind::kSharded) return {{0, parts_.arena->parameters().size()}};
+  std::vector<ValueRange> own;
+  own.reserve(plan_.buckets.size());
+  const std::vector<TensorList> gradients = GradientLists();
+  for (size_t b = 0; b < plan_.buckets.size(); ++b) {
+    // The last one has values behind its parameters.
+    const ValueRange& bucket = plan_.buckets[b].values;
+    const ValueRange part = EvenParts(gradients[b].size(), parts_.group->size())[rank];
+    own.push_back(
+        {bucket.begin + std::min(part.begin, bucket.size()), bucket.begin + std::min(part.end, bucket.size())});
+  }
+  return own;
+}
+
 absl::Status Aggregation::OpenLanes() {
   if (options_.order != IssuePolicy::kConcurrent) return absl::OkStatus();
   for (int lane = 1; lane < options_.lanes; ++lane) {
@@ -79,15 +130,17 @@ absl::Status Aggregation::MakeOrders() {
   order.lanes.push_back(parts_.group);
   for (const std::unique_ptr<Group>& clone : clones_) order.lanes.push_back(clone.get());
   order.buckets = GradientLists();
-  order.collective = [rooted = options_.rooted](Group& group, const TensorList& bucket) {
-    return rooted ? group.Reduce(bucket, ReduceOp::kMean, 0) : group.AllReduce(bucket, ReduceOp::kMean);
+  order.collective = [kind = options_.kind](Group& group, const TensorList& bucket) {
+    return CombineGradients(kind, group, bucket);
   };
   absl::StatusOr<std::unique_ptr<IssueOrder>> gradients = MakeIssueOrder(order);
   if (!gradients.ok()) return gradients.status();
   gradients_ = *std::move(gradients);
-  if (!options_.rooted) return absl::OkStatus();
+  if (options_.kind == AggregationKind::kAllReduce) return absl::OkStatus();
   order.buckets = ParameterLists();
-  order.collective = [](Group& group, const TensorList& bucket) { return group.Broadcast(bucket, 0); };
+  order.collective = [kind = options_.kind](Group& group, const TensorList& bucket) {
+    return DistributeParameters(kind, group, bucket);
+  };
   absl::StatusOr<std::unique_ptr<IssueOrder>> parameters = MakeIssueOrder(order);
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
@@ -136,18 +189,19 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
   if (absl::Status status = gradients_->Finish(); !status.ok()) return status;
 
   parts_.reporter->Enter(Phase::COMPUTE);
-  if (parts_.optimizer != nullptr && (!options_.rooted || parts_.group->rank() == 0)) {
-    parts_.optimizer->Step(learning_rate, arena.gradients(), arena.parameters());
+  for (const Stepped& own : stepped_) {
+    own.optimizer->Step(learning_rate, arena.gradients().subspan(own.values.begin, own.values.size()),
+                        arena.parameters().subspan(own.values.begin, own.values.size()));
   }
-  if (options_.rooted) {
-    if (absl::Status status = Broadcast(); !status.ok()) return status;
+  if (parameters_ != nullptr) {
+    if (absl::Status status = Distribute(); !status.ok()) return status;
   }
   ReportOverlap();
   return arena.statistics()[0];
 }
 
 void Aggregation::GradientReady(size_t parameter) {
-  if (broadcasting_) Settle().IgnoreError();  // Every layer has been used; kept in failure_.
+  if (distributing_) Settle().IgnoreError();  // Every layer has been used; kept in failure_.
   const size_t bucket = plan_.bucket_of[parameter];
   const bool last = bucket + 1 == plan_.buckets.size();
   if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
@@ -161,16 +215,16 @@ void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
   parts_.reporter->Enter(Phase::COMPUTE);
 }
 
-absl::Status Aggregation::Broadcast() {
-  broadcasting_ = true;
+absl::Status Aggregation::Distribute() {
+  distributing_ = true;
   std::fill(arrived_.begin(), arrived_.end(), false);
   for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);
-  // All ranks know the loss before any of them goes on, and the root's forward pass changes the buffers.
+  // All ranks know the loss before any of them goes on, and a forward pass changes the buffers.
   return WaitForParameters(0);
 }
 
 void Aggregation::BeforeUse(size_t parameter) {
-  if (broadcasting_) WaitForParameters(plan_.buckets.size() - 1 - plan_.bucket_of[parameter]).IgnoreError();
+  if (distributing_) WaitForParameters(plan_.buckets.size() - 1 - plan_.bucket_of[parameter]).IgnoreError();
 }
 
 absl::Status Aggregation::WaitForParameters(size_t bucket) {
@@ -196,9 +250,9 @@ void Aggregation::ReportOverlap() {
 }
 
 absl::Status Aggregation::Settle() {
-  if (!broadcasting_ || !failure_.ok()) return failure_;
+  if (!distributing_ || !failure_.ok()) return failure_;
   failure_ = parameters_->Finish();
-  broadcasting_ = false;
+  distributing_ = false;
   return failure_;
 }
 

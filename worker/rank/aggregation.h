@@ -5,18 +5,21 @@
 //
 //   all-reduce  every rank gets the mean gradient, and each steps its optimizer.
 //   rooted      rank 0 alone gets it and steps its optimizer, then broadcasts the parameters: a bucket for each few
-//               layers, the first layers first (S-Caffe, Awan et al., PPoPP 2017). The optimizers of the other ranks
-//               stay as they were made.
+//               layers, the first layers first (S-Caffe, Awan et al., PPoPP 2017). The other ranks have no optimizer.
+//   sharded     each rank gets 1/n of each bucket and steps an optimizer of that, then all gather the parameters, the
+//               first layers first. As many bytes as an all-reduce, 1/n of the optimizer's work and state on each rank
+//               (ZeRO's first stage, Rajbhandari et al., SC 2020).
 //
-// With overlap, gradients are combined in buckets while backward goes on, and rooted's broadcasts run beside the next
-// forward pass, in which each layer waits for its own. Without, it is one collective after backward (and rooted's one
-// broadcast after the optimizer). Loss and float buffers are averaged along with the gradients, in the bucket of the
-// first layers.
+// With overlap, gradients are combined in buckets while backward goes on, and the parameters of rooted and sharded
+// travel beside the next forward pass, in which each layer waits for its own. Without, it is one collective after
+// backward (and one more after the optimizer). Loss and float buffers are averaged along with the gradients, in the
+// bucket of the first layers.
 //
 // One thread. After an error the group is unusable.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,8 +38,10 @@ namespace hooke {
 // In Arena::Sizes::statistics: the loss.
 inline constexpr uint64_t kAggregationStatistics = 1;
 
+enum class AggregationKind { kAllReduce, kRooted, kSharded };
+
 struct AggregationOptions {
-  bool rooted = false;
+  AggregationKind kind = AggregationKind::kAllReduce;
   bool overlap = true;
   // With overlap:
   IssuePolicy order = IssuePolicy::kFunneled;
@@ -49,14 +54,14 @@ class Aggregation {
   // All outlive it; it sets the model's hooks for as long as it lives.
   struct Parts {
     Group* group = nullptr;
-    Model* model = nullptr;          // Bound to the arena.
-    const Arena* arena = nullptr;    // With kAggregationStatistics.
-    Optimizer* optimizer = nullptr;  // Null: nobody steps, the gradients are for others.
+    Model* model = nullptr;                     // Bound to the arena.
+    const Arena* arena = nullptr;               // With kAggregationStatistics.
+    std::optional<OptimizerOptions> optimizer;  // None: nobody steps, the gradients are for others: kAllReduce.
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
   };
 
-  // Collective; INVALID_ARGUMENT, on all ranks, where they mean different steps.
+  // Collective; INVALID_ARGUMENT, on all ranks, where they mean different steps, or as CheckOptimizer.
   static absl::StatusOr<std::unique_ptr<Aggregation>> Make(const Parts& parts, const AggregationOptions& options);
   ~Aggregation();
   Aggregation(const Aggregation&) = delete;
@@ -80,6 +85,14 @@ class Aggregation {
 
   Aggregation(const Parts& parts, const AggregationOptions& options, Plan plan);
 
+  // A range of the parameters that this rank steps.
+  struct Stepped {
+    ValueRange values;
+    std::unique_ptr<Optimizer> optimizer;
+  };
+
+  absl::Status MakeOptimizers();
+  std::vector<ValueRange> SteppedHere() const;
   absl::Status OpenLanes();
   absl::Status MakeOrders();
   std::vector<TensorList> GradientLists() const;
@@ -88,20 +101,22 @@ class Aggregation {
   void BeforeUse(size_t parameter);
   void GradientReady(size_t parameter);
   void MakeReady(IssueOrder& order, size_t bucket);
-  absl::Status Broadcast();
+  // Rooted and sharded: the parameters set out for the ranks that have not stepped them.
+  absl::Status Distribute();
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();
 
   const Parts parts_;
   const AggregationOptions options_;
   const Plan plan_;
+  std::vector<Stepped> stepped_;
   std::vector<std::unique_ptr<Group>> clones_;
   std::unique_ptr<IssueOrder> gradients_;
-  std::unique_ptr<IssueOrder> parameters_;  // Rooted: broadcasts, in the order of forward.
+  std::unique_ptr<IssueOrder> parameters_;  // Null where every rank steps them; in the order of forward.
 
   // Of the step that is under way.
   std::vector<size_t> missing_;  // Gradients of each bucket.
-  bool broadcasting_ = false;
+  bool distributing_ = false;
   absl::Duration overlapped_;  // Reported so far.
   std::vector<bool> arrived_;  // Buckets of parameters that have been waited for.
   absl::Status failure_;

@@ -35,14 +35,14 @@ struct Way {
 // All there are; buckets of 256 bytes make several of the test's models.
 inline std::vector<Way> AllWays() {
   std::vector<Way> ways;
-  for (bool rooted : {false, true}) {
+  for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
     for (bool overlap : {false, true}) {
       for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
         if (!overlap && order != IssuePolicy::kChained) continue;
         Way way;
-        way.name = absl::StrCat(rooted ? "rooted" : "allreduce", overlap ? ", overlap, " : ", no overlap, ",
+        way.name = absl::StrCat("aggregation ", static_cast<int>(kind), overlap ? ", overlap, " : ", no overlap, ",
                                 std::string(NameOf(order)));
-        way.options.rooted = rooted;
+        way.options.kind = kind;
         way.options.overlap = overlap;
         way.options.order = order;
         way.options.bucket_bytes = 256;
@@ -74,12 +74,11 @@ struct RankRun {
 };
 
 inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, Reporter& reporter, RankState* state) {
-  std::unique_ptr<Optimizer> optimizer = *MakeOptimizer({.momentum = 0.5}, arena.parameters().size());
   Aggregation::Parts parts;
   parts.group = run.group;
   parts.model = &model;
   parts.arena = &arena;
-  parts.optimizer = optimizer.get();
+  parts.optimizer = OptimizerOptions{.momentum = 0.5};
   parts.reporter = &reporter;
   parts.collective_timeout = run.collective_timeout;
   absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, run.options);

@@ -61,9 +61,11 @@ class CountingGroup : public Group {
     return group_.Broadcast(values, root);
   }
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    Count("reduce-scatter", values);
     return group_.ReduceScatter(values, parts, op);
   }
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
+    if (in_batch != nullptr) Count("all-gather", values);
     return group_.AllGather(values, parts);
   }
   absl::Status Barrier() override { return group_.Barrier(); }
@@ -114,7 +116,8 @@ std::vector<std::string> CallsOfASettledStep(const AggregationOptions& options) 
 }
 
 // With overlap all buckets but the last one leave while backward goes on, in its order, and rooted broadcasts in the
-// order of forward; without, there is one collective after the batch. Buffer and loss ride with the first layers.
+// order of forward, as sharded gathers; without, there is one collective after the batch. Buffer and loss ride with the
+// first layers.
 TEST(AggregationTest, BucketsLeaveDuringBackward) {
   AggregationOptions options = Plain();
   EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 62"));
@@ -125,11 +128,16 @@ TEST(AggregationTest, BucketsLeaveDuringBackward) {
               ElementsAre("all-reduce 20 in the batch", "all-reduce 20 in the batch", "all-reduce 22"));
   options.bucket_bytes = 100;
   EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 40 in the batch", "all-reduce 22"));
-  options.rooted = true;
+  options.kind = AggregationKind::kRooted;
   EXPECT_THAT(CallsOfASettledStep(options),
               ElementsAre("reduce 40 in the batch", "reduce 22", "broadcast 22", "broadcast 40"));
   options.overlap = false;
   EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("reduce 62", "broadcast 62"));
+  options.kind = AggregationKind::kSharded;
+  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("reduce-scatter 62", "all-gather 62"));
+  options.overlap = true;
+  EXPECT_THAT(CallsOfASettledStep(options),
+              ElementsAre("reduce-scatter 40 in the batch", "reduce-scatter 22", "all-gather 22", "all-gather 40"));
 }
 
 // Ranks that mean different steps, by their options or by their models, say so at the start, all with the same words.

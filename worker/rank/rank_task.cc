@@ -95,7 +95,8 @@ absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
 // What a start file leaves open is the default: one written by hand, or by a coordinator that did not know it yet.
 AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
   AggregationOptions options;
-  options.rooted = spec.aggregation() == v1::CollectivesSpec::ROOTED;
+  if (spec.aggregation() == v1::CollectivesSpec::ROOTED) options.kind = AggregationKind::kRooted;
+  if (spec.aggregation() == v1::CollectivesSpec::SHARDED) options.kind = AggregationKind::kSharded;
   if (spec.order() == v1::CollectivesSpec::ORDER_UNSPECIFIED) return options;
   options.overlap = spec.overlap();
   if (spec.order() == v1::CollectivesSpec::FUNNELED) options.order = IssuePolicy::kFunneled;
@@ -119,8 +120,10 @@ absl::Status CheckAveraging(const v1::JobSpec& job) {
   if (!(spec.grace_seconds() >= 0 && spec.grace_seconds() <= 10)) {
     return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
   }
-  if (SendsGradients(RuleOf(spec.rule())) && job.collectives().aggregation() == v1::CollectivesSpec::ROOTED) {
-    return Bad("job.collectives.aggregation", "ROOTED", "ALLREDUCE with a rule that sends gradients");
+  const v1::CollectivesSpec::Aggregation aggregation = job.collectives().aggregation();
+  if (SendsGradients(RuleOf(spec.rule())) && AggregationOf(job.collectives()).kind != AggregationKind::kAllReduce) {
+    return Bad("job.collectives.aggregation", v1::CollectivesSpec::Aggregation_Name(aggregation),
+               "ALLREDUCE with a rule that sends gradients");
   }
   return absl::OkStatus();
 }
@@ -247,6 +250,7 @@ TrainerOptions RankRun::Options() const {
   options.rule = RuleOf(job_.averaging().rule());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
   options.aggregation = AggregationOf(job_.collectives());
+  options.optimizer = OptimizerOf(job_.train().optimizer());
   options.schedule = ScheduleOf(job_.train());
   options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
   options.exchange_timeout = SecondsOr(task_.start.exchange_timeout_seconds(), options.exchange_timeout);
@@ -268,10 +272,8 @@ absl::StatusOr<Sampler> RankRun::MakeSampler() const {
 absl::StatusOr<uint64_t> RankRun::Train() {
   absl::StatusOr<Sampler> sampler = MakeSampler();
   if (!sampler.ok()) return sampler.status();
-  absl::StatusOr<std::unique_ptr<Optimizer>> optimizer =
-      MakeOptimizer(OptimizerOf(job_.train().optimizer()), arena_->parameters().size());
-  if (!optimizer.ok()) return optimizer.status();
   const TrainerOptions options = Options();
+  if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
   if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
   const Samples train = SamplesOf(*train_data_);
   const Samples test = SamplesOf(*test_data_);
@@ -279,7 +281,6 @@ absl::StatusOr<uint64_t> RankRun::Train() {
   parts.group = task_.group;
   parts.model = model_.get();
   parts.arena = arena_.get();
-  parts.optimizer = optimizer->get();
   parts.sampler = &*sampler;
   parts.train = &train;
   parts.test = &test;

@@ -150,9 +150,6 @@ class RulesTest : public ::testing::Test {
     Arena arena = *Arena::Make({.parameters = kParameters, .buffers = 1, .statistics = kTrainerStatistics});
     EXPECT_TRUE(model.Bind(arena).ok());
     model.Initialize(static_cast<uint64_t>(kStart));
-    OptimizerOptions optimizing;
-    optimizing.momentum = job.train().optimizer().momentum();
-    const std::unique_ptr<Optimizer> optimizer = *MakeOptimizer(optimizing, kParameters);
     SamplerOptions sampling;
     sampling.samples = kSamples;
     sampling.groups = job.groups().count();
@@ -173,6 +170,7 @@ class RulesTest : public ::testing::Test {
     Reporter reporter({});
 
     TrainerOptions options;
+    options.optimizer.momentum = job.train().optimizer().momentum();
     options.sender.set_job_id("job-1");
     options.sender.set_group(run.group);
     options.sender.set_rank(sampling.rank);
@@ -202,7 +200,6 @@ class RulesTest : public ::testing::Test {
     parts.group = run.mpi;
     parts.model = &model;
     parts.arena = &arena;
-    parts.optimizer = optimizer.get();
     parts.sampler = &sampler;
     parts.train = &train;
     parts.test = &train;

@@ -118,7 +118,7 @@ absl::Status Trainer::OpenAggregation() {
   parts.group = parts_.group;
   parts.model = parts_.model;
   parts.arena = parts_.arena;
-  parts.optimizer = exchange_ == nullptr || exchange_->StepsLocally() ? parts_.optimizer : nullptr;
+  if (exchange_ == nullptr || exchange_->StepsLocally()) parts.optimizer = options_.optimizer;
   parts.reporter = parts_.reporter;
   parts.collective_timeout = options_.collective_timeout;
   absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, options_.aggregation);

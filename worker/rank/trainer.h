@@ -47,7 +47,6 @@ struct TrainerParts {
   Group* group = nullptr;
   Model* model = nullptr;  // Bound to the arena and initialized.
   const Arena* arena = nullptr;
-  Optimizer* optimizer = nullptr;  // Of arena->parameters().size() values.
   Sampler* sampler = nullptr;
   const Samples* train = nullptr;
   const Samples* test = nullptr;
@@ -70,6 +69,7 @@ struct TrainerOptions {
   // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   AggregationOptions aggregation;
+  OptimizerOptions optimizer;
   ScheduleOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);

@@ -83,6 +83,7 @@ class TrainerTest : public ::testing::Test {
     options_.rhythm.interval = 3;
     options_.schedule.learning_rate = 0.1;
     options_.schedule.total_epochs = 2;
+    options_.optimizer.momentum = 0.5;
     options_.collective_timeout = absl::Seconds(20);
     options_.exchange_timeout = absl::Seconds(10);
     options_.attach_timeout = absl::Seconds(20);
@@ -110,7 +111,6 @@ class TrainerTest : public ::testing::Test {
     Arena arena = *Arena::Make({.parameters = kValues, .buffers = 1, .statistics = kTrainerStatistics});
     ASSERT_TRUE(model.Bind(arena).ok());
     model.Initialize(run.seed);
-    std::unique_ptr<Optimizer> optimizer = *MakeOptimizer({.momentum = 0.5}, kValues);
     SamplerOptions sampling;
     sampling.samples = 96;
     sampling.groups = options_.groups;
@@ -160,7 +160,6 @@ class TrainerTest : public ::testing::Test {
     parts.group = group;
     parts.model = &model;
     parts.arena = &arena;
-    parts.optimizer = optimizer.get();
     parts.sampler = &sampler;
     parts.train = &train;
     parts.test = &test;
@@ -301,15 +300,15 @@ TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   const GroupResult plain = Run({.ranks = 2, .seed = 40});
   ASSERT_TRUE(plain.steps[0].ok()) << plain.steps[0].status();
   const std::vector<float> center = servers_[0]->center();
-  for (bool rooted : {false, true}) {
+  for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
     for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
       for (auto& server : servers_) server->Forget();
-      options_.aggregation.rooted = rooted;
+      options_.aggregation.kind = kind;
       options_.aggregation.overlap = true;
       options_.aggregation.order = order;
       options_.aggregation.bucket_bytes = 4 * kValues / 3;
       const GroupResult result = Run({.ranks = 2, .seed = 40});
-      EXPECT_THAT(result.steps, Each(*plain.steps[0])) << rooted << NameOf(order);
+      EXPECT_THAT(result.steps, Each(*plain.steps[0])) << static_cast<int>(kind) << NameOf(order);
       EXPECT_EQ(result.vectors, plain.vectors);
       EXPECT_EQ(servers_[0]->center(), center);
     }
