@@ -16,7 +16,7 @@ ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& mo
   const uint64_t stride = rhythm.interval / rhythm.fragments;
   plan.begins = moment.due.has_value() ? *moment.due : moment.step % stride == 0;
   if (!plan.begins) return plan;
-  const uint64_t turn = moment.due.has_value() ? moment.next_fragment : moment.step / stride - 1;
+  const uint64_t turn = moment.next_fragment.value_or(moment.step / stride - 1);
   plan.fragment = {turn % rhythm.fragments, rhythm.fragments};
   plan.waits = rhythm.delay == 0;
   return plan;

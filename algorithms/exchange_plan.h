@@ -32,9 +32,9 @@ struct ExchangeMoment {
   uint64_t step = 1;
   std::optional<uint64_t> in_flight_since;  // The step after which the exchange began that has not been settled.
   // Somebody else than the interval says whether one is due: a clock.
-  std::optional<bool> due;
-  // With `due`: which fragment's turn it is; below `fragments`.
-  uint32_t next_fragment = 0;
+  std::optional<bool> due = std::nullopt;
+  // Whose turn it is, where the groups' rounds say so; below `fragments`. Else they take turns by the step.
+  std::optional<uint32_t> next_fragment = std::nullopt;
 };
 
 struct ExchangePlan {

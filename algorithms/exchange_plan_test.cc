@@ -14,7 +14,7 @@ std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
   std::vector<std::string> all;
   std::optional<uint64_t> in_flight;
   for (uint64_t step = 1; step <= rhythm.steps_total; ++step) {
-    const ExchangePlan plan = PlanExchange(rhythm, {step, in_flight, std::nullopt, 0});
+    const ExchangePlan plan = PlanExchange(rhythm, {step, in_flight});
     std::string text;
     if (plan.settles) {
       text += "s";
@@ -72,18 +72,24 @@ TEST(ExchangePlanTest, PostLocal) {
 
 // By a clock: one that comes due while another is in flight begins once that is settled, in the same step.
 TEST(ExchangePlanTest, DueByAClock) {
-  const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .fragments = 4, .steps_total = 100};
-  ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true, 2});
+  const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .steps_total = 100};
+  ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true});
   EXPECT_TRUE(plan.begins);
   EXPECT_FALSE(plan.waits);
-  EXPECT_EQ(plan.fragment.index, 2u);
-  EXPECT_EQ(plan.fragment.parts, 4u);
-  plan = PlanExchange(rhythm, {4, 3, true, 3});
+  plan = PlanExchange(rhythm, {4, 3, true});
   EXPECT_FALSE(plan.begins || plan.settles);
-  plan = PlanExchange(rhythm, {5, 3, true, 3});
+  plan = PlanExchange(rhythm, {5, 3, true});
   EXPECT_TRUE(plan.settles && plan.begins);
-  plan = PlanExchange(rhythm, {16, std::nullopt, false, 0});
+  plan = PlanExchange(rhythm, {16, std::nullopt, false});
   EXPECT_FALSE(plan.begins) << "the clock alone decides";
+}
+
+// The servers may say whose turn it is; the last exchange is of everything all the same.
+TEST(ExchangePlanTest, TurnsByTheServers) {
+  const ExchangeRhythm rhythm = {.interval = 16, .fragments = 4, .steps_total = 100};
+  EXPECT_EQ(PlanExchange(rhythm, {4, std::nullopt, std::nullopt, 2}).fragment.index, 2u);
+  EXPECT_EQ(PlanExchange(rhythm, {4, std::nullopt}).fragment.index, 0u);
+  EXPECT_EQ(PlanExchange(rhythm, {100, std::nullopt, std::nullopt, 2}).fragment.parts, 1u);
 }
 
 }  // namespace

@@ -135,6 +135,8 @@ bool SendsGradients(RuleName rule) {
   return rule == RuleName::kSync || rule == RuleName::kAsync || rule == RuleName::kSsp || rule == RuleName::kDownpour;
 }
 
+bool InRounds(RuleName rule) { return WaitsForOthers(rule) && rule != RuleName::kSsp; }
+
 bool WaitsForOthers(RuleName rule) {
   switch (rule) {
     case RuleName::kSync:

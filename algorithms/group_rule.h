@@ -72,6 +72,9 @@ std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice)
 // Whether servers may hold an answer back until other groups have come as far.
 bool WaitsForOthers(RuleName rule);
 
+// Whether the servers put the contributions of several groups together.
+bool InRounds(RuleName rule);
+
 // Whether a rule exchanges gradients, which every rank of a group then needs.
 bool SendsGradients(RuleName rule);
 

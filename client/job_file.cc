@@ -281,7 +281,7 @@ class JobFileParser {
     const Averaging::Rule rule = averaging.rule();
     const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
     const double groups = job_.groups().count();
-    if (given_.count("averaging.interval") == 0) {
+    if (given_.count("averaging.interval") == 0 || averaging.interval_auto()) {
       averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
     }
     if (given_.count("averaging.staleness_bound") == 0) {
@@ -311,6 +311,7 @@ class JobFileParser {
     }
     CrossCheckAveraging();
     below_epochs("train.schedule.warmup_epochs", train.schedule().warmup_epochs());
+    below_epochs("averaging.post_local_epochs", job_.averaging().post_local_epochs());
     if (train.schedule().name() == v1::ScheduleSpec::STEP)
       below_epochs("train.schedule.step_epochs", train.schedule().step_epochs());
   }
@@ -329,7 +330,7 @@ class JobFileParser {
       Add(LineOf("averaging.interval_seconds"), "averaging.interval_seconds",
           "is given beside averaging.interval; keep one of them");
     }
-    CrossCheckDelay();
+    CrossCheckRhythm();
     const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
                            averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
     if (gradients && job_.collectives().aggregation() != v1::CollectivesSpec::ALLREDUCE && IsRight("averaging.rule")) {
@@ -340,12 +341,31 @@ class JobFileParser {
   }
 
   // An answer is applied before the next exchange begins. By time the next one waits for that.
-  void CrossCheckDelay() {
+  void CrossCheckRhythm() {
     const v1::AveragingSpec& averaging = job_.averaging();
-    const bool right = IsRight("averaging.delay") && IsRight("averaging.interval") && IsRight("averaging.rule");
-    if (!right || averaging.interval_seconds() > 0 || averaging.delay() < averaging.interval()) return;
+    const bool right = IsRight("averaging.delay") && IsRight("averaging.fragments") && IsRight("averaging.interval") &&
+                       IsRight("averaging.rule");
+    // With other rules the key itself is wrong.
+    const bool turns = averaging.rule() == v1::AveragingSpec::ELASTIC || averaging.rule() >= v1::AveragingSpec::AVERAGE;
+    const uint32_t fragments = turns ? std::max<uint32_t>(averaging.fragments(), 1) : 1;
+    if (right && fragments > 1 && averaging.interval_seconds() > 0) {
+      return Add(LineOf("averaging.fragments"), "averaging.fragments",
+                 "does not go with averaging.interval_seconds; use averaging.interval");
+    }
+    if (right && fragments > 1 && averaging.interval_auto()) {
+      return Add(LineOf("averaging.interval"), "averaging.interval",
+                 "auto does not go with averaging.fragments; give a number of steps");
+    }
+    if (right && averaging.interval() % fragments != 0) {
+      return Add(LineOf("averaging.fragments"), "averaging.fragments",
+                 absl::StrCat("averaging.interval, which is ", averaging.interval(), ", is not a multiple of ",
+                              fragments, "; change one of them"));
+    }
+    const uint32_t stride = averaging.interval() / fragments;
+    if (!right || averaging.interval_seconds() > 0 || averaging.delay() < stride) return;
+    const std::string divided = fragments > 1 ? " / averaging.fragments" : "";
     Add(LineOf("averaging.delay"), "averaging.delay",
-        absl::StrCat(averaging.delay(), " is not below averaging.interval, which is ", averaging.interval(),
+        absl::StrCat(averaging.delay(), " is not below averaging.interval", divided, ", which is ", stride,
                      "; make it less, or the interval longer"));
   }
 

@@ -151,6 +151,15 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(ssp.staleness_power(), 0.5);
   EXPECT_DOUBLE_EQ(ssp.interval_seconds(), 0);
   EXPECT_DOUBLE_EQ(parse("{rule: average, interval_seconds: 1.5}").averaging().interval_seconds(), 1.5);
+  const v1::AveragingSpec streaming = parse("{rule: average, interval: 12, delay: 2, fragments: 4}").averaging();
+  EXPECT_EQ(streaming.fragments(), 4u);
+  EXPECT_EQ(parse("{rule: average}").averaging().fragments(), 1u);
+  const v1::AveragingSpec adapted = parse("{rule: diloco, interval: auto, delay: 63}").averaging();
+  EXPECT_TRUE(adapted.interval_auto());
+  EXPECT_EQ(adapted.interval(), 64u);
+  EXPECT_FALSE(streaming.interval_auto());
+  EXPECT_EQ(parse("{rule: average}").averaging().post_local_epochs(), 0u);
+  EXPECT_EQ(parse("{rule: average, post_local_epochs: 2}").averaging().post_local_epochs(), 2u);
   EXPECT_EQ(parse("{rule: average}").averaging().delay(), 0u);
   EXPECT_EQ(parse("{rule: average, delay: 15}").averaging().delay(), 15u);
   EXPECT_EQ(parse("{interval_seconds: 1.5, delay: 100}").averaging().delay(), 100u);
@@ -193,6 +202,25 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
             "job.yaml:4: averaging.interval_seconds: is given beside averaging.interval; keep one of them");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 4, delay: 4}")),
             "job.yaml:4: averaging.delay: 4 is not below averaging.interval, which is 4; make it less, or the interval "
+            "longer");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 8, delay: 4, fragments: 2}")),
+            "job.yaml:4: averaging.delay: 4 is not below averaging.interval / averaging.fragments, which is 4; make it "
+            "less, or the interval longer");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: 8, fragments: 3}")),
+            "job.yaml:4: averaging.fragments: averaging.interval, which is 8, is not a multiple of 3; change one of "
+            "them");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval: auto, fragments: 2}")),
+            "job.yaml:4: averaging.interval: auto does not go with averaging.fragments; give a number of steps");
+  EXPECT_EQ(
+      ErrorOf(absl::StrCat(kLeast, "averaging: {interval: fast}")),
+      "job.yaml:4: averaging.interval: \"fast\" is not an integer; must be an integer from 1 to 1000000, or auto");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {interval_seconds: 8, fragments: 2}")),
+            "job.yaml:4: averaging.fragments: does not go with averaging.interval_seconds; use averaging.interval");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: sync, fragments: 2}")),
+            "job.yaml:4: averaging.fragments: does not apply to averaging.rule sync; only to elastic and average and "
+            "bmuf and slowmo and diloco: remove it");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 3}\naveraging: {rule: average, post_local_epochs: 3}")),
+            "job.yaml:5: averaging.post_local_epochs: 3 is not below train.epochs, which is 3; make it less, or train "
             "longer");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: average, momentum: 0.5}")),
             "job.yaml:4: averaging.momentum: does not apply to averaging.rule average; only to bmuf and slowmo and "
@@ -238,7 +266,7 @@ constexpr WrongFile kWrongFiles[] = {
     {"count: 2", "count: 0", "job.yaml:5: groups.count: 0 is out of range; must be an integer from 1 to 1024"},
     {"ranks: 2", "ranks: -1", "job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"},
     {"interval: 16", "interval: 0",
-     "job.yaml:6: averaging.interval: 0 is out of range; must be an integer from 1 to 1000000"},
+     "job.yaml:6: averaging.interval: 0 is out of range; must be an integer from 1 to 1000000, or auto"},
     {"interval: 16", "alpha: 1",
      "job.yaml:6: averaging.alpha: 1 is out of range; must be a number above 0 and below 1"},
     {"rule: elastic", "rule: none",
@@ -335,13 +363,12 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epoch: 50, schedule: {warmup_epochs: 15}}")),
             "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
             "schedule (did you mean \"epochs\"?)");
-  EXPECT_EQ(
-      ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
-      "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, delay, servers, alpha, "
-      "quorum, "
-      "grace_seconds, "
-      "learning_rate, "
-      "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
+            "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, delay, fragments, "
+            "post_local_epochs, servers, alpha, quorum, "
+            "grace_seconds, "
+            "learning_rate, "
+            "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.

@@ -67,7 +67,8 @@ std::string AllowedText(const JobKey& key) {
     case KeyType::kChoice:
       return key.choices.size() == 1 ? key.choices.front() : absl::StrCat("one of ", absl::StrJoin(key.choices, ", "));
     case KeyType::kInteger:
-      return absl::StrCat("an integer ", RangeText(key.range));
+      return absl::StrCat("an integer ", RangeText(key.range), key.choices.empty() ? "" : ", or ",
+                          absl::StrJoin(key.choices, ", "));
     case KeyType::kNumber:
       return absl::StrCat("a number ", RangeText(key.range));
     case KeyType::kBoolean:
@@ -95,6 +96,7 @@ absl::StatusOr<KeyValue> ParseKeyValue(const JobKey& key, absl::string_view text
       if (!absl::c_linear_search(key.choices, text)) return Wrong(key, absl::StrCat(Quoted(text), " is not known"));
       break;
     case KeyType::kInteger:
+      if (absl::c_linear_search(key.choices, text)) break;
       if (quoted || !LooksLikeInteger(text)) return Wrong(key, absl::StrCat(Quoted(text), " is not an integer"));
       if (!absl::SimpleAtoi(text, &value.integer) || !InRange(key.range, static_cast<double>(value.integer))) {
         return Wrong(key, absl::StrCat(text, " is out of range"));

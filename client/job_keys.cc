@@ -56,6 +56,11 @@ JobKey Integer(std::string path, KeyRange range, absl::string_view preset, std::
   return key;
 }
 
+JobKey OrWord(std::string word, JobKey key) {
+  key.choices.push_back(std::move(word));
+  return key;
+}
+
 JobKey Number(std::string path, KeyRange range, absl::string_view preset, std::string meaning, Set set) {
   JobKey key = Make(KeyType::kNumber, std::move(path), preset, std::move(meaning), set);
   key.range = range;
@@ -203,10 +208,8 @@ std::vector<JobKey> GroupsKeys() {
   };
 }
 
-std::vector<JobKey> AveragingKeys() {
-  const std::string rounds = "averaging.rule=sync,average,bmuf,slowmo,diloco";
-  const std::string waits = rounds + ",ssp";
-  const std::string outer = "averaging.rule=bmuf,slowmo,diloco";
+// What groups do, and when.
+std::vector<JobKey> RuleKeys() {
   return {
       Choice("averaging.rule",
              {"elastic", "none", "sync", "async", "ssp", "downpour", "average", "bmuf", "slowmo", "diloco"}, "elastic",
@@ -215,10 +218,15 @@ std::vector<JobKey> AveragingKeys() {
                job.mutable_averaging()->set_rule(
                    ParseChoice<v1::AveragingSpec::Rule>(Parse<v1::AveragingSpec::Rule>, "", v));
              }),
-      OnlyWith("averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
-               Integer("averaging.interval", FromTo(1, 1000000), "(16; 1 for sync, async and ssp, 64 for diloco)",
-                       "Steps between two exchanges of a group.",
-                       [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_interval(v.integer); })),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          OrWord("auto",
+                 Integer("averaging.interval", FromTo(1, 1000000), "(16; 1 for sync, async and ssp, 64 for diloco)",
+                         "Steps between two exchanges of a group. `auto`: the default, and a slower group makes fewer.",
+                         [](const KeyValue& v, v1::JobSpec& job) {
+                           job.mutable_averaging()->set_interval(v.integer);
+                           job.mutable_averaging()->set_interval_auto(v.text == "auto");
+                         }))),
       OnlyWith(
           "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
           Number("averaging.interval_seconds", Above(0), "(none)",
@@ -231,6 +239,26 @@ std::vector<JobKey> AveragingKeys() {
                   "Steps that a group makes between sending and applying the answer, while it is on its way; below "
                   "`interval`.",
                   [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_delay(v.integer); })),
+      OnlyWith(
+          "averaging.rule=elastic,average,bmuf,slowmo,diloco",
+          Integer("averaging.fragments", FromTo(1, 64), "1",
+                  "Parts of the vector that are exchanged one after another, each once in an `interval`, which is a "
+                  "multiple of it: the network is busy longer and with less.",
+                  [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_fragments(v.integer); })),
+      OnlyWith("averaging.rule=average",
+               Integer("averaging.post_local_epochs", FromTo(0, 100000), "0",
+                       "Groups first exchange after each step, for so many epochs; below `train.epochs`.",
+                       [](const KeyValue& v, v1::JobSpec& job) {
+                         job.mutable_averaging()->set_post_local_epochs(v.integer);
+                       })),
+  };
+}
+
+std::vector<JobKey> AveragingKeys() {
+  const std::string rounds = "averaging.rule=sync,average,bmuf,slowmo,diloco";
+  const std::string waits = rounds + ",ssp";
+  const std::string outer = "averaging.rule=bmuf,slowmo,diloco";
+  return {
       Integer(
           "averaging.servers", FromTo(0, 65536), "0",
           "Servers that share the center, those that hold the least so far; the job waits until so many have joined. "
@@ -316,8 +344,8 @@ std::vector<JobKey> CollectivesKeys() {
 const std::vector<JobKey>& JobKeys() {
   static const std::vector<JobKey>& keys = *[] {
     auto* all = new std::vector<JobKey>;
-    for (auto part :
-         {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, AveragingKeys, CollectivesKeys}) {
+    for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, RuleKeys, AveragingKeys,
+                      CollectivesKeys}) {
       for (JobKey& key : part()) all->push_back(std::move(key));
     }
     return all;

@@ -38,7 +38,7 @@ struct JobKey {
   std::string path;  // "train.optimizer.name": the sections it lies in, then its own name.
   KeyType type;
   KeyRange range;                     // kInteger, kNumber.
-  std::vector<std::string> choices;   // kChoice.
+  std::vector<std::string> choices;   // kChoice; kInteger: words that are allowed beside numbers.
   std::optional<std::string> preset;  // The default as a file would write it; unset: see default_text.
   std::string
       default_text;  // The default for people. "required", or how it follows from other keys, where preset is unset.

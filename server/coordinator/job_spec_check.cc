@@ -119,9 +119,20 @@ absl::Status CheckRhythm(const v1::AveragingSpec& spec) {
   if (!(seconds >= 0 && std::isfinite(seconds))) {
     return Wrong("averaging.interval_seconds", absl::StrCat(seconds), "0 or more");
   }
-  if (seconds == 0 && spec.delay() >= spec.interval()) {
+  const uint32_t fragments = std::max<uint32_t>(spec.fragments(), 1);
+  const bool takes_turns = spec.rule() == v1::AveragingSpec::ELASTIC || spec.rule() >= v1::AveragingSpec::AVERAGE;
+  if (fragments > 64 || spec.interval() % fragments != 0 || (fragments > 1 && (seconds > 0 || !takes_turns))) {
+    return Wrong("averaging.fragments", absl::StrCat(fragments),
+                 "a divisor of averaging.interval of at most 64, and 1 with averaging.interval_seconds and with rules "
+                 "that send gradients");
+  }
+  if (spec.interval_auto() && (fragments > 1 || seconds > 0)) {
+    return Wrong("averaging.interval", "auto", "a number with averaging.fragments and averaging.interval_seconds");
+  }
+  const uint32_t stride = spec.interval() / fragments;
+  if (seconds == 0 && spec.delay() >= stride) {
     return Wrong("averaging.delay", absl::StrCat(spec.delay()),
-                 absl::StrCat("less than averaging.interval (", spec.interval(), ")"));
+                 absl::StrCat("less than averaging.interval / averaging.fragments (", stride, ")"));
   }
   return absl::OkStatus();
 }
@@ -163,6 +174,14 @@ absl::Status CheckAveraging(const v1::AveragingSpec& spec, uint32_t groups) {
       return Wrong("averaging.rule", absl::StrCat("number ", spec.rule()),
                    "elastic, none, sync, async, ssp, downpour, average, bmuf, slowmo or diloco");
   }
+}
+
+absl::Status CheckPostLocal(const v1::JobSpec& spec) {
+  const uint32_t epochs = spec.averaging().post_local_epochs();
+  const bool average = spec.averaging().rule() == v1::AveragingSpec::AVERAGE;
+  if (epochs == 0 || (average && epochs < spec.train().epochs())) return absl::OkStatus();
+  return Wrong("averaging.post_local_epochs", absl::StrCat(epochs),
+               absl::StrCat("0 but with average, where it is less than train.epochs (", spec.train().epochs(), ")"));
 }
 
 bool SendsGradients(const v1::AveragingSpec& spec) {
@@ -219,6 +238,7 @@ absl::Status CheckJobSpec(const v1::JobSpec& spec) {
       CheckCount("groups.count", spec.groups().count(), 1024),
       CheckCount("groups.ranks", spec.groups().ranks(), 1024),
       CheckAveraging(spec.averaging(), spec.groups().count()),
+      CheckPostLocal(spec),
       CheckCollectives(spec.collectives()),
       CheckGradientsEverywhere(spec),
   });

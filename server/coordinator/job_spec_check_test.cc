@@ -84,7 +84,22 @@ const Case kCases[] = {
        j.mutable_averaging()->set_interval(3);
        j.mutable_averaging()->set_delay(3);
      },
-     "averaging.delay is 3, allowed is less than averaging.interval (3)"},
+     "averaging.delay is 3, allowed is less than averaging.interval / averaging.fragments (3)"},
+    {"fragments",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_interval(12);
+       j.mutable_averaging()->set_fragments(5);
+     },
+     "averaging.fragments is 5, allowed is a divisor of averaging.interval of at most 64, and 1 with "
+     "averaging.interval_seconds and with rules that send gradients"},
+    {"auto",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_interval_auto(true);
+       j.mutable_averaging()->set_interval_seconds(1);
+     },
+     "averaging.interval is auto, allowed is a number with averaging.fragments and averaging.interval_seconds"},
+    {"post-local", [](v1::JobSpec& j) { j.mutable_averaging()->set_post_local_epochs(1); },
+     "averaging.post_local_epochs is 1, allowed is 0 but with average, where it is less than train.epochs (4)"},
     {"servers", [](v1::JobSpec& j) { j.mutable_averaging()->set_servers(65537); },
      "averaging.servers is 65537, allowed is 0 to 65536"},
     {"quorum",

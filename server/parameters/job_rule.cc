@@ -12,6 +12,7 @@ namespace hooke {
 namespace {
 
 constexpr double kMaxGraceSeconds = 10;
+constexpr uint32_t kMaxFragments = 64;
 
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
@@ -102,6 +103,10 @@ absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options
     return status;
   if (absl::Status status = CheckNumber("grace_seconds", job.grace_seconds(), kMaxGraceSeconds); !status.ok())
     return status;
+  if (job.fragments() > kMaxFragments) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.fragments is ", job.fragments(), "; 0 to ", kMaxFragments, " are allowed"));
+  }
   absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizer(job.optimizer());
   if (!optimizer.ok()) return optimizer.status();
   absl::StatusOr<ScheduleOptions> schedule = ReadSchedule(job);

@@ -122,6 +122,21 @@ grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::Lo
   return grpc::Status::OK;
 }
 
+grpc::Status ParameterService::Pace(grpc::ServerContext* context, const v1::PaceRequest* request,
+                                    v1::PaceResponse* response) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  const v1::Sender& sender = request->sender();
+  absl::StatusOr<std::shared_ptr<Shard>> shard = options_.store->Find(sender.job_id());
+  if (!shard.ok()) return Reply(*context, "Pace", shard.status());
+  const Speaker speaker = {sender.group(), sender.rank(), sender.incarnation()};
+  absl::StatusOr<Shard::Pace> pace = (*shard)->TellPace(options_.clock(), speaker, request->steps_per_second());
+  if (!pace.ok()) return Reply(*context, "Pace", pace.status());
+  response->set_next_fragment(pace->next_fragment);
+  response->set_fastest_steps_per_second(pace->fastest_steps_per_second);
+  return grpc::Status::OK;
+}
+
 grpc::Status ParameterService::Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                                     grpc::ServerWriter<v1::PullResponse>* writer) {
   const OpenCalls::Call call(&calls_, context);

@@ -32,6 +32,7 @@ class ParameterService final : public v1::ParameterServer::Service {
                       v1::AttachResponse* response) override;
   grpc::Status Locate(grpc::ServerContext* context, const v1::LocateRequest* request,
                       v1::LocateResponse* response) override;
+  grpc::Status Pace(grpc::ServerContext* context, const v1::PaceRequest* request, v1::PaceResponse* response) override;
   grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;

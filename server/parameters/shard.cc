@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/fragments.h"
 
 namespace hooke {
 namespace {
@@ -55,6 +56,8 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       roster_(plan_.job.groups()),
       places_(uint64_t{plan_.job.groups()} * plan_.job.ranks()),
+      begun_(plan_.job.groups()),
+      paces_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
   for (uint64_t i = 0; i < blocks(); ++i) {
@@ -88,9 +91,38 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
     absl::MutexLock lock(&roster_mutex_);
     roster_.Enter(speaker.group, attached.last_sequence);
+    ExchangeId& begun = begun_[speaker.group];
+    if (begun.incarnation != speaker.incarnation) begun = {speaker.incarnation, attached.last_sequence};
   }
   WakeAll();  // An earlier incarnation of the group may be waiting.
   return attached;
+}
+
+absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speaker, double steps_per_second) {
+  if (!(std::isfinite(steps_per_second) && steps_per_second >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps_per_second is ", steps_per_second, "; a finite number of at least 0 is allowed"));
+  }
+  if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
+  Pace pace;
+  {
+    absl::MutexLock lock(&roster_mutex_);
+    if (steps_per_second > 0) paces_[speaker.group] = {steps_per_second, now};
+    pace.fastest_steps_per_second = FastestPace(paces_, now, kPaceMemory);
+  }
+  // Those of the first rank: it has blocks of each fragment that is not empty.
+  const Range common = Intersect(plan_.partition.SliceBlocks({0, plan_.job.ranks()}), plan_.blocks);
+  std::vector<uint64_t> rounds;
+  for (uint32_t i = 0; i < fragments(); ++i) {
+    const Range blocks = FragmentBlocks(common, {i, fragments()});
+    rounds.push_back(blocks.empty() ? std::numeric_limits<uint64_t>::max() : 0);
+    if (blocks.empty()) continue;
+    const Block& first = blocks_[blocks.begin - plan_.blocks.begin];
+    absl::MutexLock lock(&first.mutex);
+    rounds.back() = first.version;
+  }
+  pace.next_fragment = NextFragment(rounds);
+  return pace;
 }
 
 absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first,

@@ -15,6 +15,7 @@
 // whoever finds it complete applies the rule to what the waiting threads hold. So a round takes no memory, and what a
 // thread takes away with it when it gives up has changed nothing.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/pace.h"
 #include "algorithms/roster.h"
 #include "algorithms/round.h"
 #include "algorithms/update_rule.h"
@@ -61,6 +63,15 @@ class Shard {
   // ABORTED: a later incarnation of the group has spoken. INVALID_ARGUMENT: there is no such group, rank or
   // incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
+
+  // Notes how fast a group is (0: it has not measured), and says what it should know before an exchange: pace.h.
+  // INVALID_ARGUMENT: the speed is no number. Else as ApplyBlock.
+  struct Pace {
+    uint32_t next_fragment = 0;
+    double fastest_steps_per_second = 0;
+  };
+  absl::StatusOr<Pace> TellPace(absl::Time now, const Speaker& speaker, double steps_per_second);
+  static constexpr absl::Duration kPaceMemory = absl::Minutes(10);
 
   // Initial values of one block. Only while `speaker` has the right to initialize, whose lease starts anew; otherwise
   // UNAVAILABLE (attach again).
@@ -109,9 +120,9 @@ class Shard {
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
-  // With rounds, the first block of a slice settles for all of it whose round it is. If each block did, a group that
-  // joins while another is in the middle of its slice would wait for that one at its first block, and that one for it
-  // at the block where it is.
+  // With rounds, the first block of a rank's exchange, which is the first of its slice or of a fragment of it, settles
+  // for all of the exchange whose round it is. If each block did, a group that joins while another is in the middle of
+  // its slice would wait for that one at its first block, and that one for it at the block where it is.
   struct Pass {
     uint64_t number = 0;  // Grows.
     std::vector<uint32_t> groups;
@@ -130,7 +141,7 @@ class Shard {
     absl::Span<const float> values;
     absl::Span<float> answer;
     // With rounds:
-    bool opens = false;  // It is the first block of the slice.
+    bool opens = false;  // It is the first block of the exchange.
     std::optional<Place> place =
         std::nullopt;  // Of the others; none where the first block was exchanged before a restart.
   };
@@ -168,6 +179,9 @@ class Shard {
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void FindPlace(Turn& turn) const;
+  // The step from which a group's exchange of a block goes.
+  uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
+  uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
   void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
   // Whether the round that this turn belongs to has been without it.
   bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -196,6 +210,8 @@ class Shard {
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
   std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; with rounds.
   uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
+  std::vector<ExchangeId> begun_ ABSL_GUARDED_BY(roster_mutex_);  // By group: where its incarnation began.
+  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(roster_mutex_);   // By group.
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);

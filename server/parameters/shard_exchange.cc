@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "algorithms/fragments.h"
 #include "server/parameters/shard.h"
 
 namespace hooke {
@@ -193,11 +194,14 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
 
 void Shard::FindPlace(Turn& turn) const {
   const Range slice = plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()});
-  turn.opens = plan_.blocks.begin + turn.block == std::max(slice.begin, plan_.blocks.begin);
-  if (turn.opens) return;
+  const bool first = OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
   absl::MutexLock lock(&roster_mutex_);
   const Place& place = places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank];
-  if (place.id == turn.id) turn.place = place;
+  if (place.id == turn.id) {
+    turn.place = place;
+  } else {
+    turn.opens = first;
+  }
 }
 
 void Shard::KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass) {
@@ -231,9 +235,18 @@ bool Shard::IsLate(const Turn& turn, const Block& block) const {
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
+// From the last exchange of the block; a new incarnation's first one, from where that began: other blocks may be
+// further, whose fragments the group had exchanged before.
+uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
+  if (last.incarnation == turn.id.incarnation) return last.sequence;
+  absl::MutexLock lock(&roster_mutex_);
+  const ExchangeId& begun = begun_[turn.speaker.group];
+  return begun.incarnation == turn.id.incarnation ? begun.sequence : last.sequence;
+}
+
 Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   const uint32_t group = turn.speaker.group;
-  const uint64_t last = block.applied[group].sequence;
+  const uint64_t last = StepsFrom(turn, block.applied[group]);
   const uint64_t interval = std::max<uint64_t>(plan_.job.interval(), 1);
   Contribution from;
   from.group = group;

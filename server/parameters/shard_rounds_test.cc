@@ -25,9 +25,10 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr double kRate = 0.5;
 
 // Blocks of 4, 4 and 2 values, of which the last value is a buffer. The center steps by plain SGD.
-v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups) {
+v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_t values = 10) {
   TestCenter center;
   center.groups = groups;
+  center.values = values;
   v1::AttachRequest request = MakeAttachRequest(center);
   v1::JobSpecForShard& job = *request.mutable_job();
   job.set_rule(rule);
@@ -37,7 +38,7 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups) {
   job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
   job.set_epochs(1);
   job.set_steps_per_epoch(10);
-  job.set_parameters(9);
+  job.set_parameters(values - 1);
   job.set_quorum(1);
   job.set_grace_seconds(10);
   if (rule == v1::AveragingSpec::SSP) job.set_staleness_bound(2);
@@ -155,6 +156,77 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
     joins.join();
     EXPECT_EQ(shard->updates(), 3u + 9u) << "each of three exchanges in one round for both";
   }
+}
+
+// Two fragments of three blocks each.
+v1::AttachRequest FragmentsRequest(uint32_t groups) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, groups, /*values=*/24);
+  request.mutable_job()->set_fragments(2);
+  return request;
+}
+
+// The fragment whose turn it is, as a group learns it before it exchanges.
+void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
+  const auto pace = shard.TellPace(absl::UnixEpoch(), {group, 0, 1}, 0);
+  ASSERT_TRUE(pace.ok()) << pace.status();
+  for (uint64_t block = 0; block < 3; ++block) SendBlock(shard, group, sequence, 3 * pace->next_fragment + block);
+}
+
+// A group that joins while another is in the middle of a fragment goes on with the next one, and meets the other there.
+// From then on they exchange the same fragments together, each in its turn, and nobody waits out a grace window.
+TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
+  const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
+  SendBlock(*shard, 0, 1, 0);
+  ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
+  std::thread joins([&] {
+    for (uint64_t sequence = 1; sequence <= 4; ++sequence) SendNextFragment(*shard, 1, sequence);
+  });
+  for (uint64_t block = 1; block < 3; ++block) SendBlock(*shard, 0, 1, block);
+  for (uint64_t sequence = 2; sequence <= 5; ++sequence) SendNextFragment(*shard, 0, sequence);
+  joins.join();
+  EXPECT_EQ(shard->updates(), 3u + 12u) << "each of four exchanges in one round for both";
+  for (const uint64_t block : {0, 1, 2}) EXPECT_EQ(shard->CopyBlock(block).version, 3u);
+  for (const uint64_t block : {3, 4, 5}) EXPECT_EQ(shard->CopyBlock(block).version, 2u);
+}
+
+// The last exchange carries all fragments, and is one: whose round it is its first block settles.
+TEST(ShardRounds, AllFragmentsInOneExchange) {
+  const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
+  for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 7, block);
+  ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
+  for (uint64_t block = 3; block < 6; ++block) SendBlock(*shard, 0, 7, block);
+  EXPECT_EQ(shard->updates(), 6u);
+}
+
+// A group goes on from the fragment that is furthest behind. What its new incarnation first sends of another fragment
+// stands for all steps since then, not for those since that fragment's last exchange.
+TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
+  const auto shard = MakeShard(FragmentsRequest(2));
+  std::thread both([&] { EXPECT_TRUE(Send(*shard, {1, 0, 1}, 4, 0).ok()); });
+  EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 4, 0), 0);
+  both.join();
+  const auto again = shard->Attach(absl::UnixEpoch(), {0, 0, 2}, kLease);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->last_sequence, 0u) << "of the second fragment";
+  both = std::thread([&] { EXPECT_TRUE(Send(*shard, {1, 0, 1}, 8, 0).ok()); });
+  EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 2}, 6, 1), -kRate * 6 / (6 + 4));
+  both.join();
+}
+
+// Groups learn how fast the fastest of them is of late.
+TEST(ShardRounds, TheFastestGroupIsKnown) {
+  const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
+  const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  const auto fastest = [&](absl::Time at, uint32_t group, double own) {
+    return shard->TellPace(at, {group, 0, 1}, own).value().fastest_steps_per_second;
+  };
+  EXPECT_EQ(fastest(now, 0, 0), 0);
+  EXPECT_EQ(fastest(now, 0, 9), 9);
+  EXPECT_EQ(fastest(now + absl::Minutes(5), 1, 4), 9);
+  EXPECT_EQ(fastest(now + absl::Minutes(11), 1, 5), 5);
+  EXPECT_EQ(shard->TellPace(now, {0, 0, 1}, std::nan("")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(shard->TellPace(now, {0, 0, 1}, -1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(shard->TellPace(now, {2, 0, 1}, 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Over a hundred random schedules with one to eight groups of different speed, of which some send blocks twice, every

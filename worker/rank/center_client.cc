@@ -173,6 +173,13 @@ absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) c
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::PaceResponse> CenterClient::Pace(double steps_per_second, absl::Time deadline) const {
+  v1::PaceRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_steps_per_second(steps_per_second);
+  return options_.servers[0]->Pace(request, deadline);
+}
+
 absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const {
   for (ServerCalls* server : options_.servers) {
     if (absl::Status status = CheckGoing(); !status.ok()) return status;

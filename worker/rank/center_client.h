@@ -66,6 +66,10 @@ class CenterClient {
   // before it could save. `vector` as in Attach.
   absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
 
+  // Tells the first server how fast the group is (0: not measured), and asks it what a group should know before an
+  // exchange. One attempt.
+  absl::StatusOr<v1::PaceResponse> Pace(double steps_per_second, absl::Time deadline) const;
+
   // For a group that has failed: calls in progress, and all later ones, end with CANCELLED at a server's next answer or
   // the next pause.
   void Stop() { stopped_ = true; }

@@ -14,17 +14,22 @@ namespace {
 
 using Phase = v1::RankProgress;
 
+Cut SliceOf(const Group& group) { return {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())}; }
+
+// Pages that nobody writes to take no memory.
+std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
+
 }  // namespace
 
 GroupExchange::GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptions options)
     : parts_(parts),
       options_(std::move(options)),
       partition_(parts.arena->vector().size()),
-      slice_{static_cast<uint64_t>(parts.group->rank()), static_cast<uint64_t>(parts.group->size())},
+      slice_(SliceOf(*parts.group)),
       servers_(parts.center->servers().size()),
       vector_(parts.arena->vector()),
       notices_(options_.clock()),
-      copy_(options_.overlaps ? new float[parts.arena->vector().size()] : nullptr),
+      copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
   GroupSlice slice;
   slice.values = vector_.size();

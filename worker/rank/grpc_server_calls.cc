@@ -190,6 +190,15 @@ class GrpcServerCalls : public ServerCalls {
     return refused.ok() ? status : refused;
   }
 
+  absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) override {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    v1::PaceResponse response;
+    absl::Status status = FromGrpc(stub_->Pace(&context, request, &response), address_);
+    if (!status.ok()) return status;
+    return response;
+  }
+
   absl::Status Save(const std::string& job_id, absl::Time deadline) override {
     grpc::ClientContext context;
     context.set_deadline(ToDeadline(deadline));

@@ -88,6 +88,9 @@ class InMemoryCalls : public ServerCalls {
                     const std::function<absl::Status(const v1::PullResponse&)>& sink) override {
     return server_->Pull(sink);
   }
+  absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time) override {
+    return server_->Pace(request);
+  }
   absl::Status Save(const std::string&, absl::Time) override { return server_->Save(); }
   std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {
     return std::make_shared<InMemoryStream>(server_, sender);
@@ -150,6 +153,17 @@ absl::Status InMemoryServer::Initialize(const InitialValues& values) {
   disk_center_ = center_;
   disk_answered_.clear();
   return absl::OkStatus();
+}
+
+absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  paces_[request.sender().group()] = request.steps_per_second();
+  v1::PaceResponse response;  // Its rules have no rounds, and so nobody's turn.
+  for (const auto& [group, pace] : paces_) {
+    response.set_fastest_steps_per_second(std::max(response.fastest_steps_per_second(), pace));
+  }
+  return response;
 }
 
 absl::Status InMemoryServer::Save() {

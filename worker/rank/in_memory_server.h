@@ -65,6 +65,7 @@ class InMemoryServer {
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
   absl::Status Initialize(const InitialValues& values);
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
+  absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request);
   absl::Status Save();
   void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<AnsweredBlocks> Apply(const v1::Sender& sender, const AnsweredBlocks& sent)
@@ -87,6 +88,7 @@ class InMemoryServer {
   Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // What each group said last.
   std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // Highest seen of each group.
   int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older one are broken.
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;

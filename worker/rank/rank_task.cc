@@ -114,8 +114,16 @@ absl::Status CheckAveraging(const v1::JobSpec& job) {
   if (!(spec.interval_seconds() >= 0)) {
     return Bad("job.averaging.interval_seconds", absl::StrCat(spec.interval_seconds()), "0 or more");
   }
-  if (spec.interval_seconds() == 0 && spec.delay() > 0 && spec.delay() >= spec.interval()) {
-    return Bad("job.averaging.delay", absl::StrCat(spec.delay()), "less than job.averaging.interval");
+  const uint32_t interval = std::max<uint32_t>(spec.interval(), 1);
+  const uint32_t fragments = std::max<uint32_t>(spec.fragments(), 1);
+  if (interval % fragments != 0) {
+    return Bad("job.averaging.fragments", absl::StrCat(fragments), "a divisor of job.averaging.interval");
+  }
+  if (spec.interval_auto() && (fragments > 1 || spec.interval_seconds() > 0)) {
+    return Bad("job.averaging.interval_auto", "true", "false with fragments and with interval_seconds");
+  }
+  if (spec.interval_seconds() == 0 && spec.delay() >= interval / fragments) {
+    return Bad("job.averaging.delay", absl::StrCat(spec.delay()), "less than job.averaging.interval / fragments");
   }
   if (!(spec.grace_seconds() >= 0 && spec.grace_seconds() <= 10)) {
     return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
@@ -245,7 +253,10 @@ TrainerOptions RankRun::Options() const {
   options.epochs = job_.train().epochs();
   options.evaluate_every = job_.train().evaluate_every();
   options.rhythm.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
+  options.adapts_interval = job_.averaging().interval_auto();
   options.rhythm.delay = job_.averaging().delay();
+  options.rhythm.fragments = std::max<uint32_t>(job_.averaging().fragments(), 1);
+  options.rhythm.each_step_until = job_.averaging().post_local_epochs() * StepsPerEpoch();
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
   options.rule = RuleOf(job_.averaging().rule());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());

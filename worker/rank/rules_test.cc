@@ -3,6 +3,7 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -180,6 +181,7 @@ class RulesTest : public ::testing::Test {
     options.epochs = job.train().epochs();
     options.rhythm.interval = job.averaging().interval();
     options.rhythm.delay = job.averaging().delay();
+    options.rhythm.fragments = std::max<uint32_t>(job.averaging().fragments(), 1);
     options.rule = rule;
     options.grace = absl::Seconds(job.averaging().grace_seconds());
     options.exchange_timeout = exchange_timeout_;
@@ -247,6 +249,18 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   for (uint64_t i = 0; i < center.size(); ++i) ASSERT_NEAR(center[i], alone[i], 1e-4) << i;
 }
 
+struct Rhythm {
+  uint32_t interval = 1;
+  uint32_t delay = 0;
+  uint32_t fragments = 1;
+};
+
+void SetRhythm(const Rhythm& rhythm, v1::JobSpec& job) {
+  job.mutable_averaging()->set_interval(rhythm.interval);
+  job.mutable_averaging()->set_delay(rhythm.delay);
+  job.mutable_averaging()->set_fragments(rhythm.fragments);
+}
+
 // With every other rule groups learn, whether they wait for answers or train on meanwhile: the center comes from 40 to
 // where the samples pull it, and rounds leave all groups exactly at the center.
 TEST_F(RulesTest, EveryRuleLearns) {
@@ -257,13 +271,15 @@ TEST_F(RulesTest, EveryRuleLearns) {
       {Averaging::SLOWMO, RuleName::kSlowMo},   {Averaging::DILOCO, RuleName::kDiLoCo},
   };
   for (const Rule& rule : rules) {
-    for (const uint32_t delay : {0, 2}) {
-      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", delay));
+    const bool gradients = rule.wire >= Averaging::SYNC && rule.wire <= Averaging::DOWNPOUR;
+    for (const Rhythm& rhythm : {Rhythm{3, 0, 1}, Rhythm{3, 2, 1}, Rhythm{4, 0, 2}, Rhythm{4, 1, 2}}) {
+      if (gradients && rhythm.fragments > 1) continue;
+      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", rhythm.delay, " ", rhythm.fragments));
       server_.Stop();
       server_.Forget();
       server_.Start();
       v1::JobSpec job = Job(rule, {2, 2});
-      job.mutable_averaging()->set_delay(delay);
+      SetRhythm(rhythm, job);
       const auto groups = Train(job, rule.name);
       const std::vector<float> center = Center();
       for (const uint64_t i : {uint64_t{0}, kParameters - 1}) EXPECT_NEAR(center[i], kTarget, 15);
@@ -277,8 +293,9 @@ TEST_F(RulesTest, EveryRuleLearns) {
   }
 }
 
-// One value of one group that trains on between sending and applying, in double precision: the center at the end.
-double DelayedReference(const v1::JobSpec& job) {
+// One value, of a given fragment, of one group that trains on between sending and applying, in double precision: the
+// center at the end.
+double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   const Averaging& averaging = job.averaging();
   const bool distances = averaging.rule() == Averaging::DILOCO;
   const bool downpour = averaging.rule() == Averaging::DOWNPOUR;
@@ -294,6 +311,7 @@ double DelayedReference(const v1::JobSpec& job) {
   }
   double x = kStart, center = kStart, anchor = kStart, pending = 0, momentum = 0;
   double sent = 0, x_sent = 0;
+  const uint64_t fragments = averaging.fragments(), stride = averaging.interval() / fragments;
   uint64_t begun = 0;  // 0: none is in flight.
   const uint64_t total = samplers[0].steps_per_epoch() * job.train().epochs();
   for (uint64_t step = 1, last_sent = 0; step <= total; ++step) {
@@ -312,7 +330,8 @@ double DelayedReference(const v1::JobSpec& job) {
       begun = 0;
     };
     if (step == begun + averaging.delay() || step == total) settle();
-    if (step % averaging.interval() != 0 && step != total) continue;
+    const bool turn = step % stride == 0 && (step / stride - 1) % fragments == fragment;
+    if (!turn && step != total) continue;
     begun = step;
     x_sent = x;
     sent = distances ? anchor - x : pending;
@@ -323,7 +342,7 @@ double DelayedReference(const v1::JobSpec& job) {
       center -= kRate * sent / (downpour ? 1.0 : static_cast<double>(step - last_sent));
     }
     last_sent = step;
-    if (step == total) settle();
+    if (step == total || averaging.delay() == 0) settle();
   }
   return center;
 }
@@ -337,17 +356,20 @@ TEST_F(RulesTest, DelayedAnswersAreExact) {
                         {Averaging::DOWNPOUR, RuleName::kDownpour},
                         {Averaging::DILOCO, RuleName::kDiLoCo}};
   for (const Rule& rule : rules) {
-    for (const uint32_t delay : {1, 3}) {
-      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", delay));
+    for (const Rhythm& rhythm : {Rhythm{5, 1, 1}, Rhythm{5, 3, 1}, Rhythm{6, 0, 2}, Rhythm{6, 2, 2}}) {
+      if (rule.wire != Averaging::DILOCO && rhythm.fragments > 1) continue;
+      SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", rhythm.delay, " ", rhythm.fragments));
       server_.Stop();
       server_.Forget();
       server_.Start();
       v1::JobSpec job = Job(rule, {1, 2});
       job.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
-      job.mutable_averaging()->set_interval(5);
-      job.mutable_averaging()->set_delay(delay);
+      SetRhythm(rhythm, job);
       Train(job, rule.name);
-      EXPECT_NEAR(Center()[0], DelayedReference(job), 1e-4);
+      // The first rank's blocks are one of each fragment.
+      const std::vector<float> center = Center();
+      EXPECT_NEAR(center[0], DelayedReference(job, 0), 1e-4);
+      EXPECT_NEAR(center[kBlockValues], DelayedReference(job, rhythm.fragments - 1), 1e-4);
     }
   }
 }

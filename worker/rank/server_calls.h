@@ -72,6 +72,7 @@ class ServerCalls {
   // Gives every message to `sink`, in order, in the calling thread; an error of the sink ends the call with that error.
   virtual absl::Status Pull(const std::string& job_id, absl::Time deadline,
                             const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
+  virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
   // OK: what the server had answered before the call is on its disk.
   virtual absl::Status Save(const std::string& job_id, absl::Time deadline) = 0;
   // Never blocks: a server that cannot be reached shows in Read.

@@ -44,6 +44,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   shard.set_grace_seconds(averaging.grace_seconds());
   shard.set_staleness_bound(averaging.staleness_bound());
   shard.set_staleness_power(averaging.staleness_power());
+  shard.set_fragments(averaging.fragments());
   const bool by_distances = averaging.rule() == Averaging::AVERAGE || averaging.rule() == Averaging::BMUF ||
                             averaging.rule() == Averaging::SLOWMO || averaging.rule() == Averaging::DILOCO;
   if (by_distances) {

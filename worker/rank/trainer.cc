@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/group_rule.h"
 #include "worker/rank/agreement.h"
 #include "worker/rank/evaluate.h"
 #include "worker/rank/server_exchange.h"
@@ -39,7 +40,9 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   if (absl::Status status = OpenAggregation(); !status.ok()) return status;
   parts_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
   for (uint64_t step = *first; step < steps_total_; ++step) {
+    const absl::Time began = options_.clock();
     if (absl::Status status = Step(step); !status.ok()) return status;
+    if (schedule_ != nullptr) schedule_->AddStep(options_.clock() - began);
     const uint64_t done = step + 1;
     if (absl::Status status = Exchange(done); !status.ok()) return status;
     if (EvaluationDue(done)) {
@@ -110,7 +113,16 @@ void Trainer::OpenExchange(const Attached& attached) {
   options.clock = options_.clock;
   const GroupExchangeParts parts = {parts_.group, parts_.arena, parts_.center, parts_.reporter};
   exchange_ = std::make_unique<GroupExchange>(parts, std::move(options));
-  last_exchange_ = options_.clock();
+  ExchangeScheduleOptions schedule;
+  schedule.rhythm = options_.rhythm;
+  schedule.rhythm.steps_total = steps_total_;
+  schedule.interval_time = options_.interval_time;
+  schedule.adapts = options_.adapts_interval;
+  schedule.first_step = attached.last_sequence;
+  schedule.in_rounds = InRounds(options_.rule);
+  schedule.ask_timeout = options_.exchange_timeout / 10;
+  schedule.clock = options_.clock;
+  schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), parts_.group, parts_.center);
 }
 
 absl::Status Trainer::OpenAggregation() {
@@ -131,7 +143,7 @@ absl::Status Trainer::Step(uint64_t step) {
   Reporter& reporter = *parts_.reporter;
   reporter.Enter(Phase::COMPUTE);
   parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
-  ProposeExchange();
+  if (Exchanges()) schedule_->Propose(MomentAt(step + 1), Proposal());
   absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
   if (exchange_ != nullptr) exchange_->AddStep();
@@ -153,28 +165,19 @@ absl::Status Trainer::Step(uint64_t step) {
   return aggregation_->Settle();
 }
 
-// By time: rank 0 decides and the gradients' collective, which averages the statistics, too, tells the others.
-void Trainer::ProposeExchange() {
-  if (parts_.center == nullptr || options_.interval_time == absl::ZeroDuration()) return;
-  float& proposal = parts_.arena->statistics()[kAggregationStatistics];
-  const bool due = parts_.group->rank() == 0 && options_.clock() - last_exchange_ >= options_.interval_time;
-  proposal = due ? static_cast<float>(parts_.group->size()) : 0.0f;
+bool Trainer::Exchanges() const {
+  return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
 }
 
+ExchangeSchedule::Moment Trainer::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
+
 ExchangePlan Trainer::PlanAfter(uint64_t step) const {
-  const bool none = options_.rule == RuleName::kNone;
-  if (parts_.center == nullptr || (none && options_.sender.group() != 0)) return {};
-  ExchangeRhythm rhythm = options_.rhythm;
-  rhythm.steps_total = steps_total_;
-  ExchangeMoment moment;
-  moment.step = step;
-  if (exchange_ != nullptr) moment.in_flight_since = exchange_->in_flight_since();
-  if (none) {
-    moment.due = EvaluationDue(step);
-  } else if (options_.interval_time != absl::ZeroDuration()) {
-    moment.due = parts_.arena->statistics()[kAggregationStatistics] > 0.5f;
-  }
-  return PlanExchange(rhythm, moment);
+  if (!Exchanges()) return {};
+  if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
+  // Only for others to read.
+  ExchangePlan plan;
+  plan.begins = plan.waits = EvaluationDue(step) || step == steps_total_;
+  return plan;
 }
 
 bool Trainer::EvaluationDue(uint64_t step) const {
@@ -189,7 +192,7 @@ absl::Status Trainer::Exchange(uint64_t step) {
     if (absl::Status status = exchange_->Settle(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
-  last_exchange_ = options_.clock();
+  schedule_->Begun(step, plan);
   exchange_->Begin({step, plan.fragment, step == steps_total_});
   return plan.waits ? exchange_->Settle() : absl::OkStatus();
 }

@@ -33,6 +33,7 @@
 #include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
+#include "worker/rank/exchange_schedule.h"
 #include "worker/rank/group_exchange.h"
 #include "worker/rank/model.h"
 #include "worker/rank/rank_zero.h"
@@ -64,6 +65,7 @@ struct TrainerOptions {
   ExchangeRhythm rhythm;
   // Not zero: the group exchanges when so much time has passed by rank 0's clock, instead of by the interval.
   absl::Duration interval_time = absl::ZeroDuration();
+  bool adapts_interval = false;  // The rhythm's interval is the fastest group's; a slower one's is shorter.
   // NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
   RuleName rule = RuleName::kElastic;
   // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
@@ -83,8 +85,8 @@ struct TrainerOptions {
 // servers cannot be reached.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
-// In Arena::Sizes::statistics: the loss, and whether an exchange is due by time.
-inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + 1;
+// In Arena::Sizes::statistics: the loss, and what rank 0 says of the next exchange.
+inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + kScheduleStatistics;
 
 class Trainer {
  public:
@@ -108,7 +110,9 @@ class Trainer {
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 
-  void ProposeExchange();
+  bool Exchanges() const;
+  absl::Span<float> Proposal() const { return parts_.arena->statistics().subspan(kAggregationStatistics); }
+  ExchangeSchedule::Moment MomentAt(uint64_t step) const;
   ExchangePlan PlanAfter(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
@@ -121,8 +125,9 @@ class Trainer {
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
   std::unique_ptr<Aggregation> aggregation_;
-  std::unique_ptr<GroupExchange> exchange_;          // Null without a center.
-  absl::Time last_exchange_ = absl::InfinitePast();  // Rank 0's; when it began, or training did.
+  // Null without a center.
+  std::unique_ptr<GroupExchange> exchange_;
+  std::unique_ptr<ExchangeSchedule> schedule_;
 };
 
 }  // namespace hooke

@@ -284,6 +284,62 @@ TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   EXPECT_LT(servers_[0]->center()[0], 25);  // It began at 40.
 }
 
+// Post-local: after each step in the first epoch, then by the interval.
+TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
+  options_.rhythm.each_step_until = 12;
+  const GroupResult result = Run({.ranks = 2});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_EQ(result.progress.exchanges(), 12u + 4u);
+}
+
+// A group that is three times slower than the fastest comes to a third of its interval, so that both exchanges equally
+// often; each step here takes one second in the one and three in the other, exchanges not counted.
+TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
+  options_.groups = 2;
+  options_.epochs = 10;
+  options_.rhythm.interval = 12;
+  options_.adapts_interval = true;
+  uint64_t exchanges[2] = {};
+  for (const uint32_t group : {0, 1}) {
+    std::atomic<int> seconds{0};
+    GroupRun run;
+    run.group = group;
+    run.ranks = 2;
+    run.before_step = [&](uint64_t) { seconds += group == 0 ? 1 : 3; };
+    options_.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+    const GroupResult result = Run(run);
+    EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(60)));
+    ExpectSame(result.vectors);
+    exchanges[group] = result.progress.exchanges();
+  }
+  EXPECT_EQ(exchanges[0], 5u);                    // After 12, 24, ..., 60 steps.
+  EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);  // After 12, when it learns of the other, then 16, 20, ..., 60.
+}
+
+// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is. By a value's formula in double precision.
+TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
+  const GroupResult result = Run({.ranks = 1, .seed = 40});
+  SamplerOptions sampling;
+  sampling.samples = 96;
+  sampling.batch = options_.batch;
+  sampling.seed = 9;
+  Sampler sampler = *Sampler::Make(sampling);
+  double x = 40, center = 40, velocity = 0;
+  ASSERT_EQ(*result.steps[0], 48u);
+  for (uint64_t step = 1; step <= 48; ++step) {
+    double target = 0;
+    for (const uint32_t index : sampler.BatchIndices(step - 1)) target += index % 7 / 4.0;
+    velocity = 0.5 * velocity + (x - target);
+    x -= 0.1 * velocity;
+    if (step % 3 != 0) continue;
+    const double difference = 0.5 * (x - center);
+    center += difference;
+    x -= difference;
+  }
+  for (const uint64_t i : {uint64_t{0}, kValues - 1}) EXPECT_NEAR(result.vectors[0][i], x, 1e-4);
+  EXPECT_NEAR(servers_[0]->center()[0], center, 1e-4);
+}
+
 // Numbers by hand: with one step per exchange, x and c follow the elastic rule exactly.
 TEST_F(TrainerTest, FollowsTheRuleByHand) {
   options_.rhythm.interval = 1;
