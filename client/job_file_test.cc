@@ -151,6 +151,13 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(ssp.staleness_power(), 0.5);
   EXPECT_DOUBLE_EQ(ssp.interval_seconds(), 0);
   EXPECT_DOUBLE_EQ(parse("{rule: average, interval_seconds: 1.5}").averaging().interval_seconds(), 1.5);
+  EXPECT_EQ(ssp.compression(), v1::AveragingSpec::COMPRESSION_NONE);
+  EXPECT_EQ(parse("{compression: bfloat16}").averaging().compression(), v1::AveragingSpec::COMPRESSION_BFLOAT16);
+  EXPECT_EQ(parse("{compression: int4}").averaging().compression(), v1::AveragingSpec::COMPRESSION_INT4);
+  const v1::AveragingSpec top_k = parse("{rule: diloco, compression: top_k, top_k: 0.02}").averaging();
+  EXPECT_EQ(top_k.compression(), v1::AveragingSpec::COMPRESSION_TOP_K);
+  EXPECT_DOUBLE_EQ(top_k.top_k(), 0.02);
+  EXPECT_DOUBLE_EQ(parse("{rule: diloco, compression: top_k}").averaging().top_k(), 0.01);
 }
 
 // Where the file is silent, each rule has the numbers of its paper.
@@ -191,6 +198,11 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: average, momentum: 0.5}")),
             "job.yaml:4: averaging.momentum: does not apply to averaging.rule average; only to bmuf and slowmo and "
             "diloco: remove it");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: none, compression: top_k}")),
+            "job.yaml:4: averaging.compression: top_k does not apply to averaging.rule none, whose groups send all "
+            "their parameters; use int8, or another rule");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {compression: int8, top_k: 0.1}")),
+            "job.yaml:4: averaging.top_k: does not apply to averaging.compression int8; only to top_k: remove it");
 }
 
 struct WrongFile {
@@ -333,7 +345,7 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
       "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, servers, alpha, quorum, "
       "grace_seconds, "
       "learning_rate, "
-      "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
+      "momentum, nesterov, staleness_bound, staleness_power, compression, top_k (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.

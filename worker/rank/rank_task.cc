@@ -241,6 +241,7 @@ TrainerOptions RankRun::Options() const {
   options.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
   options.rule = RuleOf(job_.averaging().rule());
+  options.encoding = ExchangeEncoding(job_.averaging());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
   options.aggregation = AggregationOf(job_.collectives());
   options.schedule = ScheduleOf(job_.train());

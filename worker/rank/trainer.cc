@@ -113,6 +113,7 @@ void Trainer::OpenExchange(const Attached& attached) {
   exchange.ranks = static_cast<uint32_t>(parts_.group->size());
   exchange.partition = partition_;
   exchange.servers = parts_.center->servers();
+  exchange.encoding = options_.encoding;
   exchange.window_blocks = attached.window_blocks;
   // From where the group is, whatever it sends.
   exchange.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
