@@ -26,6 +26,25 @@ void ElasticExchange(double alpha, absl::Span<const float> x, absl::Span<float> 
   }
 }
 
+void ElasticDifference(double alpha, absl::Span<const float> x, absl::Span<const float> center,
+                       absl::Span<float> answer) {
+  ABSL_ASSERT(x.size() == center.size() && x.size() == answer.size());
+  const float a = static_cast<float>(alpha);
+  const float* __restrict from = x.data();
+  const float* __restrict c = center.data();
+  float* __restrict d = answer.data();
+  const size_t n = x.size();
+  for (size_t i = 0; i < n; ++i) d[i] = a * (from[i] - c[i]);
+}
+
+void MoveByAnswer(absl::Span<const float> answer, absl::Span<float> center) {
+  ABSL_ASSERT(answer.size() == center.size());
+  const float* __restrict d = answer.data();
+  float* __restrict c = center.data();
+  const size_t n = answer.size();
+  for (size_t i = 0; i < n; ++i) c[i] += d[i];
+}
+
 void ApplyElasticAnswer(absl::Span<const float> answer, absl::Span<float> x) {
   ABSL_ASSERT(answer.size() == x.size());
   const float* __restrict d = answer.data();

@@ -18,6 +18,11 @@ double DefaultElasticAlpha(uint32_t groups);
 // The server's half on one block: answer = alpha (x - center); center += answer. Same lengths, no overlap.
 void ElasticExchange(double alpha, absl::Span<const float> x, absl::Span<float> center, absl::Span<float> answer);
 
+// The same in two steps, for an answer that is changed between them: answer = alpha (x - center); center += answer.
+void ElasticDifference(double alpha, absl::Span<const float> x, absl::Span<const float> center,
+                       absl::Span<float> answer);
+void MoveByAnswer(absl::Span<const float> answer, absl::Span<float> center);
+
 // The group's half: x -= answer. Same lengths. May run late (after further local steps): the answer is a difference.
 void ApplyElasticAnswer(absl::Span<const float> answer, absl::Span<float> x);
 

@@ -12,17 +12,24 @@ namespace {
 
 class ElasticRule : public UpdateRule {
  public:
-  explicit ElasticRule(double alpha) : alpha_(alpha) {}
+  ElasticRule(double alpha, const Encoding& answers) : alpha_(alpha), answers_(answers) {}
 
   const char* name() const override { return "elastic"; }
   const RuleTraits& traits() const override { return traits_; }
 
   void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
-    ElasticExchange(alpha_, from.front().values, block.values, answer);
+    if (answers_.compression == Compression::kNone) {
+      ElasticExchange(alpha_, from.front().values, block.values, answer);
+      return;
+    }
+    ElasticDifference(alpha_, from.front().values, block.values, answer);
+    RoundToEncoding(answers_, answer);
+    MoveByAnswer(answer, block.values);
   }
 
  private:
   const double alpha_;
+  const Encoding answers_;
   const RuleTraits traits_ = {};
 };
 
@@ -105,7 +112,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptio
   if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
   if (options.rule == RuleName::kElastic) {
     // Written so that NaN is refused too.
-    if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha);
+    if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha, options.answers);
     return absl::InvalidArgumentError(
         absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));
   }

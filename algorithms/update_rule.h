@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
 
@@ -73,6 +74,9 @@ enum class RuleName {
 struct UpdateRuleOptions {
   RuleName rule = RuleName::kElastic;
   double alpha = 0;  // kElastic: > 0, < 1.
+  // kElastic: how answers will be encoded. They are rounded to that before the center moves by them: what center and
+  // groups have together stays.
+  Encoding answers = {};
   // All but kElastic and kNone: who steps the center. kAverage, kBmuf, kSlowMo and kDiLoCo: kSgd.
   OptimizerOptions optimizer = {};
   ScheduleOptions schedule = {};  // Of the optimizer.

@@ -331,6 +331,12 @@ class JobFileParser {
           "is given beside averaging.interval; keep one of them");
     }
     CrossCheckRhythm();
+    const bool whole = averaging.rule() == Averaging::ELASTIC || averaging.rule() == Averaging::NONE;
+    if (whole && averaging.compression() == Averaging::COMPRESSION_TOP_K && IsRight("averaging.rule")) {
+      Add(LineOf("averaging.compression"), "averaging.compression",
+          absl::StrCat("top_k does not apply to averaging.rule ", texts_["averaging.rule"],
+                       ", whose groups send all their parameters; use int8, or another rule"));
+    }
     const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
                            averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
     if (gradients && job_.collectives().aggregation() != v1::CollectivesSpec::ALLREDUCE && IsRight("averaging.rule")) {

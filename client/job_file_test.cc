@@ -163,6 +163,13 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_EQ(parse("{rule: average}").averaging().delay(), 0u);
   EXPECT_EQ(parse("{rule: average, delay: 15}").averaging().delay(), 15u);
   EXPECT_EQ(parse("{interval_seconds: 1.5, delay: 100}").averaging().delay(), 100u);
+  EXPECT_EQ(ssp.compression(), v1::AveragingSpec::COMPRESSION_NONE);
+  EXPECT_EQ(parse("{compression: bfloat16}").averaging().compression(), v1::AveragingSpec::COMPRESSION_BFLOAT16);
+  EXPECT_EQ(parse("{compression: int4}").averaging().compression(), v1::AveragingSpec::COMPRESSION_INT4);
+  const v1::AveragingSpec top_k = parse("{rule: diloco, compression: top_k, top_k: 0.02}").averaging();
+  EXPECT_EQ(top_k.compression(), v1::AveragingSpec::COMPRESSION_TOP_K);
+  EXPECT_DOUBLE_EQ(top_k.top_k(), 0.02);
+  EXPECT_DOUBLE_EQ(parse("{rule: diloco, compression: top_k}").averaging().top_k(), 0.01);
 }
 
 // Where the file is silent, each rule has the numbers of its paper.
@@ -225,6 +232,11 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: average, momentum: 0.5}")),
             "job.yaml:4: averaging.momentum: does not apply to averaging.rule average; only to bmuf and slowmo and "
             "diloco: remove it");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: none, compression: top_k}")),
+            "job.yaml:4: averaging.compression: top_k does not apply to averaging.rule none, whose groups send all "
+            "their parameters; use int8, or another rule");
+  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {compression: int8, top_k: 0.1}")),
+            "job.yaml:4: averaging.top_k: does not apply to averaging.compression int8; only to top_k: remove it");
 }
 
 struct WrongFile {
@@ -368,7 +380,7 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "post_local_epochs, servers, alpha, quorum, "
             "grace_seconds, "
             "learning_rate, "
-            "momentum, nesterov, staleness_bound, staleness_power (did you mean \"rule\"?)");
+            "momentum, nesterov, staleness_bound, staleness_power, compression, top_k (did you mean \"rule\"?)");
 }
 
 // Texts that are no map of keys are refused, whatever they are, and none crashes.

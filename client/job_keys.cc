@@ -103,6 +103,10 @@ bool Parse(const std::string& name, v1::AveragingSpec::Rule* value) {
   return v1::AveragingSpec::Rule_Parse(name, value);
 }
 template <>
+bool Parse(const std::string& name, v1::AveragingSpec::Compression* value) {
+  return v1::AveragingSpec::Compression_Parse(name, value);
+}
+template <>
 bool Parse(const std::string& name, v1::CollectivesSpec::Aggregation* value) {
   return v1::CollectivesSpec::Aggregation_Parse(name, value);
 }
@@ -304,6 +308,20 @@ std::vector<JobKey> AveragingKeys() {
   };
 }
 
+std::vector<JobKey> CompressionKeys() {
+  return {
+      Choice("averaging.compression", {"none", "float16", "bfloat16", "int8", "int4", "top_k"}, "none",
+             "How exchanges are encoded in fewer bytes: [compression](compression.md).",
+             [](const KeyValue& v, v1::JobSpec& job) {
+               job.mutable_averaging()->set_compression(ParseChoice<v1::AveragingSpec::Compression>(
+                   Parse<v1::AveragingSpec::Compression>, "COMPRESSION_", v));
+             }),
+      OnlyWith("averaging.compression=top_k",
+               Number("averaging.top_k", AboveUpTo(0, 1), "0.01", "The part of the values that a group sends.",
+                      [](const KeyValue& v, v1::JobSpec& job) { job.mutable_averaging()->set_top_k(v.number); })),
+  };
+}
+
 std::vector<JobKey> CollectivesKeys() {
   const std::string overlap = "collectives.overlap=true";
   return {
@@ -345,7 +363,7 @@ const std::vector<JobKey>& JobKeys() {
   static const std::vector<JobKey>& keys = *[] {
     auto* all = new std::vector<JobKey>;
     for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, RuleKeys, AveragingKeys,
-                      CollectivesKeys}) {
+                      CompressionKeys, CollectivesKeys}) {
       for (JobKey& key : part()) all->push_back(std::move(key));
     }
     return all;

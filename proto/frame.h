@@ -24,8 +24,13 @@ enum class FrameKind : uint8_t {
   kRefusal = 3,  // Of a server, on a connection without gRPC, which has statuses of its own; the last message.
 };
 
-// How values are encoded. Every other number is refused.
-enum class WireType : uint8_t { kFloat32 = 1 };
+// How values are encoded (algorithms/compression.h does it). Every other number is refused.
+enum class WireType : uint8_t { kFloat32 = 1, kFloat16 = 2, kBFloat16 = 3, kInt8 = 4, kInt4 = 5, kTopK = 6 };
+inline constexpr uint8_t kWireTypeMax = 6;
+
+// "float16"; and as the texts of refusals have it, "2 (float16)".
+const char* WireTypeName(WireType type);
+std::string WireTypeText(WireType type);
 
 inline constexpr uint8_t kWireVersion = 1;
 inline constexpr size_t kOpeningHeaderBytes = 16;                  // The job id follows.
@@ -37,7 +42,12 @@ struct ValuesHeader {
   uint64_t sequence = 0;  // Of the exchange, >= 1; 0 in Initialize.
   uint64_t first = 0;     // Index of the first value in the whole vector.
   uint64_t values = 0;    // How many follow; 1 to kFrameValuesMax.
+  WireType type = WireType::kFloat32;
+  uint16_t top_k = 0;  // kTopK: how many of each 16384 values are there, 1 to 16384. Others: 0.
 };
+
+// How many bytes the values of a message are: all behind the header.
+uint64_t PayloadBytes(const ValuesHeader& header);
 
 // What a message of a client, or an answer, is; `start` is its first bytes, all of them or at least one.
 // INVALID_ARGUMENT: neither an opening nor values.
@@ -56,7 +66,7 @@ size_t OpeningTailBytes(absl::string_view header);
 void EncodeValuesHeader(const ValuesHeader& header, absl::Span<char> message);
 // `start` is the first kValuesHeaderBytes of a message, or all of a shorter one. `message_bytes`: the message's length,
 // where something else than the message says it. INVALID_ARGUMENT: too short, another type, or another length than it
-// says. After OK exactly the values follow.
+// says. After OK exactly PayloadBytes follow.
 absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::optional<uint64_t> message_bytes);
 
 // A whole message; a long text is cut.

@@ -38,20 +38,22 @@ struct OutgoingFrame::Memory {
 };
 
 OutgoingFrame::OutgoingFrame(OutgoingFrame&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)), values_(other.values_) {}
+    : memory_(std::exchange(other.memory_, nullptr)), payload_bytes_(other.payload_bytes_) {}
 
 OutgoingFrame::~OutgoingFrame() {
   if (memory_ != nullptr) Return(memory_);
 }
 
+absl::Span<char> OutgoingFrame::payload() const { return {memory_->data + kAlignment, payload_bytes_}; }
+
 absl::Span<float> OutgoingFrame::values() const {
-  return {reinterpret_cast<float*>(memory_->data + kAlignment), values_};
+  return {reinterpret_cast<float*>(memory_->data + kAlignment), payload_bytes_ / sizeof(float)};
 }
 
 grpc::ByteBuffer OutgoingFrame::Seal(const ValuesHeader& header) && {
   Memory* const memory = std::exchange(memory_, nullptr);
   EncodeValuesHeader(header, {memory->data + kHeaderAt, kValuesHeaderBytes});
-  const grpc::Slice slice(memory->data + kHeaderAt, kValuesHeaderBytes + values_ * sizeof(float), Return, memory);
+  const grpc::Slice slice(memory->data + kHeaderAt, kValuesHeaderBytes + payload_bytes_, Return, memory);
   return {&slice, 1};
 }
 
@@ -66,8 +68,8 @@ FramePool::FramePool() : shelf_(std::make_shared<OutgoingFrame::Shelf>()) {}
 
 FramePool::~FramePool() = default;
 
-OutgoingFrame FramePool::Make(uint64_t values) {
-  const size_t bytes = kAlignment + values * sizeof(float);
+OutgoingFrame FramePool::Make(uint64_t payload_bytes) {
+  const size_t bytes = kAlignment + payload_bytes;
   std::unique_ptr<OutgoingFrame::Memory> memory;
   {
     absl::MutexLock lock(&shelf_->mutex);
@@ -83,7 +85,7 @@ OutgoingFrame FramePool::Make(uint64_t values) {
   }
   if (memory == nullptr) memory = std::make_unique<OutgoingFrame::Memory>(bytes);
   memory->shelf = shelf_;
-  return {memory.release(), values};
+  return {memory.release(), payload_bytes};
 }
 
 absl::StatusOr<IncomingFrame> IncomingFrame::Parse(const grpc::ByteBuffer& message) {
@@ -113,9 +115,9 @@ absl::StatusOr<ValuesHeader> IncomingFrame::Header() const {
   return DecodeValuesHeader(Start(kValuesHeaderBytes), bytes_);
 }
 
-void IncomingFrame::CopyValues(absl::Span<float> values) const {
-  char* to = reinterpret_cast<char*>(values.data());
-  char* const end = to + values.size() * sizeof(float);
+void IncomingFrame::CopyPayload(absl::Span<char> payload) const {
+  char* to = payload.data();
+  char* const end = to + payload.size();
   uint64_t skip = kValuesHeaderBytes;
   for (const grpc::Slice& slice : slices_) {
     const uint64_t skipped = std::min<uint64_t>(skip, slice.size());
@@ -124,6 +126,10 @@ void IncomingFrame::CopyValues(absl::Span<float> values) const {
     std::memcpy(to, slice.begin() + skipped, count);
     to += count;
   }
+}
+
+void IncomingFrame::CopyValues(absl::Span<float> values) const {
+  CopyPayload({reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)});
 }
 
 }  // namespace hooke

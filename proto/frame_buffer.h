@@ -27,19 +27,21 @@ class OutgoingFrame {
   ~OutgoingFrame();
 
   // Uninitialized, aligned to 64 bytes; to be filled before Seal.
+  absl::Span<char> payload() const;
+  // The same as the values that it holds where they are of type kFloat32.
   absl::Span<float> values() const;
-  // Writes the header and gives the message away. `header.values` is the length of values().
+  // Writes the header and gives the message away. `header` announces as many bytes as payload() has.
   grpc::ByteBuffer Seal(const ValuesHeader& header) &&;
 
  private:
   friend class FramePool;
   struct Memory;
   struct Shelf;
-  OutgoingFrame(Memory* memory, uint64_t values) : memory_(memory), values_(values) {}
+  OutgoingFrame(Memory* memory, uint64_t payload_bytes) : memory_(memory), payload_bytes_(payload_bytes) {}
   static void Return(void* memory);
 
   Memory* memory_;  // Owned; null after Seal.
-  uint64_t values_;
+  uint64_t payload_bytes_;
 };
 
 // Memory for the messages of one stream, used again and again: fresh memory costs page faults. Thread-safe. Messages
@@ -51,7 +53,7 @@ class FramePool {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  OutgoingFrame Make(uint64_t values);
+  OutgoingFrame Make(uint64_t payload_bytes);
 
  private:
   std::shared_ptr<OutgoingFrame::Shelf> shelf_;
@@ -68,7 +70,10 @@ class IncomingFrame {
   absl::StatusOr<v1::Sender> Opening() const;
   // See DecodeValuesHeader. Only of a kValues.
   absl::StatusOr<ValuesHeader> Header() const;
-  // Copies the values out, from wherever in memory their bytes lie. After Header() was OK; `values` has its length.
+  // Copies the encoded values out, from wherever in memory their bytes lie. After Header() was OK; `payload` has the
+  // length that it announces.
+  void CopyPayload(absl::Span<char> payload) const;
+  // The same of values of type kFloat32.
   void CopyValues(absl::Span<float> values) const;
 
  private:

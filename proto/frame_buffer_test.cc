@@ -18,7 +18,7 @@ std::vector<float> Count(uint64_t values) {
 }
 
 grpc::ByteBuffer Made(FramePool& pool, const ValuesHeader& header) {
-  OutgoingFrame frame = pool.Make(header.values);
+  OutgoingFrame frame = pool.Make(PayloadBytes(header));
   const std::vector<float> values = Count(header.values);
   std::copy(values.begin(), values.end(), frame.values().begin());
   return std::move(frame).Seal(header);
@@ -61,15 +61,16 @@ TEST(FrameBuffer, MemoryIsUsedAgain) {
   FramePool pool;
   const float* first = nullptr;
   {
-    OutgoingFrame frame = pool.Make(1000);
+    OutgoingFrame frame = pool.Make(4000);
     first = frame.values().data();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
   }
-  EXPECT_EQ(pool.Make(10).values().data(), first);
-  OutgoingFrame small = pool.Make(1000);
+  EXPECT_EQ(pool.Make(40).values().data(), first);
+  OutgoingFrame small = pool.Make(4000);
   EXPECT_EQ(small.values().data(), first);
-  EXPECT_NE(pool.Make(1000).values().data(), first);
-  EXPECT_EQ(pool.Make(100000).values().size(), 100000u);
+  EXPECT_NE(pool.Make(4000).values().data(), first);
+  EXPECT_EQ(pool.Make(400000).values().size(), 100000u);
+  EXPECT_EQ(pool.Make(400001).payload().size(), 400001u);
 }
 
 // Messages may be made in one thread, dropped in another, and outlive their pool.

@@ -71,10 +71,14 @@ void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
 absl::Status FrameSocket::SendOpening(const v1::Sender& sender) { return Send(EncodeOpening(sender), {}); }
 
-absl::Status FrameSocket::SendValues(const ValuesHeader& header, absl::Span<const float> values) {
+absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
-  return Send(bytes, BytesOf(values));
+  return Send(bytes, payload);
+}
+
+absl::Status FrameSocket::SendValues(const ValuesHeader& header, absl::Span<const float> values) {
+  return SendPayload(header, BytesOf(values));
 }
 
 // Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
@@ -119,6 +123,8 @@ absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
   if (!header.ok()) return header.status();
   return Header{absl::OkStatus(), *header};
 }
+
+absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
 
 absl::Status FrameSocket::ReceiveValues(absl::Span<float> values) {
   return Receive({reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)});

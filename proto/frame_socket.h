@@ -28,7 +28,9 @@ class FrameSocket {
   FrameSocket& operator=(const FrameSocket&) = delete;
 
   absl::Status SendOpening(const v1::Sender& sender);
-  // `values` has the header's length and is free again after the call.
+  // `payload`, the encoded values, has the length that the header announces, and is free again after the call.
+  absl::Status SendPayload(const ValuesHeader& header, absl::Span<const char> payload);
+  // The same for values as they are, of type kFloat32.
   absl::Status SendValues(const ValuesHeader& header, absl::Span<const float> values);
   // The last message of a server that refuses something. Returns when the peer has closed, after `timeout` at the
   // latest.
@@ -42,6 +44,7 @@ class FrameSocket {
     ValuesHeader values;  // Where `refusal` is OK.
   };
   absl::StatusOr<Header> ReceiveHeader();
+  absl::Status ReceivePayload(absl::Span<char> payload);
   absl::Status ReceiveValues(absl::Span<float> values);
 
   // All calls, now and later, fail.

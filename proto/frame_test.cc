@@ -74,11 +74,42 @@ TEST(Frame, Refusals) {
   EXPECT_THAT(refusal(DecodeOpening(with(opening, 1, 2)).status()), HasSubstr("of version 2 of the wire format; 1"));
   EXPECT_THAT(refusal(DecodeOpening(opening + "x").status()), HasSubstr("a job id of 5 bytes and has 6"));
   EXPECT_THAT(of_values(values.substr(0, 23)), HasSubstr("has 23 bytes; it has more than 24"));
-  EXPECT_THAT(of_values(with(values, 1, 3)), HasSubstr("of type 3; 1 (float32) is allowed"));
-  EXPECT_THAT(of_values(with(values, 2, 1)), HasSubstr("bytes 2 and 3"));
+  EXPECT_THAT(of_values(with(values, 1, 0)), HasSubstr("of type 0; 1 (float32) to 6 (top_k) are allowed"));
+  EXPECT_THAT(of_values(with(values, 1, 7)), HasSubstr("of type 7; 1 (float32) to 6 (top_k) are allowed"));
+  EXPECT_THAT(of_values(with(values, 1, 4)), HasSubstr("announces 2 int8 values and has 8 bytes of them; 6 are"));
+  EXPECT_THAT(of_values(with(values, 2, 1)), HasSubstr("bytes 2 and 3 of a message of values are 1; 0 is allowed"));
+  EXPECT_THAT(of_values(with(values, 1, 6)), HasSubstr("are 0; 1 to 16384 are allowed with type 6 (top_k)"));
   EXPECT_THAT(of_values(with(values, 4, 0)), HasSubstr("0 values; at least 1"));
   EXPECT_THAT(of_values(with(values, 7, '\xff')), HasSubstr("announces 4278190082 float32 values and has 8 bytes"));
   EXPECT_THAT(of_values(values + "x"), HasSubstr("announces 2 float32 values and has 9 bytes"));
+}
+
+// A message of any type says its own length, as docs/wire.md has it, and gets through with its type.
+TEST(Frame, TypesAndLengths) {
+  struct Case {
+    WireType type;
+    uint16_t top_k;
+    uint64_t values;
+    uint64_t bytes;
+  };
+  const Case cases[] = {
+      {WireType::kFloat32, 0, 65536, 262144}, {WireType::kFloat16, 0, 65536, 131072},
+      {WireType::kBFloat16, 0, 3, 6},         {WireType::kInt8, 0, 65536, 66560},
+      {WireType::kInt8, 0, 257, 265},         {WireType::kInt4, 0, 65536, 34816},
+      {WireType::kInt4, 0, 129, 73},          {WireType::kTopK, 164, 65536, 2624},
+      {WireType::kTopK, 1, 16385, 8},         {WireType::kTopK, 16384, 7, 28},
+  };
+  for (const Case& c : cases) {
+    const ValuesHeader header = {5, 16384, c.values, c.type, c.top_k};
+    EXPECT_EQ(PayloadBytes(header), c.bytes) << WireTypeText(c.type);
+    std::string message(kValuesHeaderBytes, 'x');
+    EncodeValuesHeader(header, absl::MakeSpan(&message[0], message.size()));
+    const ValuesHeader read = DecodeValuesHeader(message, kValuesHeaderBytes + c.bytes).value();
+    EXPECT_EQ(read.type, c.type);
+    EXPECT_EQ(read.top_k, c.top_k);
+    EXPECT_EQ(read.values, c.values);
+    EXPECT_FALSE(DecodeValuesHeader(message, kValuesHeaderBytes + c.bytes + 1).ok());
+  }
 }
 
 }  // namespace

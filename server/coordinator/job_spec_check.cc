@@ -111,6 +111,18 @@ absl::Status CheckStalenessPower(const v1::AveragingSpec& spec) {
   return CheckNumber("averaging.staleness_power", power, power >= 0 && power <= 4, "0 to 4");
 }
 
+absl::Status CheckCompression(const v1::AveragingSpec& spec) {
+  if (!v1::AveragingSpec::Compression_IsValid(spec.compression())) {
+    return Wrong("averaging.compression", absl::StrCat("number ", spec.compression()),
+                 "none, float16, bfloat16, int8, int4 or top_k");
+  }
+  if (spec.compression() != v1::AveragingSpec::COMPRESSION_TOP_K) return absl::OkStatus();
+  if (spec.rule() == v1::AveragingSpec::ELASTIC || spec.rule() == v1::AveragingSpec::NONE) {
+    return Wrong("averaging.compression", "top_k", "another one with averaging.rule elastic and none");
+  }
+  return CheckNumber("averaging.top_k", spec.top_k(), spec.top_k() > 0 && spec.top_k() <= 1, "more than 0, at most 1");
+}
+
 // When groups exchange.
 absl::Status CheckRhythm(const v1::AveragingSpec& spec) {
   absl::Status interval = CheckCount("averaging.interval", spec.interval(), UINT32_MAX);
@@ -140,6 +152,7 @@ absl::Status CheckRhythm(const v1::AveragingSpec& spec) {
 absl::Status CheckAveraging(const v1::AveragingSpec& spec, uint32_t groups) {
   if (absl::Status rhythm = CheckRhythm(spec); !rhythm.ok()) return rhythm;
   if (spec.servers() > 65536) return Wrong("averaging.servers", absl::StrCat(spec.servers()), "0 to 65536");
+  if (absl::Status status = CheckCompression(spec); !status.ok()) return status;
   switch (spec.rule()) {
     case v1::AveragingSpec::ELASTIC:
       return CheckNumber("averaging.alpha", spec.alpha(), spec.alpha() > 0 && spec.alpha() < 1,

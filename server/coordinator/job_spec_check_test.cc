@@ -100,6 +100,18 @@ const Case kCases[] = {
      "averaging.interval is auto, allowed is a number with averaging.fragments and averaging.interval_seconds"},
     {"post-local", [](v1::JobSpec& j) { j.mutable_averaging()->set_post_local_epochs(1); },
      "averaging.post_local_epochs is 1, allowed is 0 but with average, where it is less than train.epochs (4)"},
+    {"compression",
+     [](v1::JobSpec& j) { j.mutable_averaging()->set_compression(static_cast<v1::AveragingSpec::Compression>(7)); },
+     "averaging.compression is number 7, allowed is none, float16, bfloat16, int8, int4 or top_k"},
+    {"top_k of whole parameters",
+     [](v1::JobSpec& j) { j.mutable_averaging()->set_compression(v1::AveragingSpec::COMPRESSION_TOP_K); },
+     "averaging.compression is top_k, allowed is another one with averaging.rule elastic and none"},
+    {"top_k of nothing",
+     [](v1::JobSpec& j) {
+       j.mutable_averaging()->set_rule(v1::AveragingSpec::ASYNC);
+       j.mutable_averaging()->set_compression(v1::AveragingSpec::COMPRESSION_TOP_K);
+     },
+     "averaging.top_k is 0, allowed is more than 0, at most 1"},
     {"servers", [](v1::JobSpec& j) { j.mutable_averaging()->set_servers(65537); },
      "averaging.servers is 65537, allowed is 0 to 65536"},
     {"quorum",

@@ -196,11 +196,12 @@ absl::Status DirectExchanges::RunExchange(FrameSocket& socket) const {
     if (!received->refusal.ok()) return absl::InvalidArgumentError("a refusal, which is a server's");
     const ValuesHeader& header = received->values;
     if (absl::Status status = session.CheckHeader(header); !status.ok()) return status;
-    values.resize(header.values);
-    answer.resize(header.values);
-    if (absl::Status status = socket.ReceiveValues(absl::MakeSpan(values)); !status.ok()) return ended(status);
-    if (absl::Status status = session.Apply(header, values, absl::MakeSpan(answer)); !status.ok()) return status;
-    if (absl::Status status = socket.SendValues(header, answer); !status.ok()) return ended(status);
+    const ValuesHeader answer_header = session.AnswerHeader(header);
+    const absl::Span<char> payload = PayloadIn(values, header);
+    const absl::Span<char> answered = PayloadIn(answer, answer_header);
+    if (absl::Status status = socket.ReceivePayload(payload); !status.ok()) return ended(status);
+    if (absl::Status status = session.Apply(header, payload, answered); !status.ok()) return status;
+    if (absl::Status status = socket.SendPayload(answer_header, answered); !status.ok()) return ended(status);
   }
 }
 

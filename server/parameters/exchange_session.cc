@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/compression.h"
+#include "server/parameters/job_rule.h"
 
 namespace hooke {
 namespace {
@@ -23,9 +25,35 @@ absl::StatusOr<v1::Sender> ReadSender(const IncomingFrame& frame) {
   return sender;
 }
 
+static_assert(static_cast<int>(WireType::kFloat32) == static_cast<int>(Compression::kNone));
+static_assert(static_cast<int>(WireType::kFloat16) == static_cast<int>(Compression::kFloat16));
+static_assert(static_cast<int>(WireType::kBFloat16) == static_cast<int>(Compression::kBFloat16));
+static_assert(static_cast<int>(WireType::kInt8) == static_cast<int>(Compression::kInt8));
+static_assert(static_cast<int>(WireType::kInt4) == static_cast<int>(Compression::kInt4));
+static_assert(static_cast<int>(WireType::kTopK) == static_cast<int>(Compression::kTopK));
+
+WireType TypeOf(const Encoding& encoding) { return static_cast<WireType>(encoding.compression); }
+
+absl::Status CheckType(const ValuesHeader& header, const Encoding& allowed) {
+  if (header.type != TypeOf(allowed)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Exchange: values are of type ", WireTypeText(header.type), "; the job's averaging.compression is ",
+        CompressionName(allowed.compression), ", type ", WireTypeText(TypeOf(allowed))));
+  }
+  if (header.top_k == allowed.top_k) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("Exchange: a message has ", header.top_k, " of each ", kTopKRun,
+                                                 " values; by the job's averaging.top_k it is ", allowed.top_k));
+}
+
 Speaker ToSpeaker(const v1::Sender& sender) { return {sender.group(), sender.rank(), sender.incarnation()}; }
 
 }  // namespace
+
+absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& header) {
+  const uint64_t bytes = PayloadBytes(header);
+  memory.resize((bytes + sizeof(float) - 1) / sizeof(float));
+  return {reinterpret_cast<char*>(memory.data()), bytes};
+}
 
 absl::StatusOr<bool> ExchangeSession::Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer) {
   absl::StatusOr<IncomingFrame> frame = IncomingFrame::Parse(message);
@@ -39,11 +67,12 @@ absl::StatusOr<bool> ExchangeSession::Receive(const grpc::ByteBuffer& message, g
   absl::StatusOr<ValuesHeader> header = frame->Header();
   if (!header.ok()) return header.status();
   if (absl::Status status = CheckHeader(*header); !status.ok()) return status;
-  values_.resize(header->values);
-  frame->CopyValues(absl::MakeSpan(values_));
-  OutgoingFrame answered = answers_.Make(header->values);
-  if (absl::Status status = Apply(*header, values_, answered.values()); !status.ok()) return status;
-  *answer = std::move(answered).Seal(*header);
+  const absl::Span<char> payload = PayloadIn(payload_, *header);
+  frame->CopyPayload(payload);
+  const ValuesHeader answer_header = AnswerHeader(*header);
+  OutgoingFrame answered = answers_.Make(PayloadBytes(answer_header));
+  if (absl::Status status = Apply(*header, payload, answered.payload()); !status.ok()) return status;
+  *answer = std::move(answered).Seal(answer_header);
   return true;
 }
 
@@ -60,6 +89,7 @@ absl::Status ExchangeSession::Open(const v1::Sender& sender) {
 absl::Status ExchangeSession::CheckHeader(const ValuesHeader& header) const {
   if (shard_ == nullptr)
     return absl::InvalidArgumentError("Exchange: values came before any opening; the first message is an opening");
+  if (absl::Status status = CheckType(header, shard_->plan().rule.sent); !status.ok()) return status;
   // A message that nobody could repeat the answer to.
   const uint64_t blocks_max = shard_->plan().window_blocks;
   const uint64_t values_max = blocks_max * shard_->plan().partition.block_values();
@@ -68,8 +98,37 @@ absl::Status ExchangeSession::CheckHeader(const ValuesHeader& header) const {
                                                  blocks_max, " blocks, ", values_max, " values, are allowed"));
 }
 
-absl::Status ExchangeSession::Apply(const ValuesHeader& header, absl::Span<const float> values,
-                                    absl::Span<float> answer) {
+ValuesHeader ExchangeSession::AnswerHeader(const ValuesHeader& header) const {
+  const Encoding& answered = shard_->plan().rule.answered;
+  return {header.sequence, header.first, header.values, TypeOf(answered), answered.top_k};
+}
+
+absl::Status ExchangeSession::Apply(const ValuesHeader& header, absl::Span<const char> payload,
+                                    absl::Span<char> answer) {
+  if (header.type != WireType::kFloat32) return ApplyEncoded(header, payload, answer);
+  return ApplyBlocks(header, {reinterpret_cast<const float*>(payload.data()), header.values},
+                     {reinterpret_cast<float*>(answer.data()), header.values});
+}
+
+absl::Status ExchangeSession::ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload,
+                                           absl::Span<char> answer) {
+  const JobRule& rule = shard_->plan().rule;
+  values_.resize(header.values);
+  answer_.resize(header.values);
+  if (absl::Status status = Decode(rule.sent, payload, absl::MakeSpan(values_)); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("Exchange: a message of ", header.values, " values from value ",
+                                                   header.first, " on cannot be decoded: ", status.message()));
+  }
+  if (absl::Status status = ApplyBlocks(header, values_, absl::MakeSpan(answer_)); !status.ok()) return status;
+  if (absl::Status status = Encode(rule.answered, answer_, answer); !status.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("Exchange: the center has diverged: from value ", header.first,
+                                                      " on, ", status.message(), "; lower the learning rate"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExchangeSession::ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values,
+                                          absl::Span<float> answer) {
   exchange_.sequence = header.sequence;
   for (uint64_t done = 0; done < values.size();) {
     exchange_.first = header.first + done;
@@ -92,6 +151,10 @@ absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::Byte
   if (!header.ok()) return header.status();
   if (shard_ == nullptr)
     return absl::InvalidArgumentError("Initialize: values came before the opening; the first message is an opening");
+  if (header->type != WireType::kFloat32) {
+    return absl::InvalidArgumentError(absl::StrCat("Initialize: values are of type ", WireTypeText(header->type),
+                                                   "; initial values are of type 1 (float32)"));
+  }
   if (header->sequence != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("Initialize: values of exchange ", header->sequence, "; initial values have sequence 0"));

@@ -22,6 +22,9 @@
 
 namespace hooke {
 
+// Room for the payload of a message, aligned like floats, in `memory`, which grows as needed.
+absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& header);
+
 class ExchangeSession {
  public:
   // `store` outlives the session.
@@ -33,16 +36,25 @@ class ExchangeSession {
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
 
   // The same in parts, for streams that receive values where they are wanted: the opening; then for each message of
-  // values its header, and its values, which become `answer` of the same length.
+  // values its header, and its payload, which becomes that of the answer. Payloads are aligned like floats, and as long
+  // as the headers announce.
   absl::Status Open(const v1::Sender& sender);
   absl::Status CheckHeader(const ValuesHeader& header) const;
-  absl::Status Apply(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
+  // Of the answer to a message whose header was checked.
+  ValuesHeader AnswerHeader(const ValuesHeader& header) const;
+  absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
  private:
+  absl::Status ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
+  absl::Status ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
+
   const ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   Shard::Exchange exchange_;
-  std::vector<float> values_;  // Of the message at hand; kept for their memory.
+  // Of the message at hand; kept for their memory.
+  std::vector<float> payload_;  // As it came.
+  std::vector<float> values_;   // Decoded,
+  std::vector<float> answer_;   // and what is answered, to be encoded.
   FramePool answers_;
 };
 

@@ -5,10 +5,15 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <cmath>
 #include <limits>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "algorithms/compression.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_frames.h"
@@ -19,6 +24,14 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+std::string Bytes(const grpc::ByteBuffer& message) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(message.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return bytes;
+}
 
 class ExchangeSessionTest : public ::testing::Test {
  protected:
@@ -153,6 +166,113 @@ TEST_F(ExchangeSessionTest, InitializeWithoutTheRight) {
   const absl::Status status = session.Receive(absl::UnixEpoch(), Values(0, 0, 4)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("attach again"));
+}
+
+// A message says its own length, and that is the encoder's.
+TEST(CompressedSession, LengthsAreTheEncoders) {
+  for (uint8_t number = 1; number <= kCompressionMax; ++number) {
+    for (const uint16_t top_k : {1, 164, 16384}) {
+      const bool sparse = number == static_cast<uint8_t>(Compression::kTopK);
+      const Encoding encoding = {static_cast<Compression>(number), sparse ? top_k : uint16_t{0}};
+      for (uint64_t count = 1; count < 70000; count += 1 + count / 9) {
+        const ValuesHeader header = {1, 0, count, static_cast<WireType>(number), encoding.top_k};
+        ASSERT_EQ(PayloadBytes(header), EncodedBytes(encoding, count)) << CompressionName(encoding.compression);
+      }
+    }
+  }
+}
+
+// A store with a center of 300 zeros of a compressed job, and a session that has been opened.
+class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
+ protected:
+  CompressedSessionTest() {
+    TestCenter center;
+    center.values = kCount;
+    center.compression = static_cast<uint32_t>(GetParam());
+    ParameterStoreOptions options;
+    options.storage = std::make_shared<InMemoryStorage>();
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    store_ = ParameterStore::Load(options).value();
+    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest(center)).ok());
+    InitializeSession initial(store_.get());
+    EXPECT_TRUE(initial.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender(center))).ok());
+    EXPECT_TRUE(initial.Receive(absl::UnixEpoch(), ValuesMessage({0, 0}, std::vector<float>(kCount))).ok());
+    EXPECT_TRUE(initial.Finish().ok());
+    sender_ = MakeSender(center);
+  }
+
+  grpc::ByteBuffer Encoded(uint64_t sequence, const std::string& payload) const {
+    const ValuesHeader header = {sequence, 0, kCount, static_cast<WireType>(GetParam()), 0};
+    std::string message(kValuesHeaderBytes, '\0');
+    EncodeValuesHeader(header, absl::MakeSpan(&message[0], message.size()));
+    return Message(message + payload);
+  }
+
+  static constexpr uint64_t kCount = 300;
+  std::unique_ptr<ParameterStore> store_;
+  v1::Sender sender_;
+};
+
+// Any bytes that a peer sends as compressed values are applied as finite values or refused, also twice, and the answer
+// to a repeat is the same bytes.
+TEST_P(CompressedSessionTest, AnyBytes) {
+  const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
+  const Encoding encoding = {GetParam(), 0};
+  std::mt19937_64 random(1);
+  int taken = 0;
+  for (uint64_t sequence = 1; sequence <= 500; ++sequence) {
+    std::string payload(EncodedBytes(encoding, kCount), '\0');
+    std::vector<float> values(kCount);
+    for (float& value : values) value = static_cast<float>(random() % 2000) / 100 - 10;
+    ASSERT_TRUE(Encode(encoding, values, absl::MakeSpan(&payload[0], payload.size())).ok());
+    for (uint64_t i = random() % 4; i > 0; --i) payload[random() % payload.size()] = static_cast<char>(random());
+    const grpc::ByteBuffer message = Encoded(sequence, payload);
+    grpc::ByteBuffer first, again;
+    ExchangeSession session(store_.get());
+    ASSERT_FALSE(session.Receive(OpeningMessage(sender_), &first).value());
+    const absl::Status status = session.Receive(message, &first).status();
+    for (const float value : shard->CopyBlock(0).values) ASSERT_TRUE(std::isfinite(value));
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be decoded: "));
+      continue;
+    }
+    ++taken;
+    ASSERT_TRUE(session.Receive(message, &again).value());
+    ASSERT_EQ(Bytes(first), Bytes(again));
+  }
+  EXPECT_GT(taken, 100);
+  EXPECT_EQ(shard->updates(), static_cast<uint64_t>(taken));
+}
+
+// Another type than the job's is refused with both; initial values come as they are.
+TEST_P(CompressedSessionTest, RefusesOtherTypes) {
+  ExchangeSession session(store_.get());
+  grpc::ByteBuffer answer;
+  ASSERT_FALSE(session.Receive(OpeningMessage(sender_), &answer).value());
+  const absl::Status status = session.Receive(ValuesMessage({1, 0}, std::vector<float>(kCount)), &answer).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("values are of type 1 (float32); the job's averaging.compression is ",
+                                     CompressionName(GetParam()))));
+  InitializeSession initial(store_.get());
+  ASSERT_TRUE(initial.Receive(absl::UnixEpoch(), OpeningMessage(sender_)).ok());
+  const std::string zeros(EncodedBytes({GetParam(), 0}, kCount), '\0');
+  EXPECT_THAT(std::string(initial.Receive(absl::UnixEpoch(), Encoded(0, zeros)).status().message()),
+              HasSubstr("initial values are of type 1 (float32)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CompressedSessionTest,
+                         ::testing::Values(Compression::kFloat16, Compression::kBFloat16, Compression::kInt8,
+                                           Compression::kInt4),
+                         [](const auto& info) { return CompressionName(info.param); });
+
+// Blocks that a run of values would cross the border of cannot be compressed one by one.
+TEST_F(ExchangeSessionTest, SmallBlocksAreNotCompressed) {
+  TestCenter center;
+  center.job_id = "job-2";
+  center.compression = 4;
+  const absl::Status status = store_->Attach(absl::UnixEpoch(), MakeAttachRequest(center)).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("needs blocks of a multiple of 16384 values"));
 }
 
 }  // namespace

@@ -96,6 +96,26 @@ absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::JobSpecForShard& job) {
   }
 }
 
+absl::StatusOr<Encoding> ReadEncoding(const v1::JobSpecForShard& job, RuleName rule) {
+  if (job.compression() > kCompressionMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.compression is ", job.compression(), "; 0 to ", kCompressionMax, " are allowed"));
+  }
+  Encoding encoding;
+  if (job.compression() > 0) encoding.compression = static_cast<Compression>(job.compression());
+  if (encoding.compression != Compression::kTopK) return encoding;
+  if (!(job.top_k() > 0 && job.top_k() <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("job.top_k is ", job.top_k(), "; above 0 to 1 is allowed"));
+  }
+  if (rule == RuleName::kElastic || rule == RuleName::kNone) {
+    return absl::InvalidArgumentError(
+        "job.compression is top_k; with rules elastic and none, whose groups send all their parameters, it is not "
+        "allowed");
+  }
+  encoding.top_k = TopKOf(job.top_k());
+  return encoding;
+}
+
 // What a rule needs that steps the center by an optimizer.
 absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options) {
   if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !status.ok()) return status;
@@ -133,9 +153,15 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
     if (absl::Status status = ReadStep(job, &read.options); !status.ok()) return status;
     read.round.grace = absl::Seconds(job.grace_seconds());
   }
+  absl::StatusOr<Encoding> sent = ReadEncoding(job, *name);
+  if (!sent.ok()) return sent.status();
+  read.sent = *sent;
+  // Differences are, by the one rule that answers with them.
+  read.options.answers = AnswerEncoding(read.sent, /*answers_center=*/false);
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(read.options);
   if (!rule.ok()) return rule.status();
   read.traits = (*rule)->traits();
+  read.answered = AnswerEncoding(read.sent, read.traits.answers_center);
   if (!read.traits.in_rounds) return read;
   read.round.quorum = job.quorum();
   if (absl::Status status = CheckRange("quorum", job.quorum(), job.groups()); !status.ok()) return status;

@@ -4,6 +4,7 @@
 // The update rule that a job asks for, from what its groups say when they attach. Pure.
 
 #include "absl/status/statusor.h"
+#include "algorithms/compression.h"
 #include "algorithms/round.h"
 #include "algorithms/update_rule.h"
 #include "proto/parameter_server.pb.h"
@@ -13,6 +14,8 @@ namespace hooke {
 struct JobRule {
   UpdateRuleOptions options;  // MakeUpdateRule takes them.
   RuleTraits traits;          // Of the rule they make.
+  Encoding sent;              // How groups encode what they send, and
+  Encoding answered;          // how servers encode what they answer.
   RoundOptions round;         // Of rules with rounds; `grace` also is how long a group waits for slower ones.
 };
 

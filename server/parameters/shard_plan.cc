@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/compression.h"
 #include "server/parameters/layout.h"
 
 namespace hooke {
@@ -102,6 +103,11 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
     return absl::InvalidArgumentError(
         absl::StrCat("job.parameters is ", request.job().parameters(), "; the layout has ", *values, " values"));
   }
+  // A block is encoded by itself: it must be whole runs.
+  if (rule->sent.compression != Compression::kNone && block_values % kCompressionRun != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("job.compression needs blocks of a multiple of ", kCompressionRun,
+                                                   " values; this server's have ", block_values));
+  }
   ShardPlan plan;
   plan.job_id = request.sender().job_id();
   plan.layout = request.layout();
@@ -134,6 +140,9 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   if (center.job.groups() != group.job.groups()) return Differs("groups", center.job.groups(), group.job.groups());
   if (center.job.ranks() != group.job.ranks()) return Differs("ranks", center.job.ranks(), group.job.ranks());
   if (center.job.rule() != group.job.rule()) return Differs("rule", center.job.rule(), group.job.rule());
+  if (center.job.compression() != group.job.compression()) {
+    return Differs("compression", center.job.compression(), group.job.compression());
+  }
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
   // The model first: a group of another model has other numbers of everything that follows from it.
   if (absl::Status status = CompareLayouts(center.layout, group.layout); !status.ok()) return status;

@@ -9,6 +9,7 @@ v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, ui
   *request.mutable_sender() = MakeSender(center, group, 0, incarnation);
   request.mutable_job()->set_rule(v1::AveragingSpec::ELASTIC);
   request.mutable_job()->set_alpha(center.alpha);
+  request.mutable_job()->set_compression(center.compression);
   request.mutable_job()->set_groups(center.groups);
   request.mutable_job()->set_ranks(center.ranks);
   request.mutable_job()->set_shard_index(center.shard_index);

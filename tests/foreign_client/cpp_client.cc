@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "algorithms/compression.h"
 #include "algorithms/elastic.h"
 #include "proto/job.pb.h"
 #include "worker/rank/center_client.h"
@@ -25,6 +26,7 @@ struct Options {
   std::string server;
   std::string job;
   double alpha = 0;
+  uint32_t compression = 1;
   std::vector<uint64_t> sequences;
   std::string initial;
   std::string own;
@@ -54,6 +56,7 @@ absl::Status Run(const Options& options) {
   center.sender.set_incarnation(1);
   center.job.set_rule(v1::AveragingSpec::ELASTIC);
   center.job.set_alpha(options.alpha);
+  if (options.compression != 1) center.job.set_compression(options.compression);
   center.job.set_groups(1);
   center.job.set_ranks(1);
   center.layout.parameters.push_back({"w", {x.size()}});
@@ -63,6 +66,7 @@ absl::Status Run(const Options& options) {
   if (absl::Status status = client.Attach(initial, absl::Now() + kTimeout).status(); !status.ok()) return status;
   ExchangeOptions exchange;
   exchange.sender = center.sender;
+  exchange.encoding.compression = static_cast<Compression>(options.compression);
   exchange.partition = center.partition;
   exchange.servers = center.servers;
   ExchangeClient exchanges(std::move(exchange));
@@ -89,6 +93,7 @@ int main(int argc, char** argv) try {
   app.add_option("--server", options.server, "HOST:PORT")->required();
   app.add_option("--job", options.job, "The job's id")->required();
   app.add_option("--alpha", options.alpha, "Of the elastic rule")->required();
+  app.add_option("--compression", options.compression, "Type of the values on the wire, docs/wire.md's number");
   app.add_option("--sequence", options.sequences, "Of an exchange; several, growing")->required();
   app.add_option("--initial", options.initial, "File of the center's initial values")->required();
   app.add_option("--own", options.own, "File of the group's values")->required();

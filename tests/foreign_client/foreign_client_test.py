@@ -52,7 +52,7 @@ class ForeignClient(unittest.TestCase):
             time.sleep(0.02)
         self.address = pathlib.Path(ready).read_text().strip()
 
-    def in_cpp(self, job_id):
+    def in_cpp(self, job_id, compression=wire_client.FLOAT32):
         """The group's values and the center after the same exchanges by the C++ client."""
         files = [os.path.join(self.folder, name) for name in ("initial", "own", "x", "center")]
         for path, values in zip(files, (initial(), own())):
@@ -60,11 +60,12 @@ class ForeignClient(unittest.TestCase):
         sequences = [f"--sequence={sequence}" for sequence in SEQUENCES]
         names = [f"--{name}={path}" for name, path in zip(("initial", "own", "x", "center"), files)]
         command = [HERE / "cpp_client", f"--server={self.address}", f"--job={job_id}", f"--alpha={ALPHA}", *names, *sequences]
+        command.append(f"--compression={compression}")
         subprocess.run(command, check=True, timeout=60)
         return [array.array("f", pathlib.Path(path).read_bytes()) for path in files[2:]]
 
-    def in_python(self, job_id):
-        group = wire_client.Group(self.address, job_id)
+    def in_python(self, job_id, compression=wire_client.FLOAT32):
+        group = wire_client.Group(self.address, job_id, compression)
         answer = group.attach(VALUES, ALPHA)
         self.assertEqual(answer.state, wire_client.messages.AttachResponse.INITIALIZE)
         group.initialize(initial(), answer.block_values)
@@ -82,16 +83,34 @@ class ForeignClient(unittest.TestCase):
         self.assertEqual(center.tobytes(), cpp_center.tobytes())
         self.assertNotEqual(x.tobytes(), own().tobytes())
 
+    def test_same_numbers_as_cpp_compressed(self):
+        for compression in (wire_client.FLOAT16, wire_client.INT8):
+            with self.subTest(compression=compression):
+                x, center = self.in_python(f"python-{compression}", compression)
+                cpp_x, cpp_center = self.in_cpp(f"cpp-{compression}", compression)
+                self.assertEqual(x.tobytes(), cpp_x.tobytes())
+                self.assertEqual(center.tobytes(), cpp_center.tobytes())
+                self.assertNotEqual(x.tobytes(), own().tobytes())
+                # What center and group have together stays; a value is below 350.
+                drift = max(abs(a + b - c - d) for a, b, c, d in zip(x, center, own(), initial()))
+                self.assertLess(drift, 1e-3)
+
     def test_the_page_s_example(self):
         """The messages of the worked example, byte by byte, as the page prints them."""
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs/wire.md").read_text()
-        example = page[page.index("## A worked example") :]
+        example = page[page.index("## A worked example") : page.index("### The same, compressed")]
         printed = bytes.fromhex("".join(line[4:40] for line in example.splitlines() if line[:4].strip().isdigit()))
         sender = wire_client.messages.Sender(job_id="job-1", group=2, rank=1, incarnation=3)
         expected = wire_client.opening(sender)
         expected += wire_client.values_message(16, 32768, array.array("f", [7, 0.5]))
         expected += wire_client.values_message(16, 32768, array.array("f", [1, -0.25]))
         self.assertEqual(printed, expected)
+
+    def test_the_page_s_compressed_example(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/wire.md").read_text()
+        example = page[page.index("### The same, compressed") :]
+        printed = bytes.fromhex("".join(line[4:40] for line in example.splitlines() if line[:4].strip().isdigit()))
+        self.assertEqual(printed, wire_client.values_message(16, 32768, array.array("f", [7, 0.5]), wire_client.INT8))
 
     def test_other_types_are_refused(self):
         group = wire_client.Group(self.address, "python-2")
@@ -101,6 +120,8 @@ class ForeignClient(unittest.TestCase):
         message = bytearray(wire_client.values_message(1, 0, own()[: answer.block_values]))
         message[1] = 2
         self.assertEqual(group.send_raw(opening, bytes(message)), grpc.StatusCode.INVALID_ARGUMENT)
+        half = wire_client.values_message(1, 0, own()[: answer.block_values], wire_client.FLOAT16)
+        self.assertEqual(group.send_raw(opening, half), grpc.StatusCode.INVALID_ARGUMENT)
         self.assertEqual(group.pull().tobytes(), initial().tobytes())
 
 

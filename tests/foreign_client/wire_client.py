@@ -15,7 +15,9 @@ from proto import parameter_server_pb2 as messages
 SERVICE = "/hooke.v1.ParameterServer/"
 OPENING, VALUES = 1, 2
 VERSION = 1
-FLOAT32 = 1
+FLOAT32, FLOAT16, INT8 = 1, 2, 4
+INT8_RUN = 256
+FLOAT16_MAX = 65504.0
 SECONDS = 30
 
 
@@ -24,29 +26,70 @@ def opening(sender):
     return struct.pack("<BBHIII", OPENING, VERSION, len(job_id), sender.group, sender.rank, sender.incarnation) + job_id
 
 
-def values_message(sequence, first, values):
-    return struct.pack("<BBHIQQ", VALUES, FLOAT32, 0, len(values), sequence, first) + values.tobytes()
+def scale_of(run):
+    """The scale of a run of int8: the largest magnitude / 127 as a float32, cut to 17 significant bits."""
+    bits = struct.unpack("<I", struct.pack("<f", max(map(abs, run)) / 127))[0] & 0xFFFFFF80
+    scale = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return scale if scale >= 2.0**-126 else 0.0
+
+
+def encode(value_type, values):
+    if value_type == FLOAT32:
+        return values.tobytes()
+    if value_type == FLOAT16:
+        return struct.pack(f"<{len(values)}e", *(max(-FLOAT16_MAX, min(FLOAT16_MAX, v)) for v in values))
+    payload = b""
+    for start in range(0, len(values), INT8_RUN):
+        run = values[start : start + INT8_RUN]
+        scale = scale_of(run)
+        quotients = array.array("f", (v / scale for v in run)) if scale > 0 else [0] * len(run)
+        payload += struct.pack("<f", scale) + array.array("b", map(round, quotients)).tobytes()
+    return payload
+
+
+def decode(value_type, count, payload):
+    if value_type == FLOAT32:
+        return array.array("f", payload)
+    if value_type == FLOAT16:
+        return array.array("f", struct.unpack(f"<{count}e", payload))
+    values = array.array("f")
+    while len(values) < count:
+        codes = array.array("b", payload[4 : 4 + min(INT8_RUN, count - len(values))])
+        scale = struct.unpack_from("<f", payload)[0]
+        values.extend(scale * code for code in codes)
+        payload = payload[4 + len(codes) :]
+    return values
+
+
+def values_message(sequence, first, values, value_type=FLOAT32):
+    return struct.pack("<BBHIQQ", VALUES, value_type, 0, len(values), sequence, first) + encode(value_type, values)
 
 
 def read_values(message):
     """(sequence, first, values) of a message."""
     kind, value_type, zero, count, sequence, first = struct.unpack_from("<BBHIQQ", message)
-    values = array.array("f", message[24:])
-    if (kind, value_type, zero, count) != (VALUES, FLOAT32, 0, len(values)):
+    if (kind, zero) != (VALUES, 0) or value_type not in (FLOAT32, FLOAT16, INT8):
         raise ValueError(f"no message of values: {message[:24].hex()}")
+    values = decode(value_type, count, message[24:])
+    if len(values) != count:
+        raise ValueError(f"{count} values announced, {len(values)} there")
     return sequence, first, values
 
 
 class Group:
-    def __init__(self, address, job_id):
+    def __init__(self, address, job_id, value_type=FLOAT32):
         self.channel = grpc.insecure_channel(address)
+        self.value_type = value_type
         self.sender = messages.Sender(job_id=job_id, group=0, rank=0, incarnation=1)
 
     def attach(self, count, alpha):
         """The server's answer to a center of `count` values by the elastic rule, of one group of one rank on one server."""
+        job = messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
+        if self.value_type != FLOAT32:
+            job.compression = self.value_type
         request = messages.AttachRequest(
             sender=self.sender,
-            job=messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1),
+            job=job,
             layout=messages.Layout(parameters=[messages.Parameter(name="w", type=messages.Parameter.FLOAT32, shape=[count])]),
         )
         call = self.channel.unary_unary(
@@ -76,7 +119,7 @@ class Group:
             done = 0
             while done < len(x):
                 while unanswered < window_blocks and (first := next(blocks, None)) is not None:
-                    outgoing.put(values_message(sequence, first, x[first : first + block_values]))
+                    outgoing.put(values_message(sequence, first, x[first : first + block_values], self.value_type))
                     unanswered += 1
                 answered, first, difference = read_values(next(answers))
                 if (answered, first) != (sequence, done):

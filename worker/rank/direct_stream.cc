@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/frame_socket.h"
+#include "worker/rank/blocks_frame.h"
 
 namespace hooke {
 namespace {
@@ -30,7 +32,7 @@ class SocketStream final : public ExchangeStream {
 
   bool Write(const BlocksToSend& blocks) override {
     if (blocks.values.size() > sent_values_max_) sent_values_max_ = blocks.values.size();
-    return socket_.SendValues({blocks.sequence, blocks.first, blocks.values.size()}, blocks.values).ok();
+    return socket_.SendPayload(HeaderOf(blocks), PayloadOf(blocks)).ok();
   }
 
   bool Read(AnsweredBlocks* answer) override {
@@ -59,17 +61,17 @@ class SocketStream final : public ExchangeStream {
     const ValuesHeader& header = received->values;
     // An answer is as long as what it answers.
     if (header.values > sent_values_max_) return absl::InternalError("it answered more values than were sent");
-    answer->sequence = header.sequence;
-    answer->first = header.first;
-    answer->values.resize(header.values);
-    return socket_.ReceiveValues(absl::MakeSpan(answer->values));
+    const absl::Span<char> payload = RoomFor(header, encoded_, answer);
+    if (absl::Status status = socket_.ReceivePayload(payload); !status.ok()) return status;
+    return DecodeAnswer(header, payload, answer);
   }
 
   FrameSocket socket_;
   const std::string address_;
   std::atomic<uint64_t> sent_values_max_{0};
   std::atomic<bool> cancelled_{false};
-  absl::Status broken_;  // Of the reading thread, then of Finish.
+  std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
+  absl::Status broken_;        // Of the reading thread, then of Finish.
 };
 
 // Becomes a SocketStream or one by gRPC at the first Write; the reader waits for that.

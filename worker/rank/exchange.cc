@@ -15,6 +15,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
     server.calls = options.servers[i];
     server.sender = options.sender;
     server.partition = partition;
+    server.encoding = options.encoding;
     server.window_blocks = options.window_blocks;
     server.recreate = [recreate = options.recreate, i](absl::Span<const float> vector, absl::Time deadline) {
       return recreate(i, vector, deadline);

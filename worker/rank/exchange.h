@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/rank/server_calls.h"
@@ -26,6 +27,7 @@ struct ExchangeOptions {
   uint32_t ranks = 1;                 // Of the group.
   Partition partition{0};             // Of the job's vector.
   std::vector<ServerCalls*> servers;  // Of shard 0, 1, ...; they outlive the client.
+  Encoding encoding;                  // Of what is sent: the job's compression.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
   // A server does not know the job any more: creates its shard there again from the group's values. Called from another
   // thread than Start's caller, between Start and the end of Wait; several at once for several servers.

@@ -1,9 +1,13 @@
 #include "worker/rank/exchange.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
+#include "algorithms/compression.h"
 #include "algorithms/elastic.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,8 +65,9 @@ class ExchangeTest : public ::testing::Test {
     ASSERT_TRUE(center_->Attach(initial, absl::Now() + absl::Seconds(10)).ok());
   }
 
-  std::unique_ptr<ExchangeClient> Client() {
+  std::unique_ptr<ExchangeClient> Client(const Encoding& encoding = {}) {
     ExchangeOptions options;
+    options.encoding = encoding;
     options.sender = sender_;
     options.partition = Partition(kValues);
     options.servers = {calls_[0].get(), calls_[1].get()};
@@ -179,6 +184,58 @@ TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   EXPECT_EQ(group.front(), 12 - (12 - 2) * 0.25f);
   EXPECT_EQ(Center().front(), 2 + (12 - 2) * 0.25f);
   EXPECT_EQ(group.front() + Center().front(), 5 + 8 + 1);
+}
+
+// Compressed: what is sent again, over a new stream or in a later exchange, is what was sent first, and its answer
+// comes with the values that the server had. What a group's values are meanwhile does not matter.
+TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
+  Attach(Ramp(1, 0.001f));
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::unique_ptr<ExchangeClient> client = Client({Compression::kInt8, 0});
+  const std::vector<float> first = Ramp(-2, 0.0021f);
+  std::vector<float> group = first;
+  servers_[0]->BreakAfterApplying(2);
+  const auto by_hand = [&](const std::vector<float>& sent) {
+    std::vector<float> rounded = sent;
+    RoundToEncoding({Compression::kInt8, 0}, absl::MakeSpan(rounded));
+    std::vector<float> answer(kValues);
+    ElasticExchange(kAlpha, rounded, absl::MakeSpan(center), absl::MakeSpan(answer));
+    return answer;
+  };
+  ExpectAllOk(client->Exchange(Call(1), group, Into(group)));
+  std::vector<float> x = first;
+  ApplyElasticAnswer(by_hand(first), absl::MakeSpan(x));
+  EXPECT_EQ(group, x);
+  EXPECT_GE(servers_[0]->repeated(), 4);
+
+  for (const auto& server : servers_) server->SetLosingAnswers(true);
+  client->Exchange(Call(2, absl::Milliseconds(200)), group, Into(group));
+  const std::vector<float> second = group;
+  for (float& value : group) value += 8;
+  for (const auto& server : servers_) server->SetLosingAnswers(false);
+  std::vector<float> rounded = second;
+  RoundToEncoding({Compression::kInt8, 0}, absl::MakeSpan(rounded));
+  absl::Mutex mutex;
+  uint64_t late = 0;
+  const AnswerSink check = [&](const BlockAnswer& answer) {
+    absl::MutexLock lock(&mutex);
+    late += std::equal(answer.sent.begin(), answer.sent.end(), rounded.begin() + answer.first) ? 1 : 0;
+  };
+  ExpectAllOk(client->Exchange(Call(3), group, check));
+  EXPECT_GT(late, 0u);  // What was written by the deadline: a window of blocks on each server.
+}
+
+// What is not finite cannot be compressed: the exchange ends at once and says where.
+TEST_F(ExchangeTest, CompressedValuesAreFinite) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client({Compression::kFloat16, 0});
+  std::vector<float> group = Ramp(5, 0);
+  group[kBlockValues + 3] = std::numeric_limits<float>::infinity();
+  const std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), group, Into(group));
+  EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(outcomes[0].status.message()),
+              HasSubstr("from value 0 on, what cannot be sent: value 16387 is inf; only finite values can be encoded"));
+  EXPECT_TRUE(outcomes[1].status.ok());
 }
 
 // A server that has lost its shard gets it back from the group's values, within the exchange.

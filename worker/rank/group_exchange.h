@@ -27,6 +27,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
@@ -52,6 +53,7 @@ struct GroupExchangeParts {
 struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
+  Encoding encoding;            // Of what the group sends.
   bool overlaps = false;        // Settle does not always follow Begin at once, or there are fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
@@ -95,7 +97,7 @@ class GroupExchange {
   struct Held {
     uint64_t first = 0;
     std::vector<float> values;
-    std::vector<float> earlier;  // What it answers, where that is an earlier exchange; else it lies in copy_.
+    std::vector<float> sent;  // What it answers, where that does not lie in copy_.
   };
 
   std::unique_ptr<ExchangeClient> MakeClient();

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/frame_buffer.h"
 #include "proto/parameter_server.grpc.pb.h"
+#include "worker/rank/blocks_frame.h"
 #include "worker/rank/direct_stream.h"
 
 namespace hooke {
@@ -38,22 +40,21 @@ grpc::ByteBuffer OpeningMessage(const v1::Sender& sender) {
 
 // The values are copied: gRPC may send them when the caller has long changed them.
 grpc::ByteBuffer ValuesMessage(const BlocksToSend& blocks, FramePool& pool) {
-  OutgoingFrame frame = pool.Make(blocks.values.size());
-  std::copy(blocks.values.begin(), blocks.values.end(), frame.values().begin());
-  return std::move(frame).Seal({blocks.sequence, blocks.first, blocks.values.size()});
+  const absl::Span<const char> payload = PayloadOf(blocks);
+  OutgoingFrame frame = pool.Make(payload.size());
+  std::copy(payload.begin(), payload.end(), frame.payload().begin());
+  return std::move(frame).Seal(HeaderOf(blocks));
 }
 
-absl::Status ReadAnswer(const grpc::ByteBuffer& message, AnsweredBlocks* answer) {
+absl::Status ReadAnswer(const grpc::ByteBuffer& message, std::vector<char>& encoded, AnsweredBlocks* answer) {
   absl::StatusOr<IncomingFrame> frame = IncomingFrame::Parse(message);
   if (!frame.ok()) return frame.status();
   if (frame->kind() != FrameKind::kValues) return absl::InternalError("an answer is no message of values");
   absl::StatusOr<ValuesHeader> header = frame->Header();
   if (!header.ok()) return header.status();
-  answer->sequence = header->sequence;
-  answer->first = header->first;
-  answer->values.resize(header->values);
-  frame->CopyValues(absl::MakeSpan(answer->values));
-  return absl::OkStatus();
+  const absl::Span<char> payload = RoomFor(*header, encoded, answer);
+  frame->CopyPayload(payload);
+  return DecodeAnswer(*header, payload, answer);
 }
 
 class GrpcExchangeStream : public ExchangeStream {
@@ -83,7 +84,7 @@ class GrpcExchangeStream : public ExchangeStream {
   bool Read(AnsweredBlocks* answer) override {
     grpc::ByteBuffer message;
     if (!stream_->Read(&message)) return false;
-    malformed_ = ReadAnswer(message, answer);
+    malformed_ = ReadAnswer(message, encoded_, answer);
     if (malformed_.ok()) return true;
     context_.TryCancel();
     while (stream_->Read(&message)) {
@@ -109,8 +110,9 @@ class GrpcExchangeStream : public ExchangeStream {
   FramePool pool_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
-  bool opened_ = false;     // Of the writing thread.
-  absl::Status malformed_;  // Of the reading thread, then of Finish.
+  bool opened_ = false;        // Of the writing thread.
+  std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
+  absl::Status malformed_;     // Of the reading thread, then of Finish.
   bool finished_ = false;
 };
 

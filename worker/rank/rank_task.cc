@@ -259,6 +259,7 @@ TrainerOptions RankRun::Options() const {
   options.rhythm.each_step_until = job_.averaging().post_local_epochs() * StepsPerEpoch();
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
   options.rule = RuleOf(job_.averaging().rule());
+  options.encoding = ExchangeEncoding(job_.averaging());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
   options.aggregation = AggregationOf(job_.collectives());
   options.optimizer = OptimizerOf(job_.train().optimizer());

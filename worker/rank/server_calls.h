@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
 
@@ -26,7 +27,9 @@ inline constexpr uint64_t kMessageBlocks = 4;
 struct BlocksToSend {
   uint64_t sequence = 0;
   uint64_t first = 0;
-  absl::Span<const float> values;
+  absl::Span<const float> values;  // As the server will have them: decoded.
+  Encoding encoding = {};
+  absl::Span<const char> encoded = {};  // What crosses the wire; empty where nothing is compressed: the values do.
 };
 
 // The answer to such a message.
@@ -42,7 +45,7 @@ class ExchangeStream {
  public:
   virtual ~ExchangeStream() = default;
 
-  // Both block, and return false once the stream is broken or cancelled. The values are copied before Write returns.
+  // Both block, and return false once the stream is broken or cancelled. What is sent is copied before Write returns.
   virtual bool Write(const BlocksToSend& blocks) = 0;
   // Overwrites `answer`, whose memory is kept.
   virtual bool Read(AnsweredBlocks* answer) = 0;

@@ -156,6 +156,10 @@ absl::Status ServerExchange::Attempt() {
       mutex_.Await(absl::Condition(&ready));
       if (AllAnswered()) return absl::OkStatus();
       if (stop_ || expired_ || broken_) break;
+    }
+    if (absl::Status status = EncodeNext(); !status.ok()) return status;
+    {
+      absl::MutexLock lock(&mutex_);
       next = NextToWrite();
       stream = stream_;
     }
@@ -166,10 +170,47 @@ absl::Status ServerExchange::Attempt() {
   return answer_error_.ok() ? status : answer_error_;
 }
 
+// The piece that is written next is cut and, where that is wanted, encoded: without the mutex, beside the answers that
+// come. Nothing has been sent of it, so its values do not change.
+absl::Status ServerExchange::EncodeNext() {
+  if (options_.encoding.compression == Compression::kNone) return absl::OkStatus();
+  absl::Span<const float> values;
+  uint64_t first = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    CutPiece();
+    const Piece& piece = unanswered_[written_];
+    if (piece.kept != nullptr) return absl::OkStatus();
+    values = ValuesOf(piece);
+    first = options_.partition.Values(piece.blocks).begin;
+  }
+  auto kept = std::make_shared<Kept>();
+  kept->values.resize(values.size());
+  kept->encoded.resize(EncodedBytes(options_.encoding, values.size()));
+  absl::Status status = Encode(options_.encoding, values, absl::MakeSpan(kept->encoded));
+  if (status.ok()) status = Decode(options_.encoding, kept->encoded, absl::MakeSpan(kept->values));
+  absl::MutexLock lock(&mutex_);
+  if (status.ok()) {
+    unanswered_[written_].kept = std::move(kept);
+    return status;
+  }
+  unanswered_.pop_back();
+  return absl::InvalidArgumentError(absl::StrCat("group ", options_.sender.group(), " has for the center, from value ",
+                                                 first, " on, what cannot be sent: ", status.message(),
+                                                 " (has its training diverged?)"));
+}
+
+void ServerExchange::CutPiece() {
+  if (written_ < unanswered_.size()) return;
+  const Range blocks = {next_block_, next_block_ + NextPieceBlocks()};
+  unanswered_.push_back({blocks, call_.sequence, nullptr, false});
+  next_block_ = blocks.end;
+}
+
 // Old exchanges are settled before a new one begins, so that sequences only grow.
 bool ServerExchange::CanWrite() const {
   if (written_ < unanswered_.size()) return true;
-  const bool settling = !unanswered_.empty() && unanswered_.back().kept != nullptr;
+  const bool settling = !unanswered_.empty() && unanswered_.back().old;
   if (settling || next_block_ == blocks_.end) return false;
   uint64_t blocks = NextPieceBlocks();
   for (const Piece& piece : unanswered_) blocks += piece.blocks.size();
@@ -178,7 +219,9 @@ bool ServerExchange::CanWrite() const {
 
 bool ServerExchange::CanWriteDirectly() const {
   const bool well = stream_ != nullptr && !broken_ && !suspect_ && answer_error_.ok() && unanswered_.empty();
-  return well && NextPieceBlocks() == blocks_.size() && options_.partition.Values(blocks_).size() <= kDirectValues;
+  const bool plain = options_.encoding.compression == Compression::kNone;
+  return well && plain && NextPieceBlocks() == blocks_.size() &&
+         options_.partition.Values(blocks_).size() <= kDirectValues;
 }
 
 uint64_t ServerExchange::NextPieceBlocks() const {
@@ -188,17 +231,18 @@ uint64_t ServerExchange::NextPieceBlocks() const {
 }
 
 ServerExchange::Outgoing ServerExchange::NextToWrite() {
-  if (written_ == unanswered_.size()) {
-    const Range blocks = {next_block_, next_block_ + NextPieceBlocks()};
-    unanswered_.push_back({blocks, call_.sequence, nullptr});
-    next_block_ = blocks.end;
-  }
+  CutPiece();
   const Piece& piece = unanswered_[written_++];
-  return {{piece.sequence, options_.partition.Values(piece.blocks).begin, ValuesOf(piece)}, piece.kept};
+  Outgoing next = {{piece.sequence, options_.partition.Values(piece.blocks).begin, ValuesOf(piece)}, piece.kept};
+  if (options_.encoding.compression != Compression::kNone) {
+    next.message.encoding = options_.encoding;
+    next.message.encoded = piece.kept->encoded;
+  }
+  return next;
 }
 
 absl::Span<const float> ServerExchange::ValuesOf(const Piece& piece) const {
-  if (piece.kept != nullptr) return *piece.kept;
+  if (piece.kept != nullptr) return piece.kept->values;
   const Range range = options_.partition.Values(piece.blocks);
   return sent_.subspan(range.begin, range.size());
 }
@@ -238,7 +282,7 @@ absl::StatusOr<ServerExchange::Delivery> ServerExchange::CheckAnswer(const Answe
   const Piece& piece = unanswered_.front();
   const Range range = options_.partition.Values(piece.blocks);
   if (answer.sequence == piece.sequence && answer.first == range.begin && answer.values.size() == range.size()) {
-    return Delivery{sink_, ValuesOf(piece), piece.kept};
+    return Delivery{sink_, ValuesOf(piece), piece.kept, piece.old};
   }
   return absl::InternalError(absl::StrCat("server ", address(), " answered ", answer.values.size(), " values at value ",
                                           answer.first, " of exchange ", answer.sequence, " where values ", range.begin,
@@ -250,7 +294,7 @@ void ServerExchange::Deliver(const AnsweredBlocks& answer, const Delivery& to) c
   for (uint64_t done = 0; done < values.size();) {
     const uint64_t first = answer.first + done;
     const uint64_t count = options_.partition.BlockRange(options_.partition.BlockOf(first)).end - first;
-    (*to.sink)({first, to.sent.subspan(done, count), values.subspan(done, count)});
+    (*to.sink)({first, to.sent.subspan(done, count), values.subspan(done, count), to.earlier});
     done += count;
   }
 }
@@ -264,17 +308,17 @@ void ServerExchange::NoteAnswered() {
 
 void ServerExchange::KeepUnanswered() {
   for (Piece& piece : unanswered_) {
+    piece.old = true;
     if (piece.kept != nullptr) continue;
-    const Range range = options_.partition.Values(piece.blocks);
-    const absl::Span<const float> values = sent_.subspan(range.begin, range.size());
-    piece.kept = std::make_shared<const std::vector<float>>(values.begin(), values.end());
+    const absl::Span<const float> values = ValuesOf(piece);
+    piece.kept = std::make_shared<const Kept>(Kept{{values.begin(), values.end()}, {}});
   }
 }
 
 // The server has lost what it had applied of earlier exchanges: there is nothing left to settle.
 void ServerExchange::ForgetKept() {
   unanswered_.erase(
-      std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Piece& piece) { return piece.kept != nullptr; }),
+      std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Piece& piece) { return piece.old; }),
       unanswered_.end());
 }
 

@@ -10,6 +10,10 @@
 // sequence: the server knows which blocks it has applied and repeats its answer, so each block is applied exactly once.
 // Blocks still unanswered at the deadline are kept, with the values they were sent with, and settled before the next
 // exchange begins: an answer may be applied late.
+//
+// Where the exchange is compressed, a message is encoded once, right before it is first written, and kept: it is the
+// same bytes when it is sent again, and its answer is given to the group with the values that these bytes stand for. So
+// what compression has left out is still to be sent.
 
 #include <deque>
 #include <functional>
@@ -24,6 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "algorithms/fragments.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
@@ -36,6 +41,7 @@ struct ServerExchangeOptions {
   v1::Sender sender;
   Partition partition{0};
   Range blocks;                 // Of the partition; not empty.
+  Encoding encoding;            // Of what is sent.
   uint32_t window_blocks = 16;  // >= 1.
   // The server does not know the job (it lost its disk): create the shard there again from `vector`. Runs in the
   // exchange's thread.
@@ -80,34 +86,44 @@ class ServerExchange {
   // Ends with the exchange, or at its deadline.
   //   OK                    every block was applied exactly once, and its answer given to the sink.
   //   DEADLINE_EXCEEDED     the server did not answer in time; the message carries the last error.
+  //   INVALID_ARGUMENT      also: a value to be sent is not finite, and cannot be compressed.
   //   anything else         what the server said; IsFatalExchangeError holds: the rank gives up.
   absl::Status Wait();
 
  private:
+  // What was sent, apart from the vector, which goes on changing.
+  struct Kept {
+    std::vector<float> values;
+    std::vector<char> encoded;  // Empty where nothing is compressed.
+  };
   // What one message carries.
   struct Piece {
     Range blocks;
     uint64_t sequence = 0;
-    // The values it was sent with; null while its exchange runs: they are in the vector.
-    std::shared_ptr<const std::vector<float>> kept;
+    // Null while its exchange runs and nothing is compressed, or it is not encoded yet: its values are in the vector.
+    std::shared_ptr<const Kept> kept;
+    bool old = false;  // Its exchange is over.
   };
   // A piece on its way to Write, which holds what it points to.
   struct Outgoing {
     BlocksToSend message;
-    std::shared_ptr<const std::vector<float>> kept;
+    std::shared_ptr<const Kept> kept;
   };
 
   void Run();
   absl::Status Exchange();
   absl::Status Attempt();
+  absl::Status EncodeNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CutPiece() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
   // Who gets an answer: `sink` is null where it comes too late to count.
   struct Delivery {
     std::shared_ptr<const AnswerSink> sink;
-    absl::Span<const float> sent;                    // What is answered; points into `kept`, where that is not null,
-    std::shared_ptr<const std::vector<float>> kept;  // else into what the exchange sends.
+    absl::Span<const float> sent;      // What is answered; points into `kept`, where that is not null,
+    std::shared_ptr<const Kept> kept;  // else into what the exchange sends.
+    bool earlier = false;
   };
   absl::StatusOr<Delivery> CheckAnswer(const AnsweredBlocks& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(const AnsweredBlocks& answer, const Delivery& to) const;

@@ -105,6 +105,7 @@ void Trainer::OpenExchange(const Attached& attached) {
   GroupExchangeOptions options;
   options.sender = options_.sender;
   options.rule = options_.rule;
+  options.encoding = options_.encoding;
   options.overlaps = options_.rhythm.delay > 0 || options_.rhythm.fragments > 1;
   options.window_blocks = attached.window_blocks;
   options.grace = options_.grace;

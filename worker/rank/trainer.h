@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/compression.h"
 #include "algorithms/exchange_plan.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/schedule.h"
@@ -68,6 +69,7 @@ struct TrainerOptions {
   bool adapts_interval = false;  // The rhythm's interval is the fastest group's; a slower one's is shorter.
   // NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
   RuleName rule = RuleName::kElastic;
+  Encoding encoding;  // Of what the group sends.
   // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   AggregationOptions aggregation;

@@ -1,0 +1,174 @@
+// Error feedback: what compression leaves out of an exchange is still to be sent, by every rule that sends gradients or
+// distances, as a group takes off what the servers have got, not what it had.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "algorithms/compression.h"
+#include "algorithms/group_rule.h"
+#include "algorithms/sharding.h"
+#include "algorithms/update_rule.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kValues = 1000;
+
+std::vector<Encoding> Compressions() {
+  return {{Compression::kFloat16, 0},
+          {Compression::kBFloat16, 0},
+          {Compression::kInt8, 0},
+          {Compression::kInt4, 0},
+          {Compression::kTopK, TopKOf(0.05)}};
+}
+
+std::vector<float> Normal(uint64_t seed, float scale) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(kValues);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// One block, all parameters: a group and how it exchanges.
+struct Member {
+  std::unique_ptr<GroupRule> rule;
+  std::vector<float> x;
+  std::vector<float> sent;  // As the server has it.
+
+  Member(RuleName name, const std::vector<float>& start)
+      : rule(MakeGroupRule(name, {kValues, kValues, {0, kValues}})), x(start), sent(kValues) {
+    rule->Begin(x);
+  }
+  void Send(const Encoding& encoding) {
+    const absl::Span<const float> pending = rule->Prepare(x);
+    std::string bytes(EncodedBytes(encoding, kValues), '\0');
+    EXPECT_TRUE(Encode(encoding, pending, absl::MakeSpan(&bytes[0], bytes.size())).ok());
+    EXPECT_TRUE(Decode(encoding, bytes, absl::MakeSpan(sent)).ok());
+  }
+};
+
+// The center's answer to all, as its encoding has it.
+std::vector<float> Answer(const Encoding& encoding, const std::vector<float>& center) {
+  std::vector<float> answer = center;
+  RoundToEncoding(AnswerEncoding(encoding, /*answers_center=*/true), absl::MakeSpan(answer));
+  return answer;
+}
+
+// Gradients that are the same in each of 500 steps: what the servers have got in all comes as near to all that was
+// there as one exchange can be off, also of values that are by themselves too small to be sent.
+TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
+  const int steps = 500;
+  const std::vector<float> gradient = Normal(1, 1);
+  for (const Encoding& encoding : Compressions()) {
+    Member group(RuleName::kSync, std::vector<float>(kValues));
+    std::vector<double> arrived(kValues);
+    for (int step = 0; step < steps; ++step) {
+      group.rule->AddStep(gradient);
+      group.Send(encoding);
+      for (uint64_t i = 0; i < kValues; ++i) arrived[i] += group.sent[i];
+      group.rule->Take({0, group.sent, group.x}, absl::MakeSpan(group.x));
+    }
+    double worst = 0;
+    for (uint64_t i = 0; i < kValues; ++i) {
+      worst = std::max(worst, std::abs(arrived[i] - steps * double{gradient[i]}));
+    }
+    // Of 5 % of the values each time, every one has its turn when it has grown to what 20 others have.
+    const double allowed = encoding.compression == Compression::kTopK ? 0.1 * steps : 1;
+    EXPECT_LT(worst, allowed) << CompressionName(encoding.compression);
+  }
+}
+
+// The same of distances, by which a group goes the same way each time: what is left is in its parameters.
+TEST(ErrorFeedback, AllDistancesArriveInTheEnd) {
+  const int exchanges = 500;
+  const std::vector<float> way = Normal(2, 1);
+  for (const Encoding& encoding : Compressions()) {
+    Member group(RuleName::kAverage, std::vector<float>(kValues));
+    std::vector<float> center(kValues);
+    for (int exchange = 0; exchange < exchanges; ++exchange) {
+      for (uint64_t i = 0; i < kValues; ++i) group.x[i] += way[i];
+      group.Send(encoding);
+      for (uint64_t i = 0; i < kValues; ++i) center[i] -= group.sent[i];
+      group.rule->Take({0, group.sent, center}, absl::MakeSpan(group.x));
+    }
+    double worst = 0;
+    double apart = 0;
+    for (uint64_t i = 0; i < kValues; ++i) {
+      worst = std::max(worst, std::abs(center[i] - exchanges * double{way[i]}));
+      apart = std::max(apart, std::abs(group.x[i] - exchanges * double{way[i]}));
+    }
+    const double allowed = encoding.compression == Compression::kTopK ? 0.1 * exchanges : 1;
+    EXPECT_LT(worst, allowed) << CompressionName(encoding.compression);
+    EXPECT_LT(apart, 0.05) << CompressionName(encoding.compression);
+  }
+}
+
+struct Job {
+  RuleName rule;
+  double rate;
+  double momentum;
+};
+
+// Two groups whose losses are parabolas around one target reach it, by all compressions and rules of both kinds, as
+// near as an answer can be encoded.
+TEST(ErrorFeedback, QuadraticsConverge) {
+  const Job jobs[] = {{RuleName::kSync, 0.1, 0},    {RuleName::kAsync, 0.1, 0}, {RuleName::kDownpour, 0.02, 0},
+                      {RuleName::kAverage, 1, 0},   {RuleName::kBmuf, 1, 0.5},  {RuleName::kSlowMo, 1, 0.5},
+                      {RuleName::kDiLoCo, 0.7, 0.5}};
+  const std::vector<float> target = Normal(3, 1);
+  for (const Job& job : jobs) {
+    for (const Encoding& encoding : Compressions()) {
+      UpdateRuleOptions options;
+      options.rule = job.rule;
+      options.groups = 2;
+      options.optimizer.momentum = job.momentum;
+      options.optimizer.nesterov = job.rule == RuleName::kDiLoCo;
+      options.schedule.learning_rate = job.rate;
+      const std::unique_ptr<UpdateRule> rule = MakeUpdateRule(options).value();
+      std::vector<float> center(kValues);
+      std::vector<float> state(kValues * rule->traits().state_values);
+      std::vector<float> scratch(kValues);
+      std::vector<Member> groups;
+      for (int g = 0; g < 2; ++g) groups.emplace_back(job.rule, center);
+      CenterBlock block = {absl::MakeSpan(center), absl::MakeSpan(state), kValues, 0, 0};
+      for (uint64_t exchange = 1; exchange <= 500; ++exchange) {
+        std::vector<Contribution> all;
+        for (uint32_t g = 0; g < 2; ++g) {
+          std::vector<float> gradient(kValues);
+          for (uint64_t i = 0; i < kValues; ++i) gradient[i] = groups[g].x[i] - target[i];
+          if (groups[g].rule->StepsLocally()) {
+            for (uint64_t i = 0; i < kValues; ++i) groups[g].x[i] -= 0.1f * gradient[i];
+          }
+          groups[g].rule->AddStep(gradient);
+          groups[g].Send(encoding);
+          all.push_back({g, exchange, 1, 0, groups[g].sent});
+        }
+        if (rule->traits().in_rounds) {
+          ++block.update;
+          rule->Apply(all, block, absl::MakeSpan(scratch));
+        }
+        for (uint32_t g = 0; g < 2; ++g) {
+          if (!rule->traits().in_rounds) {
+            ++block.update;
+            rule->Apply({&all[g], 1}, block, absl::MakeSpan(scratch));
+          }
+          const std::vector<float> answer = Answer(encoding, center);
+          groups[g].rule->Take({0, groups[g].sent, answer}, absl::MakeSpan(groups[g].x));
+        }
+      }
+      double worst = 0;
+      for (uint64_t i = 0; i < kValues; ++i) worst = std::max(worst, std::abs(double{center[i]} - target[i]));
+      EXPECT_LT(worst, 0.05) << rule->name() << " " << CompressionName(encoding.compression);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hooke
