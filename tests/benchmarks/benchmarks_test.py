@@ -92,6 +92,11 @@ class Convergence(unittest.TestCase):
         self.assertEqual((curve.accuracy, curve.wall_s, curve.state), (90.0, 6.0, "succeeded"))
         self.assertEqual((curve.reached(80), curve.reached(85), curve.reached(95)), (2.0, 4.0, None))
 
+    def test_time_between_hosts(self):
+        self.assertEqual(convergence.missed_time(10.0, None), [])
+        self.assertEqual(convergence.missed_time(10.0, 50.0), [])
+        self.assertEqual(convergence.missed_time(10.0, 40.0), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
+
     def test_the_table_has_a_row_for_each(self):
         lines = list(convergence.table([row("sync", 1, 90.0, moved=4000), row("elastic", 16, 89.5)]))
         self.assertEqual(len(lines), 4)
