@@ -1,5 +1,6 @@
-// How fast a center's blocks are exchanged and parameters stepped, beside memcpy of as many bytes. Results are checked
-// before anything is timed. Bytes are those read and written; out of cache both are bound by memory, as memcpy is.
+// How fast a center's blocks are exchanged and parameters stepped, beside plain passes over as many bytes. Results are
+// checked before anything is timed. Bytes are those that must be read from memory and written to it; out of cache all
+// are bound by memory. `tests/benchmarks/run elastic` runs this and says which share of one core's bandwidth it is.
 
 #include <benchmark/benchmark.h>
 
@@ -82,6 +83,39 @@ void BenchmarkElasticExchange(benchmark::State& state) {
   SetBytes(state, values * 16);
 }
 
+// As a server does it: a group's block and the answer to it stay in cache, where they came by the network and from
+// where they leave; the center passes by, block after block. Reads and writes the center: 8 bytes per value.
+void BenchmarkServedExchange(benchmark::State& state) {
+  constexpr size_t kBlock = 16384;
+  const size_t values = state.range(0);
+  const std::vector<float> x = Wave(kBlock, 0);
+  std::vector<float> center = Wave(values, 1);
+  std::vector<float> answer(kBlock);
+  while (state.KeepRunning()) {
+    for (size_t first = 0; first < values; first += kBlock) {
+      const size_t count = std::min(kBlock, values - first);
+      ElasticExchange(kAlpha, absl::MakeSpan(x).first(count), absl::MakeSpan(center).subspan(first, count),
+                      absl::MakeSpan(answer).first(count));
+      benchmark::DoNotOptimize(answer.data());
+    }
+    benchmark::ClobberMemory();
+  }
+  SetBytes(state, values * 8);
+}
+
+// The least that changes a vector: reads and writes it in place, 8 bytes per value.
+void BenchmarkInPlace(benchmark::State& state) {
+  std::vector<float> values = Wave(state.range(0), 1);
+  float* const v = values.data();
+  const size_t count = values.size();
+  while (state.KeepRunning()) {
+    for (size_t i = 0; i < count; ++i) v[i] = -v[i];
+    benchmark::DoNotOptimize(values.data());
+    benchmark::ClobberMemory();
+  }
+  SetBytes(state, values.size() * 8);
+}
+
 // Reads gradient, velocity and parameters, writes velocity and parameters: 20 bytes per value.
 void BenchmarkMomentumStep(benchmark::State& state) {
   const size_t values = state.range(0);
@@ -122,8 +156,10 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(BenchmarkElasticExchange)->Apply(Sizes);
+BENCHMARK(BenchmarkServedExchange)->Apply(Sizes);
 BENCHMARK(BenchmarkMomentumStep)->Apply(Sizes);
 BENCHMARK(BenchmarkMemcpy)->Apply(Sizes);
+BENCHMARK(BenchmarkInPlace)->Apply(Sizes);
 
 }  // namespace
 }  // namespace hooke

@@ -237,7 +237,7 @@ TEST(ParameterServer, Saves) {
 
 // What a group is told when it is not the one, or its model is not the one, that the center belongs to.
 TEST(ParameterServer, Refusals) {
-  TestServer server(std::make_shared<InMemoryStorage>(), 2 << 20);
+  TestServer server(std::make_shared<InMemoryStorage>(), 4 << 20);
   const TestCenter center = LargeCenter();
   MakeCenter(server, center);
 
@@ -269,7 +269,7 @@ TEST(ParameterServer, Refusals) {
   const absl::Status large = MakeGroup(server, other).Attach().status();
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(large.message()),
-              HasSubstr("of this server's 2097152 are free; raise --max-center-bytes or add servers"));
+              HasSubstr("of this server's 4194304 are free; raise --max-center-bytes or add servers"));
 }
 
 // A message larger than gRPC takes is refused with RESOURCE_EXHAUSTED and the limit, on a unary call and on a stream.

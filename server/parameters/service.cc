@@ -1,5 +1,6 @@
 #include "server/parameters/service.h"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <string>
@@ -104,7 +105,10 @@ grpc::Status ParameterService::RunInitialize(grpc::ServerContext* context,
                                              grpc::ServerReader<grpc::ByteBuffer>* reader) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  return Reply(*context, "Initialize", ReadInitialize(reader, options_, *context));
+  const absl::Status status = ReadInitialize(reader, options_, *context);
+  // A whole shard came through gRPC's buffers, which the allocator would keep.
+  malloc_trim(0);
+  return Reply(*context, "Initialize", status);
 }
 
 grpc::Status ParameterService::RunExchange(grpc::ServerContext* context,

@@ -1,13 +1,17 @@
-"""Hosts on one machine: network namespaces joined by a bridge, each link limited to 1 Gbit/s in both directions. Needs root.
+"""Hosts on one machine: network namespaces joined by a bridge, each link limited to 1 Gbit/s (or another rate) in both directions. Needs root.
 
     with hosts.Hosts(2, folder) as h:
         h.command(1, ["hostname"])      # ["ip", "netns", "exec", ...]: runs there
         h.addresses                     # ["10.77.0.1", "10.77.0.2"]
         h.agent                         # a program that stands in for ssh: AGENT [OPTION]... ADDRESS COMMAND...
+        h.bytes(0)                      # sent and received by the first so far, headers included
+
+With `aside=PORT` connections to that TCP port have a link of their own, which is neither limited nor counted.
 
 Names carry this process's id, so runs do not meet; all is removed when the block is left, however it is left.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -46,8 +50,9 @@ def run(*command):
 
 
 class Hosts:
-    def __init__(self, count, folder):
-        self.count = count
+    def __init__(self, count, folder, rate=RATE, aside=None):
+        """`rate` as tc takes it; None: not limited."""
+        self.count, self.rate, self.aside = count, rate, aside
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
         self.addresses = [f"10.77.0.{host + 1}" for host in range(count)]
@@ -60,6 +65,12 @@ class Hosts:
         # A host name of its own: Open MPI names its shared-memory files after it.
         named = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.name(host), *command]
         return ["ip", "netns", "exec", self.name(host), *named]
+
+    def bytes(self, host):
+        """Of the link that is counted: sent, received. A segment counts as large as the kernel made it, with one header."""
+        answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", "eth0"], capture_output=True, text=True, check=True)
+        counters = json.loads(answer.stdout)[0]["stats64"]
+        return counters["tx"]["bytes"], counters["rx"]["bytes"]
 
     def __enter__(self):
         try:
@@ -74,23 +85,45 @@ class Hosts:
 
     def _make(self):
         # The bridge stands in a namespace of its own too: nothing of the machine's network is touched.
-        switch = f"{self.prefix}0"
-        run("ip", "netns", "add", switch)
-        run("ip", "-n", switch, "link", "add", self.bridge, "type", "bridge")
-        run("ip", "-n", switch, "link", "set", self.bridge, "up")
+        run("ip", "netns", "add", self._switch())
         for host in range(self.count):
-            name, port = self.name(host), f"port{host}"
-            run("ip", "netns", "add", name)
-            run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
-            run("ip", "-n", switch, "link", "set", port, "master", self.bridge, "up")
-            run("ip", "-n", name, "address", "add", self.addresses[host] + "/24", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "lo", "up")
-            run("ip", "-n", name, "link", "set", "eth0", "up")
-            for namespace, device in ((name, "eth0"), (switch, port)):
-                run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", RATE, "burst", BURST, "limit", QUEUE)
+            run("ip", "netns", "add", self.name(host))
+            run("ip", "-n", self.name(host), "link", "set", "lo", "up")
+        self._link("eth0", self.bridge, "port")
+        for host in range(self.count):
+            run("ip", "-n", self.name(host), "address", "add", self.addresses[host] + "/24", "dev", "eth0")
+        if self.rate is not None:
+            for host in range(self.count):
+                for namespace, device in ((self.name(host), "eth0"), (self._switch(), f"port{host}")):
+                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", BURST, "limit", QUEUE)
+        if self.aside is not None:
+            self._set_aside()
         with open(self.agent, "w") as file:
             file.write(AGENT.format(prefix=self.prefix))
         os.chmod(self.agent, 0o700)
+
+    def _switch(self):
+        return f"{self.prefix}0"
+
+    def _link(self, device, bridge, port):
+        """A device in each host, joined by a bridge."""
+        switch = self._switch()
+        run("ip", "-n", switch, "link", "add", bridge, "type", "bridge")
+        run("ip", "-n", switch, "link", "set", bridge, "up")
+        for host in range(self.count):
+            run("ip", "-n", switch, "link", "add", f"{port}{host}", "type", "veth", "peer", "name", device, "netns", self.name(host))
+            run("ip", "-n", switch, "link", "set", f"{port}{host}", "master", bridge, "up")
+            run("ip", "-n", self.name(host), "link", "set", device, "up")
+
+    def _set_aside(self):
+        """The same addresses by another way, for packets from and to that port."""
+        self._link("eth1", f"{self.bridge}a", "aside")
+        network = self.addresses[0].rpartition(".")[0] + ".0/24"
+        for host in range(self.count):
+            name = self.name(host)
+            run("ip", "-n", name, "route", "add", network, "dev", "eth1", "src", self.addresses[host], "table", "100")
+            for end in ("sport", "dport"):
+                run("ip", "-n", name, "rule", "add", "ipproto", "tcp", end, str(self.aside), "lookup", "100")
 
     def _remove(self):
         # A daemon that mpirun's agent started may have left every process group of ours: its namespace tells that it is ours.

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The benchmark scripts' own reckoning, without running a benchmark: what they print and judge of given results."""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+# Bazel runs a link to this file: the tree is where the file really is.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import cluster  # noqa: E402
+import convergence_benchmark as convergence  # noqa: E402
+import elastic_benchmark as elastic  # noqa: E402
+import plot  # noqa: E402
+import wide_benchmark as wide  # noqa: E402
+
+HOOKE = pathlib.Path("client/hooke").resolve()
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def row(rule, interval, accuracy, compression="none", moved=1000):
+    return {
+        "rule": rule, "interval": interval, "compression": compression, "accuracy": accuracy, "bytes": moved, "wall_s": 10.0, "complete": True,
+        "curve": [(1.0, 1.0, 50.0), (2.0, 2.0, accuracy)],
+    }  # fmt: skip
+
+
+def status(state, now, center=None, ended=0):
+    return {"state": state, "reason": "", "submitted_unix_ms": 1000, "now_unix_ms": now, "ended_unix_ms": ended, "center": center}
+
+
+class Plot(unittest.TestCase):
+    def test_ticks_are_round_and_within(self):
+        self.assertEqual(plot.ticks(0, 60), [0, 10, 20, 30, 40, 50, 60])
+        self.assertEqual(plot.ticks(88.3, 90.1), [88.5, 89, 89.5, 90])
+        self.assertEqual(plot.ticks(5, 5), [5])
+
+    def test_every_curve_is_drawn_and_named_within_the_picture(self):
+        curves = {"sync 1": [(1, 70.0), (2, 88.0)], "a <b> & c": [(1.5, 60.0), (3, 89.5)], "none": []}
+        tree = xml.etree.ElementTree.fromstring(plot.svg("t", "x", "y", curves, 65))
+        self.assertEqual(len(tree.findall(SVG + "polyline")), 3)
+        texts = [element.text for element in tree.findall(SVG + "text")]
+        self.assertIn("a <b> & c (89.50)", texts)
+        for line in tree.findall(SVG + "polyline"):
+            for point in line.get("points").split():
+                x, y = map(float, point.split(","))
+                self.assertTrue(0 <= x <= plot.WIDTH and 0 <= y <= plot.HEIGHT, point)
+        # One below the first value shown is left out.
+        self.assertEqual(len(tree.findall(SVG + "circle")), 3)
+
+    def test_no_points_at_all(self):
+        xml.etree.ElementTree.fromstring(plot.svg("t", "x", "y", {}))
+
+
+class Convergence(unittest.TestCase):
+    def test_nothing_is_missed_where_all_is_as_asked(self):
+        rows = [row("sync", 1, 90.0), row("elastic", 1, 89.5), row("elastic", 64, 89.0), row("diloco", 64, 88.0, moved=3900)]
+        rows.append(row("diloco", 64, 87.7, "int8", moved=1000))
+        self.assertEqual(convergence.missed(rows), [])
+
+    def test_each_miss_is_named(self):
+        rows = [row("sync", 1, 90.0), row("elastic", 16, 89.49), row("elastic", 64, 88.99), row("diloco", 64, 88.0, moved=3899)]
+        rows.append(row("diloco", 64, 87.69, "int8", moved=1000))
+        self.assertEqual(
+            convergence.missed(rows),
+            [
+                "elastic 16 is 0.51 points below sync 1; asked is at most 0.5",
+                "elastic 64 is 1.01 points below sync 1; asked is at most 1.0",
+                "diloco 64 int8 is 0.31 points below diloco 64; asked is at most 0.3",
+                "diloco 64 int8 moves 3.90 times fewer bytes than diloco 64; asked is at least 3.9",
+            ],
+        )
+
+    def test_what_did_not_run_is_not_judged(self):
+        self.assertEqual(convergence.missed([row("elastic", 16, 10.0), row("diloco", 64, 10.0, "int8")]), [])
+
+    def test_a_curve_has_each_evaluation_once_and_the_time_of_the_end(self):
+        curve = convergence.Curve()
+        curve.add(status("queued", 1500))
+        self.assertIsNone(curve.accuracy)
+        first, second = {"epoch": 1.0, "accuracy": 0.8}, {"epoch": 2.0, "accuracy": 0.9}
+        for at, center in ((2000, None), (3000, first), (4000, first), (5000, second)):
+            curve.add(status("running", at, center))
+        curve.add(status("succeeded", 9000, second, ended=7000))
+        self.assertEqual(curve.points, [(2.0, 1.0, 80.0), (4.0, 2.0, 90.0)])
+        self.assertEqual((curve.accuracy, curve.wall_s, curve.state), (90.0, 6.0, "succeeded"))
+        self.assertEqual((curve.reached(80), curve.reached(85), curve.reached(95)), (2.0, 4.0, None))
+
+    def test_time_between_hosts(self):
+        self.assertEqual(convergence.missed_time(10.0, None), [])
+        self.assertEqual(convergence.missed_time(10.0, 50.0), [])
+        self.assertEqual(convergence.missed_time(10.0, 40.0), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
+
+    def test_the_table_has_a_row_for_each(self):
+        lines = list(convergence.table([row("sync", 1, 90.0, moved=4000), row("elastic", 16, 89.5)]))
+        self.assertEqual(len(lines), 4)
+        self.assertIn("| elastic 16 |", lines[3])
+        self.assertIn("| -0.50 |", lines[3])
+        self.assertIn("| 4.0 x |", lines[3])
+        self.assertEqual({line.count("|") for line in lines}, {8})
+
+    def test_hooke_takes_every_job_file(self):
+        arguments = argparse.Namespace(model="lenet", epochs=2, train="/data/train", test="/data/t10k")
+        with tempfile.TemporaryDirectory() as folder:
+            for case in convergence.CASES:
+                path = os.path.join(folder, "job.yaml")
+                with open(path, "w") as file:
+                    file.write(convergence.job_text(arguments, case, "cosine"))
+                # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
+                result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
+                if case.compression == "none" or "averaging.compression" not in result.stderr:
+                    self.assertEqual(result.returncode, 1, result.stderr)
+
+
+class Lines(unittest.TestCase):
+    def test_lines_come_whole(self):
+        reader, writer = os.pipe()
+        os.write(writer, b"one\ntwo\nthr")
+        with os.fdopen(reader, "rb") as pipe:
+            found = cluster.lines(pipe, time.monotonic() + 60)
+            self.assertEqual([next(found), next(found)], [b"one", b"two"])
+            os.write(writer, b"ee\n")
+            os.close(writer)
+            self.assertEqual(list(found), [b"three"])
+
+
+class Figures(unittest.TestCase):
+    def test_percentile(self):
+        self.assertEqual(wide.percentile(range(1, 101), 99), 99)
+        self.assertEqual(wide.percentile([3, 1, 2], 50), 2)
+        self.assertEqual(wide.percentile([7], 99), 7)
+
+    def test_share_of_a_pass_that_moves_as_much(self):
+        shares = elastic.shares({"served": 7e9, "streamed": 4e9, "memcpy": 8e9, "in place": 10e9})
+        self.assertEqual(shares, {"served": 0.7, "streamed": 0.5})
+
+    def test_medians_of_google_benchmark(self):
+        entries = [
+            {"run_name": f"{function}/{elastic.VALUES}/repeats:9", "aggregate_name": aggregate, "bytes_per_second": rate}
+            for function, rate in (
+                ("BenchmarkServedExchange", 1.0), ("BenchmarkElasticExchange", 2.0), ("BenchmarkMemcpy", 3.0), ("BenchmarkInPlace", 4.0),
+            )  # fmt: skip
+            for aggregate in ("mean", "median")
+        ]
+        self.assertEqual(elastic.medians({"benchmarks": entries}), {"served": 1.0, "streamed": 2.0, "memcpy": 3.0, "in place": 4.0})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""How well and how fast each update rule learns: Fashion-MNIST by 4 groups of 1 rank; accuracy of the center, wall time, bytes on the wire.
+
+Rules sync and async, elastic at interval 1, 4, 16 and 64, diloco at 64, and diloco at 64 with int8 on the wire; all see the same number of
+samples. The server has a network namespace of its own (needs root), so exchanges go over TCP, and the kernel counts their bytes, headers
+included, both ways added; starting, evaluating and the coordinator go another way and are not counted. Wall time is from submit to the
+job's end. With --hosts instead: two hosts with links of 100 Mbit/s, two groups each, the server on the first; how long until the center
+classifies 88 % of the test data right, elastic at 16 against sync; sync is stopped after 6 times elastic's time.
+Asked: elastic at most 0.5 points below sync up to interval 16 and 1.0 at 64; diloco with int8 at most 0.3 from diloco with at least 3.9 times fewer
+bytes; with --hosts elastic in at most 1/5 of sync's time. What is missed is said, and the exit code is 1.
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+import cluster
+import hosts
+import plot
+import report
+
+GROUPS = 4
+BATCH = 64
+# A center's step by sync is for the samples of all groups, elsewhere for one group's; async steps four times where sync steps once, each
+# with a gradient that is late, so it has no momentum.
+OPTIMIZERS = {
+    "sync": "{name: sgd, learning_rate: 0.1, momentum: 0.9}",
+    "async": "{name: sgd, learning_rate: 0.2}",
+    "elastic": "{name: sgd, learning_rate: 0.05, momentum: 0.9}",
+    "diloco": "{name: adamw, learning_rate: 0.001}",
+}
+HOSTS_RATE = "100mbit"
+HOSTS_TARGET = 88.0
+HOSTS_FACTOR = 6
+# Below it a curve is not drawn.
+PLOT_FROM = 70
+
+
+class Case(NamedTuple):
+    rule: str
+    interval: int
+    compression: str = "none"
+
+    def __str__(self):
+        return f"{self.rule} {self.interval}" + ("" if self.compression == "none" else f" {self.compression}")
+
+
+CASES = [
+    Case("sync", 1), Case("async", 1), Case("elastic", 1), Case("elastic", 4), Case("elastic", 16), Case("elastic", 64),
+    Case("diloco", 64), Case("diloco", 64, "int8"),
+]  # fmt: skip
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tests/benchmarks/run convergence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
+    parser.add_argument("--svg", metavar="FILE", help="write a plot, accuracy over wall time, to FILE")
+    parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+    parser.add_argument("--epochs", type=int, default=8, help="passes over the data by all groups together (default 8)")
+    parser.add_argument("--cases", type=lambda words: words.split(","), help='only these, such as "sync 1,elastic 16,diloco 64 int8"')
+    parser.add_argument("--repetitions", type=int, default=1, help="seeds 1 to so many; the table has the means (default 1)")
+    parser.add_argument("--limit", type=float, default=1800, help="seconds after which a job is stopped (default 1800)")
+    parser.add_argument("--hosts", action="store_true", help="time to 88 %% between two hosts at 100 Mbit/s")
+    parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
+    parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")
+    arguments = parser.parse_args()
+    arguments.cases = [case for case in CASES if arguments.cases is None or str(case) in arguments.cases]
+    if not arguments.cases:
+        parser.error(f"--cases: known are {', '.join(map(str, CASES))}")
+    return arguments
+
+
+def job_text(arguments, case, schedule, seed=1):
+    averaging = f"rule: {case.rule}, interval: {case.interval}"
+    if case.compression != "none":
+        averaging += f", compression: {case.compression}"
+    return (
+        f"name: convergence\nmodel: {arguments.model}\n"
+        f"data: {{train: {arguments.train}, test: {arguments.test}}}\n"
+        f"train:\n  epochs: {arguments.epochs}\n  batch_size: {BATCH}\n  seed: {seed}\n"
+        f"  optimizer: {OPTIMIZERS[case.rule]}\n  schedule: {{name: {schedule}}}\n"
+        f"groups: {{count: {GROUPS}, ranks: 1}}\n"
+        f"averaging: {{{averaging}}}\n"
+    )
+
+
+class Curve:
+    """What a job's statuses tell of its center: (seconds since submit, epoch, percent) of each evaluation."""
+
+    def __init__(self):
+        self.points, self.state, self.reason, self.wall_s = [], "", "", 0.0
+
+    def add(self, status):
+        self.state, self.reason = status["state"], status["reason"]
+        now = status["ended_unix_ms"] or status["now_unix_ms"]
+        self.wall_s = (now - status["submitted_unix_ms"]) / 1000
+        center = status["center"]
+        if center is None:
+            return
+        point = (center["epoch"], round(100 * center["accuracy"], 2))
+        # The last evaluation may repeat an epoch: it is that of the center after all groups have ended.
+        if not self.points or self.points[-1][1:] != point:
+            self.points.append((round(self.wall_s, 2), *point))
+
+    @property
+    def accuracy(self):
+        return self.points[-1][2] if self.points else None
+
+    def reached(self, percent):
+        """Seconds until an evaluation showed so much; None: it never did."""
+        return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent), None)
+
+
+def train(arguments, case, seed):
+    """One job on a cluster of its own: its curve, and bytes on the wire (None: not counted)."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hooke-convergence-"))
+        apart = None
+        if not hosts.missing():
+            apart = stack.enter_context(hosts.Hosts(2, folder, rate=None, aside=cluster.GRPC_PORT))
+        running = stack.enter_context(cluster.Cluster(arguments.programs, folder, [0, GROUPS] if apart else [GROUPS], apart))
+        before = sum(apart.bytes(0)) if apart else 0
+        curve = Curve()
+        for status in running.follow(job_text(arguments, case, "cosine", seed), arguments.limit):
+            curve.add(status)
+        moved = sum(apart.bytes(0)) - before if apart else None
+    if curve.state in ("failed", "cancelled"):
+        raise SystemExit(f"FAILED: {case}: {curve.reason}")
+    if curve.state != "succeeded":
+        print(f"STOPPED: {case}: more than {arguments.limit:g} s", flush=True)
+    return curve, moved
+
+
+def run_case(arguments, case):
+    """A row, its curve that of the first seed; None where this hooke has no such rule."""
+    try:
+        runs = [train(arguments, case, seed) for seed in range(1, arguments.repetitions + 1)]
+    except cluster.Refused as refused:
+        print(f"SKIPPED: {case}: {refused}", flush=True)
+        return None
+    curves = [curve for curve, _ in runs]
+    if any(curve.accuracy is None for curve in curves):
+        print(f"SKIPPED: {case}: its center was never evaluated", flush=True)
+        return None
+    moved = [count for _, count in runs if count is not None]
+    return {
+        "benchmark": "convergence", "rule": case.rule, "interval": case.interval, "compression": case.compression, "model": arguments.model,
+        "groups": GROUPS, "epochs": arguments.epochs, "accuracy": round(statistics.mean(curve.accuracy for curve in curves), 2),
+        "wall_s": round(statistics.mean(curve.wall_s for curve in curves), 1), "bytes": round(statistics.mean(moved)) if moved else None,
+        "complete": all(curve.state == "succeeded" for curve in curves), "curve": curves[0].points,
+    }  # fmt: skip
+
+
+def case_of(row):
+    return Case(row["rule"], row["interval"], row["compression"])
+
+
+def missed(rows):
+    """What was asked and is not so; a line each. Only of what ran."""
+    by_case = {case_of(row): row for row in rows}
+    lines = []
+
+    def compare(case, base, points):
+        if case not in by_case or base not in by_case:
+            return
+        below = by_case[base]["accuracy"] - by_case[case]["accuracy"]
+        if round(below, 2) > points:
+            lines.append(f"{case} is {below:.2f} points below {base}; asked is at most {points}")
+
+    for interval in (1, 4, 16):
+        compare(Case("elastic", interval), Case("sync", 1), 0.5)
+    compare(Case("elastic", 64), Case("sync", 1), 1.0)
+    plain, small = Case("diloco", 64), Case("diloco", 64, "int8")
+    compare(small, plain, 0.3)
+    if plain in by_case and small in by_case and by_case[small]["bytes"]:
+        ratio = by_case[plain]["bytes"] / by_case[small]["bytes"]
+        if ratio < 3.9:
+            lines.append(f"{small} moves {ratio:.2f} times fewer bytes than {plain}; asked is at least 3.9")
+    return lines
+
+
+def table(rows):
+    """Markdown, also for the docs."""
+    sync = next((row["accuracy"] for row in rows if row["rule"] == "sync"), None)
+    most = max((row["bytes"] for row in rows if row["bytes"]), default=None)
+    yield "| rule, interval | optimizer | center accuracy | against sync | wall time | bytes on the wire | fewer than the most |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in rows:
+        against = "-" if sync is None else f"{row['accuracy'] - sync:+.2f}"
+        bytes_text = "not counted" if row["bytes"] is None else f"{row['bytes'] / 1e6:.0f} MB"
+        fewer = "-" if not row["bytes"] else f"{most / row['bytes']:.1f} x"
+        wall = f"{row['wall_s']:.0f} s" if row["complete"] else f"more than {row['wall_s']:.0f} s"
+        yield f"| {case_of(row)} | {OPTIMIZERS[row['rule']]} | {row['accuracy']:.2f} % | {against} | {wall} | {bytes_text} | {fewer} |"
+
+
+def write_svg(arguments, rows):
+    curves = {str(case_of(row)): [(seconds, accuracy) for seconds, _, accuracy in row["curve"]] for row in rows}
+    title = f"Fashion-MNIST, {arguments.model}, {GROUPS} groups, {arguments.epochs} epochs"
+    with open(arguments.svg, "w") as file:
+        file.write(plot.svg(title, "seconds since submit", "center accuracy, %", curves, PLOT_FROM))
+
+
+def compare_rules(arguments):
+    reason = hosts.missing()
+    if reason:
+        print(f"SKIPPED: bytes on the wire: {reason}", flush=True)
+    print(f"convergence: {arguments.model}, {arguments.epochs} epochs, {GROUPS} groups of 1 rank, batch {BATCH} each, {os.cpu_count()} cores", flush=True)
+    rows = []
+    for case in arguments.cases:
+        row = run_case(arguments, case)
+        if row is None:
+            continue
+        rows.append(row)
+        report.write_json(arguments.json, [row])
+        print(f"{str(case):16} {row['accuracy']:6.2f} % {row['wall_s']:8.1f} s {row['bytes'] or 0:14} bytes", flush=True)
+        if arguments.svg:
+            write_svg(arguments, rows)
+    print("\n" + "\n".join(table(rows)))
+    return missed(rows)
+
+
+def time_to_target(arguments, case, limit):
+    """(Seconds until the center reached the target, or None; the curve). Stopped when it has, or after `limit` seconds of training."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hooke-convergence-"))
+        limited = stack.enter_context(hosts.Hosts(2, folder, rate=HOSTS_RATE))
+        running = stack.enter_context(cluster.Cluster(arguments.programs, folder, [GROUPS // 2, GROUPS // 2], limited))
+        curve = Curve()
+        begin = time.monotonic()
+        for status in running.follow(job_text(arguments, case, "constant"), limit):
+            curve.add(status)
+            if curve.reached(HOSTS_TARGET) is not None:
+                break
+        if curve.state in ("failed", "cancelled"):
+            raise SystemExit(f"FAILED: {case}: {curve.reason}")
+        curve.wall_s = max(curve.wall_s, time.monotonic() - begin)
+    return curve.reached(HOSTS_TARGET), curve
+
+
+def missed_time(elastic_s, sync_s):
+    """`sync_s` is None where it was stopped after HOSTS_FACTOR times the other."""
+    if sync_s is None or elastic_s <= sync_s / 5:
+        return []
+    return [f"elastic took {elastic_s / sync_s:.2f} of sync's time; asked is at most 0.2"]
+
+
+def compare_hosts(arguments):
+    reason = hosts.missing()
+    if reason:
+        raise SystemExit(f"SKIPPED: two hosts: {reason}")
+    print(f"convergence: {arguments.model}, 2 hosts at {HOSTS_RATE}, {GROUPS} groups of 1 rank; until the center has {HOSTS_TARGET:g} %", flush=True)
+    limit, reached = arguments.limit, {}
+    for case in (Case("elastic", 16), Case("sync", 1)):
+        seconds, curve = time_to_target(arguments, case, limit)
+        reached[case.rule] = seconds
+        row = {
+            "benchmark": "convergence-hosts", "rule": case.rule, "interval": case.interval, "model": arguments.model, "rate": HOSTS_RATE,
+            "target": HOSTS_TARGET, "reached_s": seconds, "stopped_s": round(curve.wall_s, 1), "curve": curve.points,
+        }  # fmt: skip
+        report.write_json(arguments.json, [row])
+        text = f"{seconds:.1f} s" if seconds is not None else f"more than {curve.wall_s:.1f} s (then at {curve.accuracy or 0:.2f} %)"
+        print(f"{str(case):16} {text}", flush=True)
+        if case.rule == "elastic":
+            if seconds is None:
+                return [f"{case} did not reach {HOSTS_TARGET:g} % in {curve.wall_s:.0f} s"]
+            limit = HOSTS_FACTOR * seconds
+    return missed_time(reached["elastic"], reached["sync"])
+
+
+def main():
+    arguments = parse()
+    # So that everything started is ended also then.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    lines = compare_hosts(arguments) if arguments.hosts else compare_rules(arguments)
+    for line in lines:
+        print(f"MISSED: {line}", flush=True)
+    sys.exit(1 if lines else 0)
+
+
+if __name__ == "__main__":
+    main()

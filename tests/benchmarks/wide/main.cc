@@ -1,0 +1,60 @@
+// `tests/benchmarks/run wide` starts this: attaches all groups, prints "ready", waits for a line, exchanges, and prints
+// what it took as one JSON object.
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "tests/benchmarks/wide/groups.h"
+
+namespace hooke {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::cerr << "wide_groups: " << status << std::endl;
+  return 1;
+}
+
+int Run(const WideOptions& options) {
+  WideRun run(options);
+  if (absl::Status status = run.Attach(); !status.ok()) return Fail(status);
+  std::cout << "ready" << std::endl;
+  std::string go;
+  if (!std::getline(std::cin, go)) return 1;  // Whoever started this is gone.
+  const absl::StatusOr<WideResult> result = run.Run();
+  if (!result.ok()) return Fail(result.status());
+  const nlohmann::ordered_json json = {
+      {"latencies_ms", result->latencies_ms}, {"errors", result->errors}, {"first_error", result->first_error}};
+  std::cout << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace hooke
+
+int main(int argc, char** argv) try {
+  CLI::App app("Many groups that exchange with one server, by the clock");
+  hooke::WideOptions options;
+  double period = 1;
+  double seconds = 20;
+  uint64_t bytes = 1 << 20;
+  app.add_option("--server", options.server, "HOST:PORT of the server")->required();
+  app.add_option("--groups", options.groups, "Groups")->check(CLI::Range(1, 1024));
+  app.add_option("--bytes", bytes, "Bytes of the center")->check(CLI::Range(4, 1 << 30));
+  app.add_option("--period", period, "Seconds between two exchanges of a group")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", seconds, "Length")->check(CLI::PositiveNumber);
+  app.add_option("--seed", options.seed, "Of the order in which groups start");
+  app.add_flag("--grpc", options.grpc, "Exchange by gRPC instead of plain TCP");
+  CLI11_PARSE(app, argc, argv);
+  options.values = bytes / sizeof(float);
+  options.period = absl::Seconds(period);
+  options.length = absl::Seconds(seconds);
+  return hooke::Run(options);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
