@@ -92,14 +92,15 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
 }
 
 // The other families of rules, from the job file to the center: rounds of gradients, steps of each group alone, and an
-// outer optimizer.
+// outer optimizer, which may have a part of the vector at a time and be beside training.
 TEST_F(JobTest, RulesThatStepTheCenter) {
   ClusterOptions options;
   options.workers = 1;
   options.slots = 4;
   StartCluster(options);
   for (const char* averaging : {"{rule: sync, grace_seconds: 10}", "{rule: async, interval: 2, staleness_power: 0.5}",
-                                "{rule: diloco, interval: 8, momentum: 0.5}"}) {
+                                "{rule: diloco, interval: 8, momentum: 0.5}",
+                                "{rule: diloco, interval: 8, delay: 1, fragments: 4, momentum: 0.5}"}) {
     JobText job = Job();
     job.averaging = averaging;
     EXPECT_GT(Succeed(job).center().accuracy(), 0.9) << averaging;

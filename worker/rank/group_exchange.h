@@ -95,7 +95,8 @@ class GroupExchange {
   struct Held {
     uint64_t first = 0;
     std::vector<float> values;
-    std::vector<float> earlier;  // What it answers, where that is an earlier exchange; else it lies in copy_.
+    std::vector<float> sent;  // What it answers, where that does not lie in copy_.
+    bool earlier = false;     // BlockAnswer::earlier.
   };
 
   std::unique_ptr<ExchangeClient> MakeClient();

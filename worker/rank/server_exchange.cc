@@ -250,7 +250,7 @@ void ServerExchange::Deliver(const AnsweredBlocks& answer, const Delivery& to) c
   for (uint64_t done = 0; done < values.size();) {
     const uint64_t first = answer.first + done;
     const uint64_t count = options_.partition.BlockRange(options_.partition.BlockOf(first)).end - first;
-    (*to.sink)({first, to.sent.subspan(done, count), values.subspan(done, count)});
+    (*to.sink)({first, to.sent.subspan(done, count), values.subspan(done, count), to.kept != nullptr});
     done += count;
   }
 }
