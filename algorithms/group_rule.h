@@ -40,7 +40,7 @@ struct BlockAnswer {
   uint64_t first = 0;            // Of the whole vector: the block's first value.
   absl::Span<const float> sent;  // What it answers.
   absl::Span<const float> values;
-  bool earlier = false;  // It answers an exchange before the one that is under way.
+  bool earlier = false;  // What it answers was sent by an earlier exchange than the one that runs.
 };
 
 class GroupRule {

@@ -92,16 +92,16 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
 }
 
 // The other families of rules, from the job file to the center: rounds of gradients, steps of each group alone, and an
-// outer optimizer; and compressed exchanges.
+// outer optimizer, which may have a part of the vector at a time and be beside training; and compressed exchanges.
 TEST_F(JobTest, RulesThatStepTheCenter) {
   ClusterOptions options;
   options.workers = 1;
   options.slots = 4;
   StartCluster(options);
-  for (const char* averaging :
-       {"{rule: sync, grace_seconds: 10}", "{rule: async, interval: 2, staleness_power: 0.5}",
-        "{rule: diloco, interval: 8, momentum: 0.5}", "{rule: diloco, interval: 8, momentum: 0.5, compression: int8}",
-        "{rule: sync, compression: top_k, top_k: 0.05}"}) {
+  for (const char* averaging : {"{rule: sync, grace_seconds: 10}", "{rule: async, interval: 2, staleness_power: 0.5}",
+                                "{rule: diloco, interval: 8, momentum: 0.5}",
+                                "{rule: diloco, interval: 8, delay: 1, fragments: 4, momentum: 0.5, compression: int8}",
+                                "{rule: sync, compression: top_k, top_k: 0.05}"}) {
     JobText job = Job();
     job.averaging = averaging;
     EXPECT_GT(Succeed(job).center().accuracy(), 0.9) << averaging;

@@ -94,7 +94,7 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
   // Answers to earlier exchanges of this part that came while another part's turn was.
   absl::MutexLock lock(&mutex_);
   for (const Held& held : held_) {
-    if (InFragment(held.first)) rule_->TakeOff({held.first, held.sent, held.values, true}, copy);
+    if (InFragment(held.first)) rule_->TakeOff({held.first, held.sent, held.values}, copy);
   }
   return copy;
 }
@@ -105,7 +105,7 @@ AnswerSink GroupExchange::Sink() {
 }
 
 void GroupExchange::Hold(const BlockAnswer& answer) {
-  Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}};
+  Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}, answer.earlier};
   if (answer.sent.data() != copy_.get() + answer.first) held.sent.assign(answer.sent.begin(), answer.sent.end());
   // Of its own block nothing has been sent yet.
   if (answer.earlier && InFragment(answer.first)) rule_->TakeOff(answer, {copy_.get(), vector_.size()});
@@ -128,7 +128,7 @@ void GroupExchange::TakeHeld() {
     }
     absl::Span<const float> sent = each.sent;
     if (sent.empty()) sent = {copy_.get() + each.first, each.values.size()};
-    rule_->Take({each.first, sent, each.values}, vector_);
+    rule_->Take({each.first, sent, each.values, each.earlier}, vector_);
   }
   absl::MutexLock lock(&mutex_);
   held_ = std::move(rest);

@@ -98,6 +98,7 @@ class GroupExchange {
     uint64_t first = 0;
     std::vector<float> values;
     std::vector<float> sent;  // What it answers, where that does not lie in copy_.
+    bool earlier = false;     // BlockAnswer::earlier.
   };
 
   std::unique_ptr<ExchangeClient> MakeClient();

@@ -1,11 +1,12 @@
 #include "worker/rank/group_exchange.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -76,7 +77,9 @@ class GroupExchangeTest : public ::testing::Test {
       EXPECT_TRUE(client.Attach(arena.vector(), absl::Now() + absl::Seconds(30)).ok());
     }
     EXPECT_TRUE(group.Barrier().ok());
-    Reporter reporter({});
+    ReporterOptions reporting;
+    reporting.clock = [this] { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); };
+    Reporter reporter(std::move(reporting));
     GroupExchangeOptions options;
     options.sender = center.sender;
     options.overlaps = rhythm_.delay > 0 || rhythm_.fragments > 1;
@@ -84,6 +87,9 @@ class GroupExchangeTest : public ::testing::Test {
     options.clock = absl::Now;
     GroupExchange exchange({&group, &arena, &client, &reporter}, options);
     for (uint64_t step = 1; step <= rhythm_.steps_total && result.status.ok(); ++step) {
+      reporter.Enter(v1::RankProgress::COMPUTE);
+      EXPECT_TRUE(group.Barrier().ok());
+      if (group.rank() == 0) ++seconds_;
       if (group.rank() == 0 && before_step_) before_step_(step);
       EXPECT_TRUE(group.Barrier().ok());
       for (float& x : arena.vector()) x = static_cast<float>(Trained(x, step));
@@ -151,6 +157,7 @@ class GroupExchangeTest : public ::testing::Test {
   uint64_t stop_after_ = 0;  // Steps; 0: at the end.
   absl::Duration timeout_ = absl::Seconds(10);
   std::function<void(uint64_t step)> before_step_;  // In rank 0; the others wait.
+  std::atomic<int> seconds_{0};                     // By the reporters' clock: a step takes one, all else none.
   std::vector<std::unique_ptr<InMemoryServer>> servers_ = [] {
     std::vector<std::unique_ptr<InMemoryServer>> servers;
     servers.push_back(std::make_unique<InMemoryServer>("first:1"));
@@ -217,6 +224,8 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
     EXPECT_EQ(result.steps, 30u);
     EXPECT_EQ(result.progress.exchanges(), 4u);
     EXPECT_EQ(result.progress.exchange_failures(), 0u);
+    EXPECT_EQ(result.progress.exchange_seconds(), 0) << "what is hidden by training is none of the exchange's time";
+    EXPECT_EQ(result.progress.compute_seconds(), 30);
     for (const uint64_t i : {uint64_t{0}, kValues - 1}) EXPECT_NEAR(result.vector[i], should.x, 1e-5);
   }
 }
