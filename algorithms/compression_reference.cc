@@ -97,9 +97,9 @@ void DecodeRun(const Scaled& kind, const std::string& bytes, size_t& at, absl::S
   std::copy_n(bytes.data() + at, sizeof scale, reinterpret_cast<char*>(&scale));
   at += sizeof scale;
   for (size_t i = 0; i < run.size(); ++i) {
-    int code = static_cast<int8_t>(bytes[at + (kind.most == 127 ? i : i / 2)]);
-    if (kind.most == 7) code = i % 2 == 0 ? code & 15 : (code >> 4) & 15;
-    if (kind.most == 7 && code > 7) code -= 16;
+    int code = static_cast<uint8_t>(bytes[at + (kind.most == 127 ? i : i / 2)]);
+    if (kind.most == 7) code = i % 2 == 0 ? code & 15 : code >> 4;
+    if (code > kind.most) code -= kind.most == 127 ? 256 : 16;
     run[i] = static_cast<float>(double{scale} * code);
   }
   at += kind.most == 127 ? run.size() : (run.size() + 1) / 2;
