@@ -47,7 +47,8 @@ struct Member {
     rule->Begin(x);
   }
   void Send(const Encoding& encoding) {
-    const absl::Span<const float> pending = rule->Prepare(x);
+    const Range all = {0, kValues};
+    const absl::Span<const float> pending = rule->Prepare(x, {&all, 1});
     std::string bytes(EncodedBytes(encoding, kValues), '\0');
     EXPECT_TRUE(Encode(encoding, pending, absl::MakeSpan(&bytes[0], bytes.size())).ok());
     EXPECT_TRUE(Decode(encoding, bytes, absl::MakeSpan(sent)).ok());

@@ -169,7 +169,8 @@ v1::AttachRequest FragmentsRequest(uint32_t groups) {
 void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
   const auto pace = shard.TellPace(absl::UnixEpoch(), {group, 0, 1}, 0);
   ASSERT_TRUE(pace.ok()) << pace.status();
-  for (uint64_t block = 0; block < 3; ++block) SendBlock(shard, group, sequence, 3 * pace->next_fragment + block);
+  for (uint64_t block = 0; block < 3; ++block)
+    SendBlock(shard, group, sequence, uint64_t{3} * pace->next_fragment + block);
 }
 
 // A group that joins while another is in the middle of a fragment goes on with the next one, and meets the other there.
