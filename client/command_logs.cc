@@ -36,14 +36,19 @@ class LogReader {
       const absl::Status end = ReadStream(answered);
       if (absl::IsOutOfRange(end) || !invocation_.out->good()) return kSucceeded;
       const bool again = request_.follow() && (absl::IsUnavailable(end) || absl::IsDeadlineExceeded(end));
-      if (!again || absl::Now() - answered > kPatience) return Report(invocation_, coordinator_.Explain(end));
+      if (!again) return Report(invocation_, coordinator_.Explain(end));
+      if (absl::Now() - answered > kPatience) {
+        return Report(invocation_, absl::UnavailableError(absl::StrCat(
+                                       "the coordinator has said nothing for ", absl::FormatDuration(kPatience),
+                                       ", not even that it is there; the same command shows the log when it is back")));
+      }
       absl::SleepFor(absl::Seconds(1));
     }
   }
 
  private:
-  // A job may have nothing to say for long; but a host that has gone never breaks a stream, so a silent one is opened
-  // anew.
+  // A job may have nothing to say for long, but then the coordinator sends empty chunks; a host that has gone never
+  // breaks a stream, so a silent one is opened anew.
   absl::Status ReadStream(absl::Time& answered) {
     constexpr absl::Duration kSilence = absl::Seconds(60);
     const std::unique_ptr<TimedReader<v1::LogChunk>> stream = coordinator_.ReadLog(request_);

@@ -238,15 +238,16 @@ std::vector<std::string> LocalCluster::NewlyEnded() {
 
 std::vector<std::string> LocalCluster::Stop(Interrupts* interrupts) {
   std::vector<std::string> killed;
-  StopDaemons(workers_, interrupts, killed);
-  StopDaemons(servers_, interrupts, killed);
+  bool hurry = false;
+  StopDaemons(workers_, interrupts, hurry, killed);
+  StopDaemons(servers_, interrupts, hurry, killed);
   return killed;
 }
 
-void LocalCluster::StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, std::vector<std::string>& killed) {
+void LocalCluster::StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry,
+                               std::vector<std::string>& killed) {
   for (Daemon& daemon : daemons) daemon.child.Signal(SIGTERM);
   const absl::Time deadline = absl::Now() + options_.stop_grace;
-  bool hurry = false;
   for (Daemon& daemon : daemons) {
     while (!hurry && absl::Now() < deadline && !daemon.child.EndsWithin(absl::Milliseconds(50))) {
       hurry = interrupts != nullptr && interrupts->WaitFor(absl::ZeroDuration()).has_value();

@@ -86,7 +86,8 @@ class LocalCluster {
                                      const DaemonPaths& paths);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
-  void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, std::vector<std::string>& killed);
+  // What was interrupted once kills at once, also whatever is stopped after it.
+  void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry, std::vector<std::string>& killed);
 
   const LocalClusterOptions options_;
   ClusterFolder folder_;

@@ -219,15 +219,19 @@ TEST_F(UpTest, MissingPrograms) {
 TEST_F(UpTest, ASecondInterruptHurries) {
   std::string stubborn = kDaemon;
   stubborn.replace(stubborn.find("exit 0' TERM"), 12, "' TERM");
-  WriteProgram("hooke-worker", stubborn);
+  for (const char* program : {"hooke-server", "hooke-worker"}) WriteProgram(program, stubborn);
   Program up(Up({"--workers", "1", "--servers", "1"}));
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
   up.Signal(SIGINT);
   ASSERT_TRUE(up.Prints("stopping the cluster", absl::Seconds(20)));
   up.Signal(SIGINT);
+  const absl::Time hurried = absl::Now();
   const ProgramResult result = up.Wait();
+  // Otherwise each daemon has 10 s to stop.
+  EXPECT_LT(absl::Now() - hurried, absl::Seconds(9));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("worker-1 did not stop in time and was killed"));
+  EXPECT_THAT(result.err, HasSubstr("server-1 did not stop in time and was killed"));
   EXPECT_TRUE(IsGoneSoon(PidOf("worker-1")));
 }
 

@@ -119,17 +119,22 @@ grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobR
 grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                               grpc::ServerWriter<v1::LogChunk>* writer) {
   uint64_t offset = request->offset();
+  absl::Time spoke = options_.clock();
   while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
     // Asked before reading: a line that comes in between is read next time.
     const bool last = !request->follow() || coordinator_.LogIsComplete(request->job_id());
     absl::StatusOr<LogText> text = coordinator_.ReadLog(request->job_id(), offset, kLogChunkBytes);
     if (!text.ok()) return ToGrpc(text.status());
     offset = text->next_offset;
+    const absl::Time now = options_.clock();
     if (text->text.empty()) {
       if (last) return grpc::Status::OK;
-      stop_.WaitForNotificationWithTimeout(kFollowEvery);
-      continue;
+      if (now - spoke < options_.log_sign_of_life) {
+        stop_.WaitForNotificationWithTimeout(kFollowEvery);
+        continue;
+      }
     }
+    spoke = now;
     v1::LogChunk chunk;
     chunk.set_text(std::move(text->text));
     chunk.set_next_offset(offset);

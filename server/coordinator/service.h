@@ -26,6 +26,9 @@ struct CoordinatorServiceOptions {
   std::shared_ptr<Coordinator> coordinator;
   std::function<absl::Time()> clock = [] { return absl::Now(); };  // Called from any thread.
   absl::Duration tick = absl::Milliseconds(100);
+  // A log that is followed and has nothing new answers with an empty chunk as often, so that its reader can tell a job
+  // that is silent from a coordinator that is gone.
+  absl::Duration log_sign_of_life = absl::Seconds(20);
 };
 
 class CoordinatorService {

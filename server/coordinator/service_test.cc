@@ -43,6 +43,7 @@ class Cluster {
     CoordinatorServiceOptions service;
     service.coordinator = *Coordinator::Create(std::move(options), absl::Now());
     service.tick = absl::Milliseconds(20);
+    service.log_sign_of_life = absl::Milliseconds(1);
     service_ = CoordinatorService::Create(std::move(service));
     grpc::ServerBuilder builder;
     builder.RegisterService(service_->service());
@@ -247,6 +248,30 @@ TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   EXPECT_EQ(accuracy, 0.91);
   EXPECT_THAT(log, HasSubstr(" group-0/rank-0 hello from a rank\n"));
   EXPECT_THAT(log, HasSubstr("coordinator job succeeded"));
+}
+
+// A followed log of a job that is silent, here because nobody can run it, still tells that the coordinator is there,
+// and the place to read on from stays.
+TEST_F(ServiceTest, ASilentLogShowsSignsOfLife) {
+  Cluster cluster(folder_);
+  v1::ReadLogRequest request;
+  request.set_job_id(cluster.Submit("s"));
+  request.set_follow(true);
+  auto context = Cluster::Context();
+  auto reader = cluster.stub->ReadLog(context.get(), request);
+  v1::LogChunk chunk;
+  uint64_t offset = 0;
+  for (int signs = 0; signs < 3;) {
+    ASSERT_TRUE(reader->Read(&chunk));
+    if (!chunk.text().empty()) {
+      offset = chunk.next_offset();
+      continue;
+    }
+    EXPECT_EQ(chunk.next_offset(), offset);
+    ++signs;
+  }
+  context->TryCancel();
+  reader->Finish();
 }
 
 // Whatever Submit has acknowledged is there after the coordinator was started again, and the worker's group goes on.

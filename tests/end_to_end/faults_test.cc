@@ -82,6 +82,12 @@ class FaultsTest : public ::testing::Test {
     EXPECT_THAT(log, HasSubstr("not answered"));
   }
 
+  // A server that was started again has its part of the center from its own disk, not from a group.
+  void ExpectShardFromSnapshot(int server) {
+    EXPECT_THAT(cluster_->ServerOutput(server),
+                ContainsRegex(absl::StrCat(id_, ": shard .* loaded from its snapshot")));
+  }
+
   std::unique_ptr<Cluster> cluster_;
   std::string id_;
   std::string averaging_;  // Of the job; empty: elastic.
@@ -125,7 +131,6 @@ TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   ClusterOptions options;
   options.server_flags = {"--snapshot-interval=1s"};
   ASSERT_NO_FATAL_FAILURE(StartJob(options, 60, 100));
-  const auto ranks = cluster_->RankPids(id_, 0);
   const auto waiting = cluster_->Submit(ToYaml({cluster_->folder(), 1, 2, 2}));
   ASSERT_TRUE(waiting.ok()) << waiting.status();
   cluster_->SignalServer(0, SIGKILL);
@@ -135,6 +140,7 @@ TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(end->groups(0).incarnation(), 1u) << "a running group was lost with the coordinator:\n"
                                               << cluster_->Log(id_);
+  ExpectShardFromSnapshot(0);
   const auto second = cluster_->AwaitEnd(*waiting, kJobLimit);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->state(), v1::JOB_STATE_SUCCEEDED) << second->reason();
@@ -153,6 +159,7 @@ TEST_F(FaultsTest, KilledServerComesBack) {
   const auto resumed = cluster_->Await(
       id_, kJobLimit, [&](const v1::JobStatus& job) { return job.groups(0).progress().exchanges() > exchanges + 3; });
   ASSERT_TRUE(resumed.ok()) << "exchanges did not resume: " << resumed.status();
+  ExpectShardFromSnapshot(1);
   ExpectSuccess();
 }
 
