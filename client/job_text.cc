@@ -121,15 +121,28 @@ std::string ReasonText(absl::string_view state, absl::string_view reason) {
   return reason.empty() || reason == state ? "" : absl::StrCat(": ", Printable(reason));
 }
 
-std::string SpecText(const v1::JobSpec& spec) {
-  std::string text = absl::StrCat(Printable(spec.model().name()), ", ", Counted(spec.groups().count(), "group"), " x ",
-                                  Counted(spec.groups().ranks(), "rank"));
-  if (spec.averaging().rule() == v1::AveragingSpec::ELASTIC) {
-    absl::StrAppend(&text, ", elastic every ", Counted(spec.averaging().interval(), "step"));
-  } else if (spec.averaging().rule() == v1::AveragingSpec::NONE) {
-    absl::StrAppend(&text, ", no averaging");
+std::string CompressionText(const v1::AveragingSpec& spec) {
+  if (spec.compression() == v1::AveragingSpec::COMPRESSION_UNSPECIFIED) return "none";
+  return Lower(v1::AveragingSpec::Compression_Name(spec.compression()), "COMPRESSION_");
+}
+
+std::string AveragingText(const v1::AveragingSpec& spec) {
+  if (spec.rule() == v1::AveragingSpec::NONE) return "no averaging";
+  std::string text = Lower(v1::AveragingSpec::Rule_Name(spec.rule()), "");
+  if (spec.interval_seconds() > 0) {
+    absl::StrAppend(&text, " every ", spec.interval_seconds(), " s");
+  } else {
+    absl::StrAppend(&text, spec.interval_auto() ? " at most every " : " every ", Counted(spec.interval(), "step"));
   }
+  if (spec.fragments() > 1) absl::StrAppend(&text, " in ", spec.fragments(), " fragments");
+  if (spec.delay() > 0) absl::StrAppend(&text, ", delayed by ", spec.delay());
+  if (spec.compression() > v1::AveragingSpec::COMPRESSION_NONE) absl::StrAppend(&text, ", ", CompressionText(spec));
   return text;
+}
+
+std::string SpecText(const v1::JobSpec& spec) {
+  return absl::StrCat(Printable(spec.model().name()), ", ", Counted(spec.groups().count(), "group"), " x ",
+                      Counted(spec.groups().ranks(), "rank"), ", ", AveragingText(spec.averaging()));
 }
 
 std::string JobProgressText(const v1::JobStatus& job, absl::Time now) {

@@ -53,6 +53,9 @@ std::string ReasonText(absl::string_view state, absl::string_view reason);
 
 // "lenet, 2 groups x 2 ranks, elastic every 16 steps"
 std::string SpecText(const v1::JobSpec& spec);
+// "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging"; and the last of it alone, "none".
+std::string AveragingText(const v1::AveragingSpec& spec);
+std::string CompressionText(const v1::AveragingSpec& spec);
 
 // "running for 0:42", "succeeded after 1:32", "failed after 0:12: REASON", "queued for 0:03: REASON".
 std::string JobProgressText(const v1::JobStatus& job, absl::Time now);

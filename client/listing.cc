@@ -30,6 +30,7 @@ ordered_json ProgressToJson(const v1::RankProgress& progress) {
           {"compute_seconds", Number(progress.compute_seconds())},
           {"collective_seconds", Number(progress.collective_seconds())},
           {"exchange_seconds", Number(progress.exchange_seconds())},
+          {"overlapped_seconds", Number(progress.overlapped_seconds())},
           {"exchanges", progress.exchanges()},
           {"exchange_failures", progress.exchange_failures()}};
 }
@@ -59,6 +60,9 @@ ordered_json SpecToJson(const v1::JobSpec& spec) {
           {"ranks", spec.groups().ranks()},
           {"averaging", LowerName(v1::AveragingSpec::Rule_Name(spec.averaging().rule()))},
           {"interval", spec.averaging().interval()},
+          {"delay", spec.averaging().delay()},
+          {"fragments", std::max<uint32_t>(spec.averaging().fragments(), 1)},
+          {"compression", CompressionText(spec.averaging())},
           {"alpha", Number(spec.averaging().alpha())}};
 }
 

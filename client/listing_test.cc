@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "client/fake_servers.h"
+#include "client/job_text.h"
 
 namespace hooke {
 namespace {
@@ -86,6 +87,28 @@ TEST(ListingTest, JobAsJson) {
   EXPECT_EQ(json["servers"][0], "127.0.0.1:7411");
   EXPECT_EQ(json["spec"]["averaging"], "elastic");
   EXPECT_DOUBLE_EQ(JobToJson(SucceededJob("a"))["center"]["accuracy"].get<double>(), 0.9012);
+}
+
+// What a job does with its center, whatever the rule.
+TEST(ListingTest, Averaging) {
+  v1::AveragingSpec spec;
+  spec.set_rule(v1::AveragingSpec::DILOCO);
+  spec.set_interval(64);
+  EXPECT_EQ(AveragingText(spec), "diloco every 64 steps");
+  spec.set_interval_auto(true);
+  EXPECT_EQ(AveragingText(spec), "diloco at most every 64 steps");
+  spec.set_interval_auto(false);
+  spec.set_fragments(4);
+  spec.set_delay(8);
+  spec.set_compression(v1::AveragingSpec::COMPRESSION_INT8);
+  EXPECT_EQ(AveragingText(spec), "diloco every 64 steps in 4 fragments, delayed by 8, int8");
+  spec.Clear();
+  spec.set_rule(v1::AveragingSpec::ASYNC);
+  spec.set_interval_seconds(1.5);
+  spec.set_compression(v1::AveragingSpec::COMPRESSION_NONE);
+  EXPECT_EQ(AveragingText(spec), "async every 1.5 s");
+  spec.set_rule(v1::AveragingSpec::NONE);
+  EXPECT_EQ(AveragingText(spec), "no averaging");
 }
 
 // A peer's bytes that are no UTF-8 do not stop a listing.
