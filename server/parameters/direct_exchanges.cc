@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -153,7 +154,12 @@ void DirectExchanges::Accept(int listener) {
     return;
   }
   Connection& connection = connections_.emplace_back(descriptor);
-  connection.thread = std::thread([this, &connection] { Serve(connection); });
+  try {
+    connection.thread = std::thread([this, &connection] { Serve(connection); });
+  } catch (const std::system_error&) {
+    // No more threads: the connection is closed, and the client tries again.
+    connections_.pop_back();
+  }
 }
 
 // Joins threads that have nothing left to do.

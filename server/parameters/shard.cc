@@ -270,6 +270,13 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
+  // Groups do not attach again: whoever came first would find nobody to wait for.
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
+    if (incarnations[group] == 0) continue;
+    const uint64_t sequence = LastSequence(group);
+    absl::MutexLock roster_lock(&roster_mutex_);
+    roster_.Enter(group, sequence);
+  }
 }
 
 }  // namespace hooke

@@ -116,6 +116,7 @@ class Shard {
   std::vector<uint32_t> Incarnations() const;
 
   // Puts a snapshot back; before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations.
+  // Groups that had come are awaited; one that will not come again costs the others one grace window.
   void RestoreBlock(uint64_t block, BlockCopy copy);
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 

@@ -427,5 +427,20 @@ TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
 }
 
+// A shard that came back from its snapshot knows whom to wait for, though nobody attaches again: who comes first does
+// not make a round of its own.
+TEST(ShardRounds, AfterARestartGroupsWaitForEachOther) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2);
+  constexpr absl::Duration kGrace = absl::Milliseconds(300);
+  request.mutable_job()->set_grace_seconds(absl::ToDoubleSeconds(kGrace));
+  const std::unique_ptr<Shard> before = MakeShard(request);
+  const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
+  for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
+  shard->RestoreState(before->Incarnations(), before->updates());
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
+  EXPECT_GE(absl::Now() - begin, kGrace) << "nobody was waited for";
+}
+
 }  // namespace
 }  // namespace hooke
