@@ -137,6 +137,7 @@ TEST(ErrorFeedback, QuadraticsConverge) {
       std::vector<float> state(kValues * rule->traits().state_values);
       std::vector<float> scratch(kValues);
       std::vector<Member> groups;
+      groups.reserve(2);
       for (int g = 0; g < 2; ++g) groups.emplace_back(job.rule, center);
       CenterBlock block = {absl::MakeSpan(center), absl::MakeSpan(state), kValues, 0, 0};
       for (uint64_t exchange = 1; exchange <= 500; ++exchange) {
