@@ -57,7 +57,7 @@ void EncodeCodes(absl::Span<const float> values, char* bytes) {
   }
 }
 
-template <float (*FromCode)(uint16_t), uint16_t kExponentBits>
+template <float (*FromCode)(uint16_t), bool (*IsFinite)(uint16_t)>
 absl::Status DecodeCodes(const char* bytes, absl::Span<float> values) {
   uint16_t codes[kCodes];
   for (size_t done = 0; done < values.size(); done += kCodes) {
@@ -67,7 +67,7 @@ absl::Status DecodeCodes(const char* bytes, absl::Span<float> values) {
     uint16_t bad = 0;
     for (size_t i = 0; i < count; ++i) {
       to[i] = FromCode(codes[i]);
-      bad |= (codes[i] & kExponentBits) == kExponentBits ? 1 : 0;
+      bad |= IsFinite(codes[i]) ? 0 : 1;
     }
     if (bad == 0) continue;
     return absl::InvalidArgumentError(absl::StrCat("among the 16-bit values from ", done, " on, ", count,
@@ -339,9 +339,9 @@ absl::Status Decode(const Encoding& encoding, absl::Span<const char> bytes, absl
       std::memcpy(values.data(), bytes.data(), bytes.size());
       return CheckFinite(values);
     case Compression::kFloat16:
-      return DecodeCodes<FromFloat16, 0x7c00>(bytes.data(), values);
+      return DecodeCodes<FromFloat16, IsFiniteFloat16>(bytes.data(), values);
     case Compression::kBFloat16:
-      return DecodeCodes<FromBFloat16, 0x7f80>(bytes.data(), values);
+      return DecodeCodes<FromBFloat16, IsFiniteBFloat16>(bytes.data(), values);
     case Compression::kInt8:
       return DecodeScaled<Int8>(bytes.data(), values);
     case Compression::kInt4:

@@ -46,10 +46,6 @@ OutgoingFrame::~OutgoingFrame() {
 
 absl::Span<char> OutgoingFrame::payload() const { return {memory_->data + kAlignment, payload_bytes_}; }
 
-absl::Span<float> OutgoingFrame::values() const {
-  return {reinterpret_cast<float*>(memory_->data + kAlignment), payload_bytes_ / sizeof(float)};
-}
-
 grpc::ByteBuffer OutgoingFrame::Seal(const ValuesHeader& header) && {
   Memory* const memory = std::exchange(memory_, nullptr);
   EncodeValuesHeader(header, {memory->data + kHeaderAt, kValuesHeaderBytes});

@@ -28,8 +28,6 @@ class OutgoingFrame {
 
   // Uninitialized, aligned to 64 bytes; to be filled before Seal.
   absl::Span<char> payload() const;
-  // The same as the values that it holds where they are of type kFloat32.
-  absl::Span<float> values() const;
   // Writes the header and gives the message away. `header` announces as many bytes as payload() has.
   grpc::ByteBuffer Seal(const ValuesHeader& header) &&;
 

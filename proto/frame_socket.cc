@@ -43,10 +43,6 @@ void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 }
 
-absl::Span<const char> BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
   while (!cancelled() && absl::Now() < deadline) {
     pollfd waiting = {descriptor, POLLOUT, 0};
@@ -75,10 +71,6 @@ absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<con
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
   return Send(bytes, payload);
-}
-
-absl::Status FrameSocket::SendValues(const ValuesHeader& header, absl::Span<const float> values) {
-  return SendPayload(header, BytesOf(values));
 }
 
 // Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
@@ -125,10 +117,6 @@ absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
 }
 
 absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
-
-absl::Status FrameSocket::ReceiveValues(absl::Span<float> values) {
-  return Receive({reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)});
-}
 
 absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second) {
   // sendmsg does not write to what it sends.

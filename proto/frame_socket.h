@@ -30,8 +30,6 @@ class FrameSocket {
   absl::Status SendOpening(const v1::Sender& sender);
   // `payload`, the encoded values, has the length that the header announces, and is free again after the call.
   absl::Status SendPayload(const ValuesHeader& header, absl::Span<const char> payload);
-  // The same for values as they are, of type kFloat32.
-  absl::Status SendValues(const ValuesHeader& header, absl::Span<const float> values);
   // The last message of a server that refuses something. Returns when the peer has closed, after `timeout` at the
   // latest.
   void SendRefusal(const absl::Status& refusal, absl::Duration timeout);
@@ -45,7 +43,6 @@ class FrameSocket {
   };
   absl::StatusOr<Header> ReceiveHeader();
   absl::Status ReceivePayload(absl::Span<char> payload);
-  absl::Status ReceiveValues(absl::Span<float> values);
 
   // All calls, now and later, fail.
   void Shutdown();

@@ -39,6 +39,10 @@ v1::Sender ExampleSender() {
   return sender;
 }
 
+absl::Span<const char> BytesOf(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
 // An opening and values of more than any socket's buffer arrive as they were sent.
 TEST(FrameSocket, OpeningAndValues) {
   Pair pair;
@@ -46,7 +50,7 @@ TEST(FrameSocket, OpeningAndValues) {
   std::iota(sent.begin(), sent.end(), 0.5f);
   std::thread sender([&] {
     EXPECT_TRUE(pair.client->SendOpening(ExampleSender()).ok());
-    EXPECT_TRUE(pair.client->SendValues({7, 9, sent.size()}, sent).ok());
+    EXPECT_TRUE(pair.client->SendPayload({7, 9, sent.size()}, BytesOf(sent)).ok());
   });
   EXPECT_EQ(pair.server->ReceiveOpening(kPatience).value().rank(), 3u);
   const FrameSocket::Header header = pair.server->ReceiveHeader().value();
@@ -54,7 +58,8 @@ TEST(FrameSocket, OpeningAndValues) {
   EXPECT_EQ(header.values.sequence, 7u);
   EXPECT_EQ(header.values.first, 9u);
   std::vector<float> received(header.values.values);
-  EXPECT_TRUE(pair.server->ReceiveValues(absl::MakeSpan(received)).ok());
+  EXPECT_TRUE(
+      pair.server->ReceivePayload({reinterpret_cast<char*>(received.data()), received.size() * sizeof(float)}).ok());
   EXPECT_EQ(received, sent);
   sender.join();
 }
@@ -67,13 +72,13 @@ TEST(FrameSocket, RefusalReachesASender) {
     pair.server->Shutdown();
   });
   const std::vector<float> values(1 << 18);
-  EXPECT_TRUE(pair.client->SendValues({1, 0, values.size()}, values).ok());
+  EXPECT_TRUE(pair.client->SendPayload({1, 0, values.size()}, BytesOf(values)).ok());
   const FrameSocket::Header header = pair.client->ReceiveHeader().value();
   EXPECT_EQ(header.refusal, absl::AbortedError("replaced by 2; stop"));
   pair.client->Shutdown();
   server.join();
   EXPECT_EQ(pair.client->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(pair.client->SendValues({1, 0, 1}, {1.0f}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(pair.client->SendPayload({1, 0, 1}, BytesOf({1.0f})).code(), absl::StatusCode::kUnavailable);
 }
 
 // Shutdown by another thread ends a call that waits.

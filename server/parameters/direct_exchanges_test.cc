@@ -55,14 +55,17 @@ class DirectExchangesTest : public ::testing::Test {
   // What an exchange of `x` from `first` on is answered with.
   static absl::StatusOr<std::vector<float>> Exchange(FrameSocket& socket, const ValuesHeader& header,
                                                      const std::vector<float>& x) {
-    if (absl::Status status = socket.SendValues(header, x); !status.ok()) return status;
+    const auto* bytes = reinterpret_cast<const char*>(x.data());
+    if (absl::Status status = socket.SendPayload(header, {bytes, x.size() * sizeof(float)}); !status.ok())
+      return status;
     absl::StatusOr<FrameSocket::Header> answered = socket.ReceiveHeader();
     if (!answered.ok()) return answered.status();
     if (!answered->refusal.ok()) return answered->refusal;
     EXPECT_EQ(answered->values.first, header.first);
     EXPECT_EQ(answered->values.sequence, header.sequence);
     std::vector<float> answer(answered->values.values);
-    if (absl::Status status = socket.ReceiveValues(absl::MakeSpan(answer)); !status.ok()) return status;
+    auto* room = reinterpret_cast<char*>(answer.data());
+    if (absl::Status status = socket.ReceivePayload({room, answer.size() * sizeof(float)}); !status.ok()) return status;
     return answer;
   }
 

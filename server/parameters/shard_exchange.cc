@@ -194,13 +194,12 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
 
 void Shard::FindPlace(Turn& turn) const {
   const Range slice = plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()});
-  const bool first = OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
   absl::MutexLock lock(&roster_mutex_);
   const Place& place = places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank];
   if (place.id == turn.id) {
     turn.place = place;
   } else {
-    turn.opens = first;
+    turn.opens = OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
   }
 }
 

@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cluster  # noqa: E402
 import convergence_benchmark as convergence  # noqa: E402
 import elastic_benchmark as elastic  # noqa: E402
+import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
 
@@ -115,6 +116,21 @@ class Convergence(unittest.TestCase):
                 # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
                 result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 1, result.stderr)
+
+
+class Overlap(unittest.TestCase):
+    TIMES = {"alone": [60.0, 50.0, 55.0], "together": [155.0], "funneled": [80.0, 70.0], "concurrent": [155.0], "chained": [165.0]}
+
+    def test_hidden_is_the_part_of_the_communication_not_waited_for(self):
+        lines, rows = overlap.table(self.TIMES)
+        self.assertEqual([row["hidden"] for row in rows], [None, None, 0.8, 0.0, -0.1])
+        self.assertEqual(rows[0]["step_ms"], 55.0)
+        self.assertEqual(len(lines), 1 + len(self.TIMES))
+
+    def test_nothing_to_hide_is_said(self):
+        lines, rows = overlap.table({**self.TIMES, "together": [50.0]})
+        self.assertEqual({row["hidden"] for row in rows}, {None})
+        self.assertIn("communication costs nothing", lines[-1])
 
 
 class Lines(unittest.TestCase):

@@ -8,7 +8,6 @@ Repetitions alternate. Hidden is (together - this) / (together - alone), of the 
 network namespaces, which need root.
 """
 
-import os
 import signal
 import statistics
 import sys
@@ -33,10 +32,6 @@ def collectives(impl, arguments):
     }
 
 
-def rank_command(arguments, start):
-    return [os.path.join(arguments.programs, "hooke-rank"), f"--start-json={start}", "--progress=json"]
-
-
 def mpirun(folder, network, ranks):
     command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder]
@@ -58,7 +53,7 @@ def commands(folder, network, arguments, impl, repetition):
         groups = [(host, 1, start(f"{impl}{host}", 1)) for host in range(RANKS)]
     else:
         groups = [(0, RANKS, start(impl, RANKS))]
-    return [network.command(host, mpirun(folder, network, ranks) + rank_command(arguments, file)) for host, ranks, file in groups]
+    return [network.command(host, mpirun(folder, network, ranks) + training_benchmark.rank_command(arguments, file)) for host, ranks, file in groups]
 
 
 def steps_per_second(folder, network, arguments, impl, repetition):

@@ -64,7 +64,11 @@ def mpirun(arguments, ranks, start):
     command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
-    return command + [os.path.join(arguments.programs, "hooke-rank"), f"--start-json={start}", "--progress=json"]
+    return command + rank_command(arguments, start)
+
+
+def rank_command(arguments, start):
+    return [os.path.join(arguments.programs, "hooke-rank"), f"--start-json={start}", "--progress=json"]
 
 
 def measure(commands, seconds):
