@@ -105,6 +105,8 @@ class GroupExchange {
   absl::Status Recreate(size_t server, absl::Time deadline);
   absl::Span<const float> Copy(absl::Span<const float> prepared);
   AnswerSink Sink();
+  void Take(const BlockAnswer& answer);
+  void NoteCenter(const std::vector<ServerOutcome>& outcomes);
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
   bool InFragment(uint64_t value) const;
@@ -125,6 +127,10 @@ class GroupExchange {
   std::vector<Range> ranges_;  // Of it; this rank's.
   // With overlap, what is sent, as long as the vector; only this rank's slice is ever touched, and so in memory.
   std::unique_ptr<float[]> copy_;
+  // By rules of which SendsFromLastAnswer holds, as long as the vector: the center as it last came, of this rank's
+  // slice block by block, of others' after an exchange with the server; there, with a delay, with what they trained
+  // meanwhile. Meaningful at the shards of servers that this rank exchanges with.
+  std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
   bool settling_ ABSL_GUARDED_BY(mutex_) = false;   // The trainer waits in Settle, and does not touch the vector;
