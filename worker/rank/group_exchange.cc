@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/fragments.h"
 #include "worker/rank/agreement.h"
+#include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_exchange.h"
 
 namespace hooke {
@@ -84,9 +85,11 @@ void GroupExchange::Begin(const Exchange& exchange) {
   ExchangeCall call;
   call.sequence = exchange.step;
   call.fragment = exchange.fragment;
-  call.timeout = std::min(options_.exchange_timeout + options_.grace, options_.collective_timeout / 2);
-  call.probe_timeout = std::min(options_.exchange_timeout / 10 + options_.grace, call.timeout);
-  if (exchange.last) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
+  GroupPatience patience = {options_.exchange_timeout, options_.grace, options_.collective_timeout};
+  patience.ranks = slice_.parts;
+  for (const Range& range : ranges_) patience.values += range.size();
+  patience.last = exchange.last;
+  call.patience = PatienceOf(patience);
   const absl::Span<const float> prepared = rule_->Prepare(vector_, ranges_);
   client_->Start(call, copy_ == nullptr ? prepared : Copy(prepared), Sink());
 }

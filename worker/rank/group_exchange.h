@@ -56,7 +56,7 @@ struct GroupExchangeOptions {
   Encoding encoding;            // Of what the group sends.
   bool overlaps = false;        // Settle does not always follow Begin at once, or there are fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
-  // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
+  // How much longer than exchange_timeout an answer may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   absl::Duration exchange_timeout = absl::Seconds(5);
   absl::Duration collective_timeout = absl::Seconds(30);
