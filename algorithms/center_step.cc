@@ -9,8 +9,9 @@
 namespace hooke {
 namespace {
 
-// Below this part of its peak a learning rate counts as this part: a schedule that begins or ends at 0 must not make
-// distances infinite.
+// With relative_to_rate, a learning rate below this part of its peak counts as this part, in what distances are divided
+// by and in what the step is multiplied with: a schedule that begins or ends at 0 makes no distance infinite, and loses
+// none.
 constexpr double kLeastRate = 0.01;
 
 // to = factor * from, or to += factor * from.
@@ -46,9 +47,10 @@ class CenterStep : public UpdateRule {
     ABSL_ASSERT(!from.empty() && answer.size() == block.values.size());
     const absl::Span<float> gradient = answer.first(block.parameters);
     const absl::Span<float> buffers = answer.subspan(block.parameters);
-    const double rate = LearningRate(options_.schedule, block.epoch);
-    const double scale =
-        options_.relative_to_rate ? 1 / std::max(rate / options_.schedule.learning_rate, kLeastRate) : 1;
+    const double peak = options_.schedule.learning_rate;
+    double rate = LearningRate(options_.schedule, block.epoch);
+    if (options_.relative_to_rate) rate = std::max(rate, kLeastRate * peak);
+    const double scale = options_.relative_to_rate ? 1 / (rate / peak) : 1;
     double steps = 0;
     for (const Contribution& each : from) steps += static_cast<double>(each.steps);
     const RoundPart part = PartOf(from.size(), steps, block.whole);
