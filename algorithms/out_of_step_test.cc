@@ -212,7 +212,7 @@ TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
         continue;
       }
       for (uint32_t pair = 0; pair < 4; ++pair) {
-        std::vector<Contribution> two = {from[pair / 2 * 2], from[pair / 2 * 2 + 1]};
+        std::vector<Contribution> two = {from[pair < 2 ? 0 : 2], from[pair < 2 ? 1 : 3]};
         for (Contribution& each : two) {
           each.steps = kInterval / 2;
           each.values = half;
