@@ -9,8 +9,9 @@
 namespace hooke {
 namespace {
 
-// Below this part of its peak a learning rate counts as this part: a schedule that begins or ends at 0 must not make
-// distances infinite.
+// With relative_to_rate, a learning rate below this part of its peak counts as this part, in what distances are divided
+// by and in what the step is multiplied with: a schedule that begins or ends at 0 makes no distance infinite, and loses
+// none.
 constexpr double kLeastRate = 0.01;
 
 // to = factor * from, or to += factor * from.
@@ -46,23 +47,26 @@ class CenterStep : public UpdateRule {
     ABSL_ASSERT(!from.empty() && answer.size() == block.values.size());
     const absl::Span<float> gradient = answer.first(block.parameters);
     const absl::Span<float> buffers = answer.subspan(block.parameters);
-    const double rate = LearningRate(options_.schedule, block.epoch);
-    const double scale =
-        options_.relative_to_rate ? 1 / std::max(rate / options_.schedule.learning_rate, kLeastRate) : 1;
+    const double peak = options_.schedule.learning_rate;
+    double rate = LearningRate(options_.schedule, block.epoch);
+    if (options_.relative_to_rate) rate = std::max(rate, kLeastRate * peak);
+    const double scale = options_.relative_to_rate ? 1 / (rate / peak) : 1;
     double steps = 0;
     for (const Contribution& each : from) steps += static_cast<double>(each.steps);
+    const RoundPart part = PartOf(from.size(), steps, block.whole);
     bool first = true;
     for (const Contribution& each : from) {
-      const float factor = static_cast<float>(scale * Factor(static_cast<double>(each.steps), steps));
-      const float share = static_cast<float>(options_.traits.in_rounds ? static_cast<double>(each.steps) / steps
-                                                                       : options_.buffer_share);
+      const double own = static_cast<double>(each.steps);
+      const float factor = static_cast<float>(scale * part.of_groups * Factor(own, steps));
+      const float share =
+          static_cast<float>(options_.traits.in_rounds ? part.of_groups * (own / steps) : options_.buffer_share);
       const auto put = first ? Scale : AddScaled;
       put(factor, each.values.first(block.parameters), gradient);
       put(share, each.values.subspan(block.parameters), buffers);
       first = false;
     }
     const double stale = std::pow(1 + static_cast<double>(from.front().staleness), -options_.staleness_power);
-    StepOptimizer(options_.optimizer, {rate * stale, block.update}, gradient,
+    StepOptimizer(options_.optimizer, {rate * stale, block.update, part.of_steps}, gradient,
                   block.state.first(block.parameters * options_.traits.state_values),
                   block.values.first(block.parameters));
     Subtract(buffers, block.values.subspan(block.parameters));
@@ -70,6 +74,24 @@ class CenterStep : public UpdateRule {
   }
 
  private:
+  // How much of a whole round it is.
+  struct RoundPart {
+    double of_groups = 1;
+    double of_steps = 1;  // Of all steps that all groups make in an interval.
+  };
+  RoundPart PartOf(size_t groups, double steps, const WholeRound& whole) const {
+    if (options_.mixing != Mixing::kWeightedMean) return {};
+    const double contributors = static_cast<double>(groups);
+    RoundPart part;
+    part.of_groups = contributors / std::max<double>(contributors, whole.groups);
+    part.of_steps = part.of_groups;
+    if (whole.interval > 0) {
+      const double made = steps / contributors / static_cast<double>(whole.interval);
+      part.of_steps = std::min(1.0, part.of_groups * made);
+    }
+    return part;
+  }
+
   // What a contribution of `steps` of all the `total` steps is multiplied with.
   double Factor(double steps, double total) const {
     switch (options_.mixing) {

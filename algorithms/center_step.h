@@ -27,7 +27,8 @@ struct CenterStepOptions {
   Mixing mixing = Mixing::kMeanOfSums;
   OptimizerOptions optimizer;  // Passes CheckOptimizer.
   ScheduleOptions schedule;    // Passes CheckSchedule.
-  // The gradient is divided by the schedule's factor: steps that groups made at a lower learning rate count as much.
+  // The gradient is divided by the schedule's factor: steps that groups made at a lower learning rate count as much. A
+  // factor below 0.01 is 0.01, here and in the step.
   bool relative_to_rate = false;
   double staleness_power = 0;  // The learning rate is divided by (1 + staleness)^staleness_power.
   double buffer_share = 1;     // Without in_rounds: the part of a group's buffer distances that the center takes.

@@ -365,6 +365,34 @@ float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contributi
   return center;
 }
 
+// SlowMo at the end of a cosine to 0, and beyond: the learning rate counts as a hundredth of its peak, so that the
+// groups' last distances move the center by themselves, as without momentum; what is left of the momentum of before
+// comes to a hundredth.
+TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
+  UpdateRuleOptions options = Make("slowmo", RuleName::kSlowMo, Sgd(0.7), 1).options;
+  options.schedule.name = ScheduleName::kCosine;
+  const auto rule = MakeUpdateRule(options).value();
+  const std::vector<float> gone = {2};
+  std::vector<Contribution> from(1);
+  from[0].values = gone;
+  for (const double epochs : {0.0, 0.01, 1.0}) {  // Before the end.
+    float center = 0, state = 0, answer = 0;
+    CenterBlock block;
+    block.values = {&center, 1};
+    block.state = {&state, 1};
+    block.parameters = 1;
+    block.epoch = 0;
+    rule->Apply(from, block, {&answer, 1});
+    EXPECT_FLOAT_EQ(center, -2);
+    EXPECT_FLOAT_EQ(state, 2);
+    block.epoch = options.schedule.total_epochs - epochs;
+    rule->Apply(from, block, {&answer, 1});
+    const float rate = std::max(0.01f, static_cast<float>(LearningRate(options.schedule, block.epoch)));
+    EXPECT_NEAR(center, -2 - 2 - rate * 0.7f * 2, 1e-5) << epochs;
+    EXPECT_NEAR(state, 0.7f * 2 + 2 / rate, 1e-3) << epochs;
+  }
+}
+
 // Four groups of one rank make the center's step that one group of four ranks makes of the same gradients: the group
 // sends their mean.
 TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {

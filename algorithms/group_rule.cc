@@ -135,6 +135,11 @@ bool SendsGradients(RuleName rule) {
   return rule == RuleName::kSync || rule == RuleName::kAsync || rule == RuleName::kSsp || rule == RuleName::kDownpour;
 }
 
+bool SendsFromLastAnswer(RuleName rule) {
+  if (SendsGradients(rule)) return rule == RuleName::kDownpour;
+  return rule != RuleName::kElastic && rule != RuleName::kNone;
+}
+
 bool InRounds(RuleName rule) { return WaitsForOthers(rule) && rule != RuleName::kSsp; }
 
 bool WaitsForOthers(RuleName rule) {

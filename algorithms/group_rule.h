@@ -76,6 +76,10 @@ bool WaitsForOthers(RuleName rule);
 // Whether the servers put the contributions of several groups together.
 bool InRounds(RuleName rule);
 
+// Whether what a group sends begins where the center last came, and its values have gone on from there: a center that
+// is lost is made again from what it was then, or what is sent would count twice.
+bool SendsFromLastAnswer(RuleName rule);
+
 // Whether a rule exchanges gradients, which every rank of a group then needs.
 bool SendsGradients(RuleName rule);
 

@@ -43,6 +43,36 @@ void MomentumSgd(SgdScalars s, const float* __restrict g, float* __restrict v, f
   }
 }
 
+struct PartialScalars {
+  float of_slope;
+  float of_velocity;
+  float weight_decay;
+  float decay;
+};
+
+// A part of a step.
+void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v, float* __restrict p, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const float slope = g[i] + s.weight_decay * p[i];
+    p[i] -= s.of_slope * slope + s.of_velocity * v[i];
+    v[i] = ZeroIfSubnormal(s.decay * v[i] + slope);
+  }
+}
+
+// m being momentum and w the part, v decays by m^w and pushes by m (1 - m^w) / (1 - m), which is m for a whole step: so
+// it is MomentumSgd but for rounding. Nesterov's slope + m (m v + slope) is (1 + m) slope + m push. The pushes of one
+// slope telescope: they sum up to m / (1 - m) times it, whatever the parts are.
+PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerStep& step) {
+  const double decay = std::pow(options.momentum, step.part);
+  const double push = options.momentum * (1 - decay) / (1 - options.momentum);
+  PartialScalars scalars;
+  scalars.of_slope = static_cast<float>(step.learning_rate * (options.nesterov ? 1 + options.momentum : 1));
+  scalars.of_velocity = static_cast<float>(step.learning_rate * (options.nesterov ? options.momentum * push : push));
+  scalars.weight_decay = static_cast<float>(options.weight_decay * step.part);
+  scalars.decay = static_cast<float>(decay);
+  return scalars;
+}
+
 struct AdamScalars {
   float l2;      // Adam's weight decay, part of the gradient; AdamW: 0.
   float shrink;  // AdamW's decay factor of this step; Adam: 1.
@@ -67,14 +97,16 @@ void AdamKernel(AdamScalars s, const float* __restrict g, float* __restrict m, f
   }
 }
 
-void StepSgd(const OptimizerOptions& options, double learning_rate, absl::Span<const float> gradient,
+void StepSgd(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
              absl::Span<float> velocity, absl::Span<float> parameters) {
-  const SgdScalars scalars{static_cast<float>(learning_rate), static_cast<float>(options.momentum),
-                           static_cast<float>(options.weight_decay)};
+  const SgdScalars scalars{static_cast<float>(step.learning_rate), static_cast<float>(options.momentum),
+                           static_cast<float>(options.weight_decay * step.part)};
   const float* g = gradient.data();
   float* p = parameters.data();
   if (options.momentum == 0) {
     PlainSgd(scalars, g, p, parameters.size());
+  } else if (step.part != 1) {
+    PartialSgd(ScalarsOfPart(options, step), g, velocity.data(), p, parameters.size());
   } else if (options.nesterov) {
     MomentumSgd<true>(scalars, g, velocity.data(), p, parameters.size());
   } else {
@@ -173,7 +205,7 @@ void StepOptimizer(const OptimizerOptions& options, const OptimizerStep& step, a
   ABSL_ASSERT(gradient.size() == parameters.size());
   ABSL_ASSERT(state.size() == parameters.size() * OptimizerStateValues(options));
   if (options.name == OptimizerName::kSgd) {
-    StepSgd(options, step.learning_rate, gradient, state, parameters);
+    StepSgd(options, step, gradient, state, parameters);
   } else {
     StepAdam(options, step, gradient, state, parameters);
   }

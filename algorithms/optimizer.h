@@ -54,6 +54,9 @@ uint32_t OptimizerStateValues(const OptimizerOptions& options);
 struct OptimizerStep {
   double learning_rate = 0;
   uint64_t number = 1;  // Which step of these parameters it is, counted from 1.
+  // SGD: how much of a whole step it is, > 0 to 1. Velocity decays and pushes by so much less; what a gradient moves in
+  // the end stays the same, learning_rate / (1 - momentum) times it, however steps are cut.
+  double part = 1;
 };
 
 // One step. `options` pass CheckOptimizer; `state` has OptimizerStateValues(options) values for each parameter, all

@@ -25,6 +25,13 @@ struct Contribution {
   absl::Span<const float> values;
 };
 
+// What a whole round would be. By rules of distances one that is less, as groups are out of step, moves the center by
+// so much less.
+struct WholeRound {
+  uint32_t groups = 0;    // Those that train, whether they are in this round or not; 0: those of this round.
+  uint64_t interval = 0;  // The steps that each would have made; 0: those that were made.
+};
+
 // One block of the center, as a rule changes it.
 struct CenterBlock {
   absl::Span<float> values;
@@ -32,6 +39,7 @@ struct CenterBlock {
   uint64_t parameters = 0;  // The first so many values are parameters of the model; the rest are its buffers.
   uint64_t update = 1;      // Which update of this block it is, counted from 1.
   double epoch = 0;         // Passes over the data done when the contributions were made.
+  WholeRound whole = {};    // By rules in_rounds.
 };
 
 // What a server must know of a rule besides Apply.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "algorithms/group_rule.h"
 #include "proto/job.pb.h"
 
 namespace hooke {
@@ -118,7 +119,9 @@ absl::StatusOr<Encoding> ReadEncoding(const v1::JobSpecForShard& job, RuleName r
 
 // What a rule needs that steps the center by an optimizer.
 absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options) {
-  if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !status.ok()) return status;
+  const bool may_vary = !SendsGradients(options->rule);
+  if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !may_vary && !status.ok())
+    return status;
   if (absl::Status status = CheckRange("steps_per_epoch", job.steps_per_epoch(), UINT64_MAX); !status.ok())
     return status;
   if (absl::Status status = CheckNumber("grace_seconds", job.grace_seconds(), kMaxGraceSeconds); !status.ok())

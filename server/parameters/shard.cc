@@ -56,6 +56,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       roster_(plan_.job.groups()),
       places_(uint64_t{plan_.job.groups()} * plan_.job.ranks()),
+      dismissed_(plan_.job.groups()),
       begun_(plan_.job.groups()),
       paces_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
@@ -88,14 +89,26 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
     attached.reason = std::move(decision.reason);
   }
   attached.last_sequence = LastSequence(speaker.group);
+  bool begins = false;
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
     absl::MutexLock lock(&roster_mutex_);
-    roster_.Enter(speaker.group, attached.last_sequence);
-    ExchangeId& begun = begun_[speaker.group];
-    if (begun.incarnation != speaker.incarnation) begun = {speaker.incarnation, attached.last_sequence};
+    // A group attaches at its end, too, to see whether it is saved.
+    if (!IsLastStep(attached.last_sequence)) roster_.Enter(speaker.group, attached.last_sequence);
+    Begun& begun = begun_[speaker.group];
+    begins = begun.id.incarnation != speaker.incarnation;
+    if (begins) begun = {{speaker.incarnation, attached.last_sequence}, passes_};
   }
+  if (begins) NoteBegun(speaker.group);
   WakeAll();  // An earlier incarnation of the group may be waiting.
   return attached;
+}
+
+// It is about to read the center: what others did before is none of its rounds' business.
+void Shard::NoteBegun(uint32_t group) {
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    blocks_[i].seen[group] = blocks_[i].version;
+  }
 }
 
 absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speaker, double steps_per_second) {
@@ -274,6 +287,7 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);
+    if (IsLastStep(sequence)) continue;
     absl::MutexLock roster_lock(&roster_mutex_);
     roster_.Enter(group, sequence);
   }

@@ -127,6 +127,7 @@ class Shard {
   struct Pass {
     uint64_t number = 0;  // Grows.
     std::vector<uint32_t> groups;
+    std::vector<uint32_t> live;  // LiveGroups.
   };
   // Where a rank's exchange belongs.
   struct Place {
@@ -170,6 +171,10 @@ class Shard {
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
   // Why a thread must not go on waiting.
   absl::Status CheckWaiting(const Turn& turn) const;
+  absl::Status ApplyTurn(const Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
+  // By rules that step the center: a group has no steps after this one.
+  bool IsLastStep(uint64_t sequence) const;
+  void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(roster_mutex_);
   absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status ApplyAtOnce(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -177,6 +182,12 @@ class Shard {
   absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);
+  std::shared_ptr<const Pass> OpenPass(const Block& block, std::vector<uint32_t> live)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void FindPlace(Turn& turn) const;
@@ -184,21 +195,23 @@ class Shard {
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
   void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
+  size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
   // Whether the round that this turn belongs to has been without it.
   bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   RoundDecision DecideRound(const Turn& turn, const Block& block, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the block of `turn`, whose answer is the place to compute in.
-  void Update(absl::Span<const Contribution> from, const Turn& turn, Block& block)
+  // Applies the rule to the block of `turn`, whose answer is the place to compute in. In rounds: of `live` groups.
+  void Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
   // By rules whose answers are kept.
-  AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[speaker.group * plan_.job.ranks() + speaker.rank]; }
+  AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
 
   const ShardPlan plan_;
   const std::unique_ptr<UpdateRule> rule_;
@@ -211,8 +224,15 @@ class Shard {
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
   std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; with rounds.
   uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
-  std::vector<ExchangeId> begun_ ABSL_GUARDED_BY(roster_mutex_);  // By group: where its incarnation began.
-  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(roster_mutex_);   // By group.
+  // By group: the pass in which it was last waited for in vain.
+  std::vector<uint64_t> dismissed_ ABSL_GUARDED_BY(roster_mutex_);
+  // By group: where its incarnation began, and after which pass.
+  struct Begun {
+    ExchangeId id;
+    uint64_t pass = 0;
+  };
+  std::vector<Begun> begun_ ABSL_GUARDED_BY(roster_mutex_);
+  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(roster_mutex_);  // By group.
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);

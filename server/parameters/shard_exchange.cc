@@ -19,14 +19,35 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
 
   Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer};
   if (rule_->traits().in_rounds) FindPlace(turn);
-  Block& block = blocks_[*index];
+  absl::Status status = ApplyTurn(turn, blocks_[*index]);
+  if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
+  return status;
+}
+
+absl::Status Shard::ApplyTurn(const Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
-  // Again: the last snapshot may have copied this block since the check above.
+  // Again: the last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
-  const ExchangeId last = block.applied[speaker.group];
+  const ExchangeId last = block.applied[turn.speaker.group];
   if (turn.id == last) return Repeat(turn, block);
   if (absl::Status status = CheckOrder(turn, last); !status.ok()) return status;
   return rule_->traits().in_rounds ? ApplyInRound(turn, block) : ApplyAtOnce(turn, block);
+}
+
+bool Shard::IsLastStep(uint64_t sequence) const {
+  const uint64_t per_epoch = plan_.job.steps_per_epoch();
+  return per_epoch > 0 && sequence / per_epoch >= plan_.job.epochs();
+}
+
+// Nobody waits for a group that has sent all it ever will. A rank sends its last block last.
+void Shard::LeaveAtEnd(const Turn& turn) {
+  const Range own = Intersect(plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()}), plan_.blocks);
+  if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
+  {
+    absl::MutexLock lock(&roster_mutex_);
+    roster_.Dismiss(turn.speaker.group);
+  }
+  WakeAll();
 }
 
 absl::Status Shard::CheckOpen(const Speaker& speaker) {
@@ -74,7 +95,7 @@ absl::Status Shard::Repeat(const Turn& turn, Block& block) {
 
 absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   const Contribution from = ContributionOf(turn, block);
-  Update({&from, 1}, turn, block);
+  Update({&from, 1}, 1, turn, block);
   block.applied[turn.speaker.group] = turn.id;
   if (!rule_->traits().answers_center) {
     WindowOf(turn.speaker).Store(turn.id, turn.first, turn.answer);
@@ -162,26 +183,84 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
 }
 
 void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block) {
-  Update(block.round->contributions(), turn, block);
-  std::shared_ptr<Pass> opened;
-  if (turn.opens) {
-    opened = std::make_shared<Pass>();
-    for (const Contribution& each : block.round->contributions()) opened->groups.push_back(each.group);
-    absl::MutexLock lock(&roster_mutex_);
-    opened->number = ++passes_;
-  }
+  std::vector<uint32_t> live = LiveGroups(decision, block);
+  Update(block.round->contributions(), live.size(), turn, block);
+  const std::shared_ptr<const Pass> opened = OpenPass(block, std::move(live));
   for (const Turn* each : block.waiting) {
     block.applied[each->speaker.group] = each->id;
-    if (opened != nullptr) KeepPlace(*each, opened);
-    if (each->place.has_value() && each->place->pass != nullptr) {
+    if (each->opens) {
+      KeepPlace(*each, opened);
+    } else if (each->place.has_value() && each->place->pass != nullptr) {
       block.pass = std::max(block.pass, each->place->pass->number);
     }
   }
   block.waiting.clear();
   block.round->Clear();
   block.changed.SignalAll();
+  DismissMissing(turn, decision, opened.get());
+}
+
+// The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
+// since the ones of this round had their last. What the first block of an exchange found holds for all of it.
+std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
+  std::vector<bool> is_live(plan_.job.groups());
+  uint64_t answered = block.version;  // The oldest center that one of the round has trained from.
+  for (const Contribution& each : block.round->contributions()) {
+    is_live[each.group] = true;
+    answered = std::min(answered, block.seen[each.group]);
+  }
+  for (const uint32_t group : decision.missing) is_live[group] = true;
+  for (uint32_t group = 0; group < is_live.size(); ++group) {
+    if (block.seen[group] > answered) is_live[group] = true;
+  }
   absl::MutexLock lock(&roster_mutex_);
-  for (const uint32_t group : decision.missing) roster_.Dismiss(group);
+  for (const Turn* each : block.waiting) {
+    if (each->place.has_value()) {
+      if (each->place->pass == nullptr) continue;
+      for (const uint32_t group : each->place->pass->live) is_live[group] = true;
+    } else if (each->opens) {
+      // Another rank of the group may have done the waiting for all.
+      const uint64_t before = PassBefore(*each);
+      for (uint32_t group = 0; group < is_live.size(); ++group) {
+        if (dismissed_[group] > before) is_live[group] = true;
+      }
+    }
+  }
+  std::vector<uint32_t> live;
+  for (uint32_t group = 0; group < is_live.size(); ++group) {
+    if (is_live[group]) live.push_back(group);
+  }
+  return live;
+}
+
+// That of the exchange before, or after which the group began.
+uint64_t Shard::PassBefore(const Turn& opener) const {
+  const Place& place = places_[SeatOf(opener.speaker)];
+  if (place.pass != nullptr && place.id.incarnation == opener.id.incarnation) return place.pass->number;
+  const Begun& begun = begun_[opener.speaker.group];
+  return begun.id.incarnation == opener.id.incarnation ? begun.pass : passes_;
+}
+
+// For those whose exchange begins with this block, whoever is with them here. Null: nobody's does.
+std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vector<uint32_t> live) {
+  auto opened = std::make_shared<Pass>();
+  for (const Turn* each : block.waiting) {
+    if (each->opens) opened->groups.push_back(each->speaker.group);
+  }
+  if (opened->groups.empty()) return nullptr;
+  opened->live = std::move(live);
+  absl::MutexLock lock(&roster_mutex_);
+  opened->number = ++passes_;
+  return opened;
+}
+
+void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened) {
+  if (opened == nullptr && turn.place.has_value()) opened = turn.place->pass.get();
+  absl::MutexLock lock(&roster_mutex_);
+  for (const uint32_t group : decision.missing) {
+    roster_.Dismiss(group);
+    dismissed_[group] = opened != nullptr ? opened->number : passes_;
+  }
 }
 
 void Shard::LeaveRound(const Turn& turn, Block& block) {
@@ -195,7 +274,7 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
 void Shard::FindPlace(Turn& turn) const {
   const Range slice = plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()});
   absl::MutexLock lock(&roster_mutex_);
-  const Place& place = places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank];
+  const Place& place = places_[SeatOf(turn.speaker)];
   if (place.id == turn.id) {
     turn.place = place;
   } else {
@@ -205,7 +284,7 @@ void Shard::FindPlace(Turn& turn) const {
 
 void Shard::KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass) {
   absl::MutexLock lock(&roster_mutex_);
-  places_[turn.speaker.group * plan_.job.ranks() + turn.speaker.rank] = {turn.id, std::move(pass)};
+  places_[SeatOf(turn.speaker)] = {turn.id, std::move(pass)};
 }
 
 bool Shard::IsLeftBehind(const Turn& turn, const Block& block) const {
@@ -239,7 +318,7 @@ bool Shard::IsLate(const Turn& turn, const Block& block) const {
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
   if (last.incarnation == turn.id.incarnation) return last.sequence;
   absl::MutexLock lock(&roster_mutex_);
-  const ExchangeId& begun = begun_[turn.speaker.group];
+  const ExchangeId& begun = begun_[turn.speaker.group].id;
   return begun.incarnation == turn.id.incarnation ? begun.sequence : last.sequence;
 }
 
@@ -257,7 +336,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   return from;
 }
 
-void Shard::Update(absl::Span<const Contribution> from, const Turn& turn, Block& block) {
+void Shard::Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block) {
   uint64_t furthest = 1;
   for (const Contribution& each : from) furthest = std::max(furthest, each.sequence);
   CenterBlock center;
@@ -267,6 +346,8 @@ void Shard::Update(absl::Span<const Contribution> from, const Turn& turn, Block&
   center.update = block.version + 1;
   center.epoch =
       static_cast<double>(furthest - 1) / static_cast<double>(std::max<uint64_t>(plan_.job.steps_per_epoch(), 1));
+  center.whole.groups = static_cast<uint32_t>(live);
+  center.whole.interval = plan_.job.interval();
   rule_->Apply(from, center, turn.answer);
   ++block.version;
   // After the change: a snapshot that reads the old count is taken again, never one too few.

@@ -94,11 +94,6 @@ v1::Layout LayoutMessage(const ModelLayout& layout) {
   return message;
 }
 
-absl::Duration TransferTime(uint64_t values) {
-  constexpr double kBytesPerSecond = 1e6;
-  return absl::Seconds(static_cast<double>(values) * sizeof(float) / kBytesPerSecond);
-}
-
 CenterClient::CenterClient(CenterOptions options)
     : options_(std::move(options)), layout_(LayoutMessage(options_.layout)) {}
 

@@ -40,10 +40,6 @@ struct Attached {
 
 v1::Layout LayoutMessage(const ModelLayout& layout);
 
-// How much longer than a small one a center of so many values may take on its way, at 1 MB/s: slower links cannot carry
-// exchanges either.
-absl::Duration TransferTime(uint64_t values);
-
 class CenterClient {
  public:
   explicit CenterClient(CenterOptions options);

@@ -49,12 +49,12 @@ class ExchangeClient {
 
   // One exchange: on each server that answers in time, every block of the slice, or of the call's fragment of it, is
   // applied exactly once, and its answer given to `sink` (see ServerExchange). `sent` is the whole vector; only the
-  // slice is read. Returns at the call's timeout at the latest. One outcome for each server that overlaps the slice,
-  // where it overlaps the fragment, in the servers' order.
+  // slice is read. Returns when the call's patience is at an end at the latest. One outcome for each server that
+  // overlaps the slice, where it overlaps the fragment, in the servers' order.
   std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
 
-  // The same in two halves, between which the group does something else: Start returns at once, Wait at the call's
-  // timeout after it, at the latest; `sent` lives until then, and what `sink` calls.
+  // The same in two halves, between which the group does something else: Start returns at once, Wait when
+  // the call's patience is at an end, at the latest; `sent` lives until then, and what `sink` calls.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
   std::vector<ServerOutcome> Wait();
 

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr double kAlpha = 0.25;
 // Generous where the server answers; a test about deadlines says its own.
 ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
-  return {sequence, timeout, timeout};
+  return {sequence, {timeout, timeout}};
 }
 
 constexpr uint64_t kValues = 45 * kBlockValues + 100;  // 46 blocks: more than two windows.

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/fragments.h"
 #include "worker/rank/agreement.h"
+#include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_exchange.h"
 
 namespace hooke {
@@ -30,6 +31,7 @@ GroupExchange::GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptio
       vector_(parts.arena->vector()),
       notices_(options_.clock()),
       copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
+      center_(SendsFromLastAnswer(options_.rule) ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
   GroupSlice slice;
   slice.values = vector_.size();
@@ -37,6 +39,7 @@ GroupExchange::GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptio
   slice.slice = client_->slice();
   rule_ = MakeGroupRule(options_.rule, slice);
   rule_->Begin(vector_);
+  if (center_ != nullptr) std::copy(vector_.begin(), vector_.end(), center_.get());
 }
 
 GroupExchange::~GroupExchange() {
@@ -58,7 +61,8 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   return std::make_unique<ExchangeClient>(std::move(options));
 }
 
-// From where the group is, whatever it sends; and so not while it trains, which would change the vector meanwhile.
+// From where what it sends begins: the center as it last came, or where the group is. So not while it trains, which
+// would change the vector meanwhile.
 absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   {
     absl::MutexLock lock(&mutex_);
@@ -68,7 +72,9 @@ absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   }
   // The exchange's own deadline may have passed while the group trained.
   if (options_.overlaps) deadline = std::max(deadline, absl::Now() + options_.exchange_timeout);
-  return parts_.center->AttachShard(server, vector_, deadline).status();
+  const absl::Span<const float> from =
+      center_ != nullptr ? absl::MakeConstSpan(center_.get(), vector_.size()) : vector_;
+  return parts_.center->AttachShard(server, from, deadline).status();
 }
 
 void GroupExchange::Begin(const Exchange& exchange) {
@@ -79,9 +85,11 @@ void GroupExchange::Begin(const Exchange& exchange) {
   ExchangeCall call;
   call.sequence = exchange.step;
   call.fragment = exchange.fragment;
-  call.timeout = std::min(options_.exchange_timeout + options_.grace, options_.collective_timeout / 2);
-  call.probe_timeout = std::min(options_.exchange_timeout / 10 + options_.grace, call.timeout);
-  if (exchange.last) call.timeout = call.probe_timeout = options_.collective_timeout * 2 / 3;
+  GroupPatience patience = {options_.exchange_timeout, options_.grace, options_.collective_timeout};
+  patience.ranks = slice_.parts;
+  for (const Range& range : ranges_) patience.values += range.size();
+  patience.last = exchange.last;
+  call.patience = PatienceOf(patience);
   const absl::Span<const float> prepared = rule_->Prepare(vector_, ranges_);
   client_->Start(call, copy_ == nullptr ? prepared : Copy(prepared), Sink());
 }
@@ -101,7 +109,32 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
 
 AnswerSink GroupExchange::Sink() {
   if (copy_ != nullptr) return [this](const BlockAnswer& answer) { Hold(answer); };
-  return [this](const BlockAnswer& answer) { rule_->Take(answer, vector_); };
+  return [this](const BlockAnswer& answer) { Take(answer); };
+}
+
+void GroupExchange::Take(const BlockAnswer& answer) {
+  rule_->Take(answer, vector_);
+  if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
+}
+
+// After the all-gather the other ranks' slices are what their servers answered, unless one failed.
+void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
+  if (center_ == nullptr) return;
+  for (uint64_t server = 0; server < servers_; ++server) {
+    const std::string& address = parts_.center->servers()[server]->address();
+    const bool answered = std::any_of(outcomes.begin(), outcomes.end(), [&address](const ServerOutcome& outcome) {
+      return outcome.status.ok() && outcome.address == address;
+    });
+    if (!answered) continue;
+    const Range shard = partition_.ShardValues({server, servers_});
+    for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
+      if (rank == slice_.index) continue;
+      for (const Range& each : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
+        const Range range = Intersect(each, shard);
+        std::copy(vector_.begin() + range.begin, vector_.begin() + range.end, center_.get() + range.begin);
+      }
+    }
+  }
 }
 
 void GroupExchange::Hold(const BlockAnswer& answer) {
@@ -128,7 +161,7 @@ void GroupExchange::TakeHeld() {
     }
     absl::Span<const float> sent = each.sent;
     if (sent.empty()) sent = {copy_.get() + each.first, each.values.size()};
-    rule_->Take({each.first, sent, each.values, each.earlier}, vector_);
+    Take({each.first, sent, each.values, each.earlier});
   }
   absl::MutexLock lock(&mutex_);
   held_ = std::move(rest);
@@ -170,7 +203,9 @@ absl::Status GroupExchange::Settle() {
   for (std::string& notice : notices_.Take(outcomes, exchange_.step, options_.clock())) {
     parts_.reporter->Notice(std::move(notice));
   }
-  return AllGather();
+  if (absl::Status status = AllGather(); !status.ok()) return status;
+  NoteCenter(outcomes);
+  return absl::OkStatus();
 }
 
 // Of all ranks' parts of the fragment, one after another.

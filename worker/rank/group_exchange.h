@@ -56,7 +56,7 @@ struct GroupExchangeOptions {
   Encoding encoding;            // Of what the group sends.
   bool overlaps = false;        // Settle does not always follow Begin at once, or there are fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
-  // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
+  // How much longer than exchange_timeout an answer may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   absl::Duration exchange_timeout = absl::Seconds(5);
   absl::Duration collective_timeout = absl::Seconds(30);
@@ -105,6 +105,8 @@ class GroupExchange {
   absl::Status Recreate(size_t server, absl::Time deadline);
   absl::Span<const float> Copy(absl::Span<const float> prepared);
   AnswerSink Sink();
+  void Take(const BlockAnswer& answer);
+  void NoteCenter(const std::vector<ServerOutcome>& outcomes);
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
   bool InFragment(uint64_t value) const;
@@ -125,6 +127,10 @@ class GroupExchange {
   std::vector<Range> ranges_;  // Of it; this rank's.
   // With overlap, what is sent, as long as the vector; only this rank's slice is ever touched, and so in memory.
   std::unique_ptr<float[]> copy_;
+  // By rules of which SendsFromLastAnswer holds, as long as the vector: the center as it last came, of this rank's
+  // slice block by block, of others' after an exchange with the server; there, with a delay, with what they trained
+  // meanwhile. Meaningful at the shards of servers that this rank exchanges with.
+  std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
   bool settling_ ABSL_GUARDED_BY(mutex_) = false;   // The trainer waits in Settle, and does not touch the vector;

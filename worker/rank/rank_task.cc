@@ -17,6 +17,7 @@
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/evaluate.h"
+#include "worker/rank/exchange_deadline.h"
 #include "worker/rank/idx_dataset.h"
 #include "worker/rank/model.h"
 #include "worker/rank/rank_zero.h"

@@ -4,7 +4,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -336,8 +338,12 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
     x_sent = x;
     sent = distances ? anchor - x : pending;
     if (distances) {
-      momentum = averaging.momentum() * momentum + sent;
-      center -= averaging.learning_rate() * (sent + averaging.momentum() * momentum);
+      // The last exchange may be of fewer steps than an interval: docs/rules/average.md.
+      const double m = averaging.momentum();
+      const double decay = std::pow(m, static_cast<double>(step - last_sent) / averaging.interval());
+      const double push = m * (1 - decay) / (1 - m);
+      center -= averaging.learning_rate() * ((1 + m) * sent + m * push * momentum);
+      momentum = decay * momentum + sent;
     } else {
       center -= kRate * sent / (downpour ? 1.0 : static_cast<double>(step - last_sent));
     }
@@ -371,6 +377,32 @@ TEST_F(RulesTest, DelayedAnswersAreExact) {
       EXPECT_NEAR(center[0], DelayedReference(job, 0), 1e-4);
       EXPECT_NEAR(center[kBlockValues], DelayedReference(job, rhythm.fragments - 1), 1e-4);
     }
+  }
+}
+
+// A server that has lost its disk gets its shard again from where the groups' distances begin, of every rank's slice.
+// So what they send then counts once, and the job ends to the bit as if nothing had happened.
+TEST_F(RulesTest, ALostShardIsMadeAgainFromWhatTheCenterWas) {
+  const Rule rules[] = {{Averaging::AVERAGE, RuleName::kAverage}, {Averaging::DOWNPOUR, RuleName::kDownpour}};
+  for (const Rule& rule : rules) {
+    SCOPED_TRACE(Averaging::Rule_Name(rule.wire));
+    const v1::JobSpec job = Job(rule, {1, 2});  // Exchanges after steps 3, 6, 9, ...
+    std::vector<std::vector<float>> centers;
+    for (const bool loses : {false, true}) {
+      server_.Stop();
+      server_.Forget();
+      server_.Start();
+      std::atomic<bool> lost{!loses};
+      on_step_ = [&](uint64_t step) {
+        if (step != 8 || lost.exchange(true)) return;
+        server_.Stop();
+        server_.Forget();
+        server_.Start();
+      };
+      Train(job, rule.name);
+      centers.push_back(Center());
+    }
+    EXPECT_EQ(centers[0], centers[1]);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "worker/rank/server_exchange.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,9 +55,9 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     absl::MutexLock lock(&mutex_);
     running_ = true;
     expired_ = false;
-    started_ = absl::Now();
     call_ = call;
-    deadline_ = started_ + (suspect_ ? call.probe_timeout : call.timeout);
+    progress_ = {absl::Now(), std::nullopt, suspect_};
+    deadline_ = ExchangeDeadline(call_.patience, progress_);
     sent_ = sent;
     sink_ = std::make_shared<const AnswerSink>(std::move(sink));
     blocks_ = BlocksOf(call);
@@ -76,7 +77,7 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
 absl::Status ServerExchange::Wait() {
   absl::MutexLock lock(&mutex_);
   auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
-  // An answer moves the deadline of a suspected server: look again each time it has passed.
+  // An answer moves the deadline: look again each time it has passed.
   while (!mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline_)) {
     if (absl::Now() < deadline_) continue;
     expired_ = true;
@@ -126,13 +127,15 @@ absl::Status ServerExchange::Exchange() {
       absl::MutexLock lock(&mutex_);
       auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || expired_; };
       if (mutex_.AwaitWithTimeout(absl::Condition(&over), kRetryPause)) {
-        return absl::DeadlineExceededError(absl::StrCat("server ", address(), " did not answer within ",
-                                                        absl::FormatDuration(deadline_ - started_), last_error));
+        const absl::Duration silence = deadline_ - progress_.answered.value_or(progress_.started);
+        return absl::DeadlineExceededError(
+            absl::StrCat("server ", address(), " did not answer within ", absl::FormatDuration(silence), last_error));
       }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();
-      // It has answered: a suspected server gets the time that creating the shard takes.
-      deadline_ = started_ + call_.timeout;
+      // It has answered, and gets the time that creating the shard takes.
+      const auto shard_time = TransferTime(options_.partition.values());
+      deadline_ = std::min(absl::Now() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
       vector = sent_;
       deadline = deadline_;
     }
@@ -302,7 +305,8 @@ void ServerExchange::Deliver(const AnsweredBlocks& answer, const Delivery& to) c
 void ServerExchange::NoteAnswered() {
   unanswered_.pop_front();
   --written_;
-  deadline_ = started_ + call_.timeout;
+  progress_.answered = absl::Now();
+  deadline_ = ExchangeDeadline(call_.patience, progress_);
   if (direct_ && AllAnswered()) End(absl::OkStatus());
 }
 

@@ -32,6 +32,7 @@
 #include "algorithms/fragments.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
+#include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_calls.h"
 
 namespace hooke {
@@ -54,10 +55,7 @@ bool IsFatalExchangeError(const absl::Status& status);
 
 struct ExchangeCall {
   uint64_t sequence = 1;  // Grows from exchange to exchange.
-  absl::Duration timeout;
-  // A server that failed the last exchange gets this long to give a first answer, so that a group does not wait out
-  // every timeout; once it answers, `timeout` counts.
-  absl::Duration probe_timeout;
+  ExchangePatience patience;
   // What part is exchanged of what rank and server have in common (fragments.h); {0, 1}: all.
   Cut fragment = {0, 1};
 };
@@ -150,8 +148,8 @@ class ServerExchange {
   bool direct_ ABSL_GUARDED_BY(mutex_) = false;   // Start writes this exchange itself; the thread has no part in it,
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // unless its stream breaks; Start is still at it.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;  // The running exchange's deadline has passed.
-  bool suspect_ ABSL_GUARDED_BY(mutex_) = false;  // The exchange before failed.
-  absl::Time started_ ABSL_GUARDED_BY(mutex_);
+  bool suspect_ ABSL_GUARDED_BY(mutex_) = false;  // The last exchange failed.
+  ExchangeProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   ExchangeCall call_ ABSL_GUARDED_BY(mutex_);
   absl::Span<const float> sent_ ABSL_GUARDED_BY(mutex_);            // Empty while no exchange runs.

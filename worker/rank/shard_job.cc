@@ -15,6 +15,7 @@ void StepLikeGroups(const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
 void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
   optimizer.set_name(v1::OptimizerSpec::SGD);
+  if (averaging.interval_seconds() > 0 || averaging.interval_auto()) shard.set_interval(0);  // It varies.
   const bool plain = averaging.rule() == Averaging::AVERAGE;
   optimizer.set_learning_rate(plain ? 1 : averaging.learning_rate());
   optimizer.set_momentum(plain ? 0 : averaging.momentum());

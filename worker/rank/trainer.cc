@@ -8,6 +8,7 @@
 #include "algorithms/group_rule.h"
 #include "worker/rank/agreement.h"
 #include "worker/rank/evaluate.h"
+#include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_exchange.h"
 
 namespace hooke {
@@ -218,7 +219,8 @@ absl::Status Trainer::Evaluate(uint64_t step) {
   // The center takes the group's place in the arena for as long as it is evaluated.
   const absl::Span<float> vector = parts_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());
-  absl::Status status = PullInGroup(*parts_.group, *parts_.center, CallFor(options_.exchange_timeout), vector);
+  const RankZeroCall call = CallFor(options_.exchange_timeout + TransferTime(vector.size()));
+  absl::Status status = PullInGroup(*parts_.group, *parts_.center, call, vector);
   if (status.ok()) {
     status = EvaluateCenter(step);
   } else if (!IsFatalExchangeError(status)) {

@@ -50,7 +50,7 @@ class Job {
   Range slice() const { return client_->slice(); }
 
   absl::Status Exchange(absl::Span<float> x) {
-    const ExchangeCall call = {++sequence_, options_.timeout, options_.timeout};
+    const ExchangeCall call = {++sequence_, {options_.timeout, options_.timeout}};
     const auto outcomes = client_->Exchange(call, x, [x](const BlockAnswer& answer) {
       ApplyElasticAnswer(answer.values, x.subspan(answer.first, answer.values.size()));
     });

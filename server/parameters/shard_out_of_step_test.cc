@@ -1,0 +1,274 @@
+// Rules of distances at a shard whose groups are out of step: each in rounds of its own, or ending before others.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "proto/job.pb.h"
+#include "server/parameters/shard.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(20);
+constexpr uint64_t kInterval = 4;
+constexpr uint64_t kIntervals = 6;
+constexpr uint64_t kValues = 24;  // Six blocks.
+
+struct Case {
+  std::string name;
+  v1::AveragingSpec::Rule rule;
+  double rate;
+  double momentum;
+  bool nesterov;
+};
+const Case kCases[] = {
+    {"average", v1::AveragingSpec::AVERAGE, 1, 0, false},
+    {"bmuf", v1::AveragingSpec::BMUF, 1, 0.5, false},
+    {"slowmo", v1::AveragingSpec::SLOWMO, 1, 0.7, false},
+    {"diloco", v1::AveragingSpec::DILOCO, 0.7, 0.9, true},
+};
+
+// Without a grace window whoever comes alone has a round of its own, at once.
+v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDuration()) {
+  TestCenter center;
+  center.groups = 2;
+  center.values = kValues;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(c.rule);
+  job.set_interval(kInterval);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(c.rate);
+  job.mutable_optimizer()->set_momentum(c.momentum);
+  job.mutable_optimizer()->set_nesterov(c.nesterov);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(kInterval * kIntervals);
+  job.set_parameters(kValues);
+  job.set_quorum(1);
+  job.set_grace_seconds(absl::ToDoubleSeconds(grace));
+  return request;
+}
+
+void Attach(Shard& shard, uint32_t group) { ASSERT_TRUE(shard.Attach(absl::UnixEpoch(), {group, 0, 1}, kLease).ok()); }
+
+// Of zeros, with group 0 attached.
+std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
+  auto shard = Shard::Create(PlanShard(request, 4).value()).value();
+  Attach(*shard, 0);
+  for (uint64_t block = 0; block < shard->blocks(); ++block) {
+    const Range range = shard->BlockRange(block);
+    const std::vector<float> zeros(range.size());
+    EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, range.begin, zeros).ok());
+  }
+  EXPECT_TRUE(shard->CompleteInitialize({}).ok());
+  Attach(*shard, 0);
+  return shard;
+}
+
+// A group has gone by 1 everywhere.
+void SendBlock(Shard& shard, const Speaker& speaker, uint64_t sequence, uint64_t block) {
+  const Range range = shard.BlockRange(block);
+  const std::vector<float> values(range.size(), 1);
+  std::vector<float> answer(range.size());
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(shard.ApplyBlock({speaker, sequence, range.begin}, values, absl::MakeSpan(answer)), absl::OkStatus());
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(8)) << "the grace window of 10 s was waited for: group " << speaker.group
+                                                   << ", exchange " << sequence << ", block " << block;
+}
+
+void SendInterval(Shard& shard, uint32_t group, uint64_t interval) {
+  for (uint64_t block = 0; block < shard.blocks(); ++block) {
+    SendBlock(shard, {group, 0, 1}, interval * kInterval, block);
+  }
+}
+
+// How far a block's center has moved, or will have when what is left of its velocity has pushed it.
+double Reach(const Shard& shard, const Case& c, uint64_t block) {
+  const Shard::BlockCopy copy = shard.CopyBlock(block);
+  if (c.momentum == 0) return -copy.values[0];
+  const double pushes = c.momentum / (1 - c.momentum) * (c.nesterov ? c.momentum : 1);
+  return -copy.values[0] + c.rate * pushes * copy.state[0];
+}
+
+// What one whole round reaches.
+double Unit(const Case& c) { return c.rate / (1 - c.momentum); }
+
+void ExpectReach(const Shard& shard, const Case& c, double rounds) {
+  for (uint64_t block = 0; block < shard.blocks(); ++block) {
+    EXPECT_NEAR(Reach(shard, c, block), rounds * Unit(c), 1e-4 * rounds * Unit(c)) << c.name << ", block " << block;
+  }
+}
+
+// The measure of the tests below: two groups in step.
+TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
+  for (const Case& c : kCases) {
+    const auto shard = MakeShard(Request(c, absl::Seconds(10)));
+    Attach(*shard, 1);
+    std::thread other([&] {
+      for (uint64_t interval = 1; interval <= kIntervals; ++interval) SendInterval(*shard, 1, interval);
+    });
+    for (uint64_t interval = 1; interval <= kIntervals; ++interval) SendInterval(*shard, 0, interval);
+    other.join();
+    ExpectReach(*shard, c, kIntervals);
+    EXPECT_EQ(shard->updates(), kIntervals * shard->blocks());
+  }
+}
+
+// Two groups that begin and end together but are never in a round together move the center by the same.
+TEST(ShardOutOfStep, GroupsInRoundsOfTheirOwnMoveTheCenterByTheSame) {
+  for (const Case& c : kCases) {
+    const auto shard = MakeShard(Request(c));
+    Attach(*shard, 1);
+    for (uint64_t interval = 1; interval <= kIntervals; ++interval) {
+      SendInterval(*shard, 0, interval);
+      SendInterval(*shard, 1, interval);
+    }
+    ExpectReach(*shard, c, kIntervals);
+    EXPECT_EQ(shard->updates(), 2 * kIntervals * shard->blocks());
+  }
+}
+
+// A group that begins an interval before the other and ends one earlier: training takes an interval longer, of which
+// the first and the last have one group alone, and the center moves by one round more. (Were every distance counted in
+// full, it would move by twice as many.)
+TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
+  for (const Case& c : kCases) {
+    const auto shard = MakeShard(Request(c));
+    SendInterval(*shard, 0, 1);
+    ExpectReach(*shard, c, 1);
+    Attach(*shard, 1);
+    for (uint64_t interval = 2; interval <= kIntervals; ++interval) {
+      SendInterval(*shard, 0, interval);
+      SendInterval(*shard, 1, interval - 1);
+    }
+    ExpectReach(*shard, c, kIntervals);
+    SendInterval(*shard, 1, kIntervals);
+    ExpectReach(*shard, c, kIntervals + 1);
+  }
+}
+
+// A group that is dead counts in the one round that waited for it, at every block and for every rank the same; then the
+// others are alone.
+TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
+  for (const Case& c : kCases) {
+    v1::AttachRequest request = Request(c);
+    request.mutable_job()->set_ranks(2);
+    const auto shard = MakeShard(request);
+    Attach(*shard, 1);
+    for (uint64_t interval = 1; interval <= 3; ++interval) {
+      for (uint64_t block = 0; block < shard->blocks(); ++block) {
+        SendBlock(*shard, {0, block < 3 ? 0u : 1u, 1}, interval * kInterval, block);
+      }
+      ExpectReach(*shard, c, static_cast<double>(interval) - 0.5);
+    }
+  }
+}
+
+// The last exchange of a job is of fewer steps than an interval: it counts by what it is, and so does the momentum.
+TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
+  const Case c = kCases[3];
+  const auto shard = MakeShard(Request(c));
+  SendInterval(*shard, 0, 1);
+  const double v = shard->CopyBlock(0).state[0];
+  const double center = shard->CopyBlock(0).values[0];
+  SendBlock(*shard, {0, 0, 1}, kInterval + kInterval / 4, 0);
+  const double decay = std::pow(c.momentum, 0.25);
+  const double push = c.momentum * (1 - decay) / (1 - c.momentum);
+  EXPECT_NEAR(shard->CopyBlock(0).state[0], decay * v + 1, 1e-5);
+  EXPECT_NEAR(shard->CopyBlock(0).values[0], center - c.rate * ((1 + c.momentum) + c.momentum * push * v), 1e-5);
+}
+
+// Where intervals are not of so many steps, each exchange is of a whole one.
+TEST(ShardOutOfStep, IntervalsThatVaryAreWhole) {
+  const Case c = kCases[3];
+  v1::AttachRequest request = Request(c);
+  request.mutable_job()->set_interval(0);
+  const auto shard = MakeShard(request);
+  SendBlock(*shard, {0, 0, 1}, 1, 0);
+  SendBlock(*shard, {0, 0, 1}, 2, 0);
+  EXPECT_FLOAT_EQ(shard->CopyBlock(0).state[0], 1.9f);
+}
+
+// Two fragments of three blocks.
+v1::AttachRequest FragmentsRequest() {
+  v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
+  request.mutable_job()->set_fragments(2);
+  return request;
+}
+
+// A group's first block meets another's in the middle of an exchange of all fragments. Each goes on as its own exchange
+// began: neither waits for the other at blocks that it sends alone.
+TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
+  const auto shard = MakeShard(FragmentsRequest());
+  SendBlock(*shard, {0, 0, 1}, 7, 0);
+  Attach(*shard, 1);
+  // On two streams: when one is told so, the other waits.
+  absl::Notification one_left;
+  std::atomic<int> left{0}, answered{0};
+  std::vector<std::thread> streams;
+  streams.reserve(2);
+  for (int stream = 0; stream < 2; ++stream) {
+    streams.emplace_back([&] {
+      const Range range = shard->BlockRange(3);
+      const std::vector<float> values(range.size(), 1);
+      std::vector<float> answer(range.size());
+      if (shard->ApplyBlock({{1, 0, 1}, 3, range.begin}, values, absl::MakeSpan(answer)).ok()) ++answered;
+      if (left++ == 0) one_left.Notify();
+    });
+  }
+  EXPECT_TRUE(one_left.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  for (const uint64_t block : {3, 4, 5}) SendBlock(*shard, {0, 0, 1}, 7, block);
+  for (std::thread& stream : streams) stream.join();
+  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(shard->CopyBlock(3).version, 1u) << "they met";
+  for (const uint64_t block : {4, 5}) SendBlock(*shard, {1, 0, 1}, 3, block);
+}
+
+// A group that has made its last exchange, and attaches to see whether that is saved, is waited for by nobody.
+TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
+  const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
+  SendInterval(*shard, 0, kIntervals - 1);
+  Attach(*shard, 1);
+  std::thread other([&] { SendInterval(*shard, 1, kIntervals - 1); });
+  SendInterval(*shard, 0, kIntervals);
+  other.join();
+  Attach(*shard, 0);
+  SendInterval(*shard, 1, kIntervals);
+}
+
+// Nor by one that waits already when the other ends.
+TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
+  const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
+  Attach(*shard, 1);
+  std::thread other([&] {
+    SendInterval(*shard, 1, kIntervals - 1);
+    SendInterval(*shard, 1, kIntervals);
+  });
+  SendInterval(*shard, 0, kIntervals);
+  other.join();
+}
+
+// Nor after the server has been started again.
+TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaitedAfterARestart) {
+  const v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
+  const auto before = MakeShard(request);
+  SendInterval(*before, 0, kIntervals);
+  Attach(*before, 1);
+  const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
+  for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
+  shard->RestoreState(before->Incarnations(), before->updates());
+  SendInterval(*shard, 1, 1);
+}
+
+}  // namespace
+}  // namespace hooke
