@@ -123,6 +123,8 @@ class ClusterState {
     uint64_t furthest_step = 0;    // Of all incarnations.
     bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
     uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
+    absl::Time first_work;         // When this incarnation first said that it works, and when last.
+    absl::Time last_work;
     absl::Time retry_at = absl::InfinitePast();
     std::vector<v1::Silence> silences;
   };
@@ -165,6 +167,7 @@ class ClusterState {
   void Notice(Job& job, absl::string_view text, absl::Time now);  // And logs it.
   void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now);
   void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now);
+  void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, absl::Time now);
   void ApplyJobDecision(Job& job, absl::Time now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now);
   void StopOccupants(const std::string& job_id, absl::string_view reason);

@@ -267,6 +267,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   live.has_progress = false;
   live.silences.clear();
   live.lacks_server = false;
+  live.first_work = live.last_work = absl::Time();
   for (const std::string& address : job.record.servers) {
     auto server = servers_.find(address);
     if (server == servers_.end() || !server->second.silent) continue;

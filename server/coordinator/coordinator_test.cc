@@ -178,14 +178,17 @@ TEST_F(CoordinatorTest, StartsADeadGroupAgain) {
   w1.End({id, 0, 1}, absl::AbortedError("rank 1 (pid 7) was killed by signal 9"), now_);
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_WAITING);
-  EXPECT_EQ(Status(id).groups(0).reason(), "failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms");
+  EXPECT_EQ(Status(id).groups(0).reason(),
+            "failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms, attempt 2");
   w1.Receive(now_);
   EXPECT_EQ(w1.started().size(), 1u);
   Pass(absl::Seconds(1), {&w1});
   ASSERT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));
   w1.Progress({id, 0, 2}, 32, now_);
-  EXPECT_THAT(Log(id),
-              HasSubstr("group 0 at step 40: failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms"));
+  EXPECT_THAT(
+      Log(id),
+      HasSubstr(
+          "group 0 at step 40: failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms, attempt 2"));
   EXPECT_THAT(Log(id), HasSubstr("group 0 goes on from the center at step 32 (incarnation 2)"));
   EXPECT_EQ(Status(id).notices_size(), 2);
 }
@@ -227,7 +230,7 @@ TEST_F(CoordinatorTest, WaitsForServersButNotForCrashLoops) {
   EXPECT_EQ(Status(waits).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(w1.started().size(), 30u);
   EXPECT_EQ(Status(waits).groups(0).reason(),
-            "failed (rank 0 (pid 1): server b:1: connection refused); starts again in 30s");
+            "failed (rank 0 (pid 1): server b:1: connection refused); starts again in 30s, attempt 31");
   ASSERT_TRUE(coordinator_->Cancel(waits, now_).ok());
 
   const std::string crashes = Submit({1, 2});
@@ -373,6 +376,42 @@ TEST_F(CoordinatorTest, RestartsTheGroupsOfADaemonThatDied) {
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   Pass(absl::Milliseconds(500), {&w1});
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));
+}
+
+// A group whose daemon dies with it each time waits longer each time, says when and how often, and after ten times
+// without a new step fails the job; a new step begins the row anew.
+TEST_F(CoordinatorTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  const auto die = [&] {
+    w1.Crash(now_);
+    ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+    w1.Heartbeat(now_);  // What it does not run is known to be lost now.
+    w1.Receive(now_);
+  };
+  die();
+  ASSERT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));  // At once.
+  EXPECT_THAT(Log(id), HasSubstr("group 0 at step 0: lost (worker w1 does not run it any more); starts again at once, "
+                                 "attempt 2"));
+  w1.Progress({id, 0, 2}, 5, now_);
+  die();
+  EXPECT_EQ(w1.started().size(), 3u);  // At once: it had made a new step.
+  for (const double seconds : {0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0}) {
+    const size_t before = w1.started().size();
+    die();
+    Pass(absl::Seconds(seconds - 0.5), {&w1});
+    EXPECT_EQ(w1.started().size(), before) << seconds;
+    Pass(absl::Milliseconds(500), {&w1});
+    EXPECT_EQ(w1.started().size(), before + 1) << seconds;
+  }
+  EXPECT_THAT(Log(id), HasSubstr("lost (worker w1 does not run it any more); starts again in 30s, attempt 10"));
+  die();
+  EXPECT_EQ(Status(id).state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(Status(id).reason(),
+            "group 0 failed 10 times in a row without a new step; the last time: lost, for worker w1 does not run it "
+            "any more; see whether that node has enough memory and a steady network, then submit the job again");
 }
 
 // A second daemon under a name that is taken is refused while the first one lives, and welcome after that.
