@@ -175,7 +175,7 @@ TEST_F(CommandTest, WrongCommandLines) {
       {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
       {{"up", "--workers", "0"}, "hooke: --workers: Value 0 not in range 1 to 64"},
       {{"jobs", "--coordinator", "nonsense"},
-       "hooke: --coordinator: \"nonsense\" is not HOST:PORT, for example 127.0.0.1:7411\n"},
+       "hooke: --coordinator: \"nonsense\" is no address, allowed is HOST:PORT or [IPv6]:PORT\n"},
       {{}, "Usage: hooke [OPTIONS] SUBCOMMAND"},
       {{"submit", "none.yaml"}, "none.yaml: no such file; name a job file (docs/job-file.md says what is in one)\n"},
   };

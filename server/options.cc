@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/listen_address.h"
+#include "proto/host_port.h"
 
 namespace hooke {
 namespace {
@@ -38,6 +38,10 @@ std::string CheckAddress(const std::string& text) {
   return text.empty() ? "" : std::string(ParseHostPort(text).status().message());
 }
 
+std::string CheckDialed(const std::string& text) {
+  return text.empty() ? "" : std::string(CheckDialAddress(text).message());
+}
+
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
@@ -58,7 +62,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       ->type_name("HOST:PORT");
   app.add_option("--coordinator", server.coordinator,
                  "Join this coordinator; without it this server is the coordinator")
-      ->check(CheckAddress)
+      ->check(CheckDialed)
       ->type_name("HOST:PORT");
   app.add_option("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
       ->type_name("FOLDER");

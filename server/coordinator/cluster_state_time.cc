@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/host_port.h"
 #include "proto/job_state.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
@@ -19,19 +20,11 @@ namespace {
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
 
-bool LooksLikeAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || address.size() > 300) return false;
-  const std::string port = address.substr(colon + 1);
-  return !port.empty() && port.size() <= 5 &&
-         std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
                                                                        absl::Time now) {
-  if (!LooksLikeAddress(request.address())) {
+  if (!CheckDialAddress(request.address()).ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a server's address is \"", Shortened(request.address(), 80), "\", allowed is HOST:PORT"));
   }

@@ -7,20 +7,18 @@
 #include <random>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/host_port.h"
+#include "proto/worker_limits.h"
 #include "worker/daemon/clock_offset.h"
 
 namespace hooke {
 namespace {
 
-constexpr uint32_t kSlotsMax = 4096;
-
 absl::Status CheckName(absl::string_view flag, const std::string& name) {
-  const auto allowed = [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; };
-  if (!name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), allowed)) return absl::OkStatus();
+  if (IsNodeName(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " must be 1 to 63 letters, digits, '.', '_' or '-', got '", name, "'"));
 }
@@ -35,13 +33,12 @@ absl::Status CheckOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--slots must be 1 to ", kSlotsMax, ", got ", options.slots));
   }
   for (const absl::Duration timeout : {options.collective_timeout, options.exchange_timeout}) {
-    if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
-      return absl::InvalidArgumentError(
-          "--collective-timeout and --exchange-timeout must be more than 0 and at most 24h");
+    if (timeout < kTimeoutMin || timeout > kTimeoutMax) {
+      return absl::InvalidArgumentError("--collective-timeout and --exchange-timeout must be from 1ms to 24h");
     }
   }
-  if (!absl::StrContains(options.coordinator, ":")) {
-    return absl::InvalidArgumentError(absl::StrCat("--coordinator must be host:port, got '", options.coordinator, "'"));
+  if (const absl::Status status = CheckDialAddress(options.coordinator); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", status.message()));
   }
   if (!absl::StartsWith(options.state_dir, "/")) {
     return absl::InvalidArgumentError(

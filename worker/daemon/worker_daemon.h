@@ -23,6 +23,9 @@
 
 namespace hooke {
 
+constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);  // Of a collective, of an exchange.
+constexpr absl::Duration kTimeoutMax = absl::Hours(24);
+
 struct WorkerOptions {
   std::string coordinator = "127.0.0.1:7411";
   std::string name;  // Unique in the cluster.
