@@ -20,7 +20,7 @@
 #include "server/listen_address.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
-#include "server/state_folder.h"
+#include "server/server_folder.h"
 
 namespace hooke {
 namespace {
@@ -31,7 +31,7 @@ constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
 class Daemon final : public ServerDaemon {
  public:
-  Daemon(ServerOptions options, std::unique_ptr<StateFolder> folder)
+  Daemon(ServerOptions options, std::unique_ptr<ServerFolder> folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
   ~Daemon() override { (void)Stop(); }
 
@@ -46,7 +46,7 @@ class Daemon final : public ServerDaemon {
   absl::Status Advertise(const HostPort& listening);
 
   const ServerOptions options_;
-  const std::unique_ptr<StateFolder> folder_;  // Its lock goes last.
+  const std::unique_ptr<ServerFolder> folder_;  // Its lock goes last.
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null where another server is it.
@@ -171,7 +171,7 @@ absl::Status Daemon::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions options) {
-  absl::StatusOr<std::unique_ptr<StateFolder>> folder = StateFolder::Open(options.state_dir);
+  absl::StatusOr<std::unique_ptr<ServerFolder>> folder = ServerFolder::Open(options.state_dir);
   if (!folder.ok()) return folder.status();
   auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(folder));
   absl::Status status = daemon->OpenParameters();

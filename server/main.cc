@@ -13,7 +13,7 @@
 
 #include "server/daemon.h"
 #include "server/options.h"
-#include "server/state_folder.h"
+#include "server/server_folder.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ void Effects::Append(Effects later) {
   closed.merge(later.closed);
 }
 
-ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now)
+ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now)
     : options_(options), last_tick_(now) {
   for (JobRecord& record : jobs) {
     ReserveNumbers(record.number);

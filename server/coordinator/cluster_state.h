@@ -32,7 +32,7 @@ namespace hooke {
 // One connection of a worker. 0: none.
 using SessionId = uint64_t;
 
-struct ClusterOptions {
+struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
 };
@@ -67,7 +67,7 @@ class ClusterState {
   static constexpr size_t kTextBytesMax = 2048;  // Of a message that a daemon sends.
 
   // `jobs` as they were stored. Groups that ran wait one lease for their workers to come back.
-  ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now);
+  ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now);
 
   // ---- Jobs ----
 
@@ -215,7 +215,7 @@ class ClusterState {
     return LivenessOf(last_heard, now, options_.liveness) == Liveness::kAlive;
   }
 
-  const ClusterOptions options_;
+  const ClusterStateOptions options_;
   std::map<uint64_t, Job> jobs_;  // By number.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;

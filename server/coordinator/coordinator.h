@@ -39,7 +39,7 @@ struct CoordinatorOptions {
   std::shared_ptr<JobLog> log;             // Used by this coordinator alone.
   std::shared_ptr<ProfileStore> profiles;  // Used by this coordinator alone. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
-  ClusterOptions cluster;
+  ClusterStateOptions cluster;
 };
 
 class Coordinator {

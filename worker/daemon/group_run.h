@@ -30,7 +30,7 @@
 namespace hooke {
 
 struct GroupRunOptions {
-  std::string groups_folder;  // StateFolder::groups().
+  std::string groups_folder;  // WorkerFolder::groups().
   // What is the same for all groups of the daemon; ranks, files and folders are filled in.
   LaunchOptions launch;
   // `ranks` and `started` are filled in.

@@ -83,7 +83,7 @@ v1::GroupId IdOf(const v1::GroupStart& start) {
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<StateFolder>> state_folder = StateFolder::Open(options.state_dir);
+  absl::StatusOr<std::unique_ptr<WorkerFolder>> state_folder = WorkerFolder::Open(options.state_dir);
   if (!state_folder.ok()) return state_folder.status();
   std::unique_ptr<WorkerDaemon> daemon(new WorkerDaemon(std::move(options), *std::move(state_folder)));
   daemon->collector_ = std::thread([daemon = daemon.get()] { daemon->CollectEndedRuns(); });
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions 
   return daemon;
 }
 
-WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder)
+WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder)
     : options_(std::move(options)),
       state_folder_(std::move(state_folder)),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}

@@ -59,7 +59,7 @@ class WorkerDaemon {
   absl::Status Refusal();
 
  private:
-  WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder);
+  WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder);
 
   void StartGroup(const v1::StartGroup& start);
   void StopGroup(const v1::StopGroup& stop);
@@ -76,7 +76,7 @@ class WorkerDaemon {
   };
 
   const WorkerOptions options_;
-  const std::unique_ptr<StateFolder> state_folder_;
+  const std::unique_ptr<WorkerFolder> state_folder_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // By GroupName.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;

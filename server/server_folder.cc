@@ -1,4 +1,4 @@
-#include "server/state_folder.h"
+#include "server/server_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 
 namespace hooke {
 
-absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ServerFolder>> ServerFolder::Open(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
     return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", std::strerror(errno),
                                                ": choose another folder with --state-dir"));
   }
-  std::unique_ptr<StateFolder> folder(new StateFolder(path, lock));
+  std::unique_ptr<ServerFolder> folder(new ServerFolder(path, lock));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "folder ", path, " is in use by another hooke-server: stop that one, or choose another with --state-dir"));
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
   return folder;
 }
 
-StateFolder::~StateFolder() { close(lock_); }
+ServerFolder::~ServerFolder() { close(lock_); }
 
 absl::Status WriteFileAtomically(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
