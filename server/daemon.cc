@@ -85,6 +85,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
   options.cluster.liveness.lease = options_.lease;
+  options.cluster.finished_jobs_max = options_.finished_jobs_max;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), absl::Now());
   if (!coordinator.ok()) return coordinator.status();

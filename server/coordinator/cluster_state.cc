@@ -11,6 +11,7 @@ namespace hooke {
 
 void Effects::Append(Effects later) {
   jobs.merge(later.jobs);
+  forgotten.merge(later.forgotten);
   std::move(later.log.begin(), later.log.end(), std::back_inserter(log));
   for (auto& [key, profile] : later.profiles) profiles[key] = std::move(profile);
   std::move(later.commands.begin(), later.commands.end(), std::back_inserter(commands));

@@ -35,6 +35,7 @@ using SessionId = uint64_t;
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
+  size_t finished_jobs_max = 1000;  // Of more, those that ended first are forgotten.
 };
 
 // What is to be done outside, in this order: store, log, send.
@@ -46,7 +47,8 @@ struct Effects {
     bool ours = true;  // Of the coordinator, so for the daemon's log, too.
   };
 
-  std::set<std::string> jobs;  // Changed: to be stored before anything is sent.
+  std::set<std::string> jobs;       // Changed: to be stored before anything is sent.
+  std::set<std::string> forgotten;  // To be removed from the store, with their logs.
   std::vector<LogEntry> log;
   std::map<ProfileKey, v1::RankProfile> profiles;  // To be kept; checked.
   std::vector<std::pair<SessionId, v1::WorkerCommand>> commands;
@@ -54,7 +56,8 @@ struct Effects {
   std::map<SessionId, std::string> closed;                  // Sessions to end, and why.
 
   bool empty() const {
-    return jobs.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() && closed.empty();
+    return jobs.empty() && forgotten.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() &&
+           closed.empty();
   }
   // Puts `later` behind these.
   void Append(Effects later);
@@ -101,7 +104,7 @@ class ClusterState {
   void SetOwnServer(const std::string& address) { own_server_ = address; }
   // The jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
   absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, absl::Time now);
-  // Silences, leases, retries. To be called every moment (about 100 ms).
+  // Silences, leases, retries, and old jobs. To be called every moment (about 100 ms).
   void Tick(absl::Time now);
 
   // ---- What people see ----
@@ -201,6 +204,7 @@ class ClusterState {
   void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);
   void CheckWorkers(absl::Time now);
   void CheckServers(absl::Time now);
+  void ForgetOldJobs(absl::Time now);
   void WorkerSilent(Worker& worker, absl::Time now);
   void LoseWorker(Worker& worker, absl::Time now);
   void ServerSilent(const std::string& address, Server& server, absl::Time now);

@@ -69,6 +69,28 @@ void ClusterState::Tick(absl::Time now) {
   CheckWorkers(now);
   CheckServers(now);
   Place(now);
+  ForgetOldJobs(now);
+}
+
+void ClusterState::ForgetOldJobs(absl::Time now) {
+  if (jobs_.size() <= options_.finished_jobs_max) return;
+  std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
+  for (const auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) finished.emplace_back(job.record.ended_unix_ms, number);
+  }
+  if (finished.size() <= options_.finished_jobs_max) return;
+  std::sort(finished.begin(), finished.end());
+  finished.resize(finished.size() - options_.finished_jobs_max);
+  for (const auto& [ended, number] : finished) {
+    const JobRecord& record = jobs_.at(number).record;
+    LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", ReadableTime(absl::FromUnixMillis(ended)),
+                           ", is forgotten with its log: ", options_.finished_jobs_max, " others have ended since"),
+              now);
+    effects_.forgotten.insert(record.job_id);
+    job_of_submission_.erase(record.submission_id);
+    number_of_job_.erase(record.job_id);
+    jobs_.erase(number);
+  }
 }
 
 void ClusterState::CheckWorkers(absl::Time now) {
