@@ -15,14 +15,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr size_t kTextBytesMax = 4096;  // Of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
-v1::GroupId IdOf(const v1::GroupStart& start) {
-  v1::GroupId id;
-  id.set_job_id(start.job_id());
-  id.set_group(start.group());
-  id.set_incarnation(start.incarnation());
-  return id;
-}
-
 RankWatchOptions WatchOptions(RankWatchOptions options, uint32_t ranks) {
   options.ranks = ranks;
   options.started = absl::Now();
@@ -40,6 +32,14 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
 }
 
 }  // namespace
+
+v1::GroupId IdOf(const v1::GroupStart& start) {
+  v1::GroupId id;
+  id.set_job_id(start.job_id());
+  id.set_group(start.group());
+  id.set_incarnation(start.incarnation());
+  return id;
+}
 
 std::string GroupName(const v1::GroupId& group) {
   return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());

@@ -87,6 +87,9 @@ class GroupRun final : private RankEventSink {
   std::thread thread_;
 };
 
+// Which start of which group it is.
+v1::GroupId IdOf(const v1::GroupStart& start);
+
 // "<job>-<group>-<incarnation>".
 std::string GroupName(const v1::GroupId& group);
 

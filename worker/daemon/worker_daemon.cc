@@ -71,14 +71,6 @@ v1::GroupEvent RefusedEvent(const absl::Status& why) {
   return event;
 }
 
-v1::GroupId IdOf(const v1::GroupStart& start) {
-  v1::GroupId id;
-  id.set_job_id(start.job_id());
-  id.set_group(start.group());
-  id.set_incarnation(start.incarnation());
-  return id;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
