@@ -35,8 +35,9 @@ struct GroupRunOptions {
   LaunchOptions launch;
   // `ranks` and `started` are filled in.
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);  // Between SIGTERM and SIGKILL.
-  std::shared_ptr<spdlog::logger> logger;        // Not null.
+  absl::Duration stop_grace = absl::Seconds(2);    // Between SIGTERM and SIGKILL.
+  absl::Duration stuck_after = absl::Seconds(10);  // A launcher that lives so long after SIGKILL is spoken of.
+  std::shared_ptr<spdlog::logger> logger;          // Not null.
 };
 
 // Called on the run's threads, without a lock held.
@@ -66,6 +67,7 @@ class GroupRun final : private RankEventSink {
   GroupVerdict RunToEnd();
   absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
   ProcessEnd WatchUntilEnd(Process& process);
+  void SayThatItIsStuck(pid_t launcher, absl::Time asked);
   void Tick();
   void ReadLine(absl::string_view line);
   void Report(uint32_t rank, const v1::RankEvent& event);

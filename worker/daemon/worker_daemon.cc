@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "proto/host_port.h"
 #include "proto/worker_limits.h"
@@ -88,12 +89,23 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
       state_folder_(std::move(state_folder)),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
-WorkerDaemon::~WorkerDaemon() {
-  {
-    absl::MutexLock lock(&mutex_);
-    shutdown_ = true;
-    for (auto& [name, running] : runs_) running.run->Stop(absl::UnavailableError("its worker was shut down"));
+absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
+  absl::MutexLock lock(&mutex_);
+  shutdown_ = true;
+  for (auto& [name, running] : runs_) {
+    running.run->Stop(absl::UnavailableError("its worker was shut down"));
   }
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
+  if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();
+  std::vector<std::string> names;
+  names.reserve(runs_.size());
+  for (const auto& [name, running] : runs_) names.push_back(name);
+  return absl::DeadlineExceededError(
+      absl::StrCat("not ended within ", absl::FormatDuration(limit), ": ", absl::StrJoin(names, ", ")));
+}
+
+WorkerDaemon::~WorkerDaemon() {
+  (void)StopAll(absl::ZeroDuration());
   collector_.join();  // Ends after the last run.
   session_->Flush(absl::Now() + options_.flush_within);
   session_.reset();
@@ -161,6 +173,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   run.launch = options_.launch;
   run.watch = options_.watch;
   run.stop_grace = options_.stop_grace;
+  run.stuck_after = options_.stuck_after;
   run.logger = options_.logger;
   const v1::GroupId id = IdOf(start.group());
   GroupRunCallbacks callbacks;

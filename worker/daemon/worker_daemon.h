@@ -39,6 +39,7 @@ struct WorkerOptions {
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
   absl::Duration stop_grace = absl::Seconds(2);
+  absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
   absl::Duration flush_within = absl::Seconds(2);  // At the end: how long the coordinator has to take the last events.
   std::function<void()> on_welcome;                // Once, from a thread of the daemon; may be empty.
   std::shared_ptr<spdlog::logger> logger;          // Not null.
@@ -50,7 +51,12 @@ class WorkerDaemon {
   // a state folder that cannot be used. All say what to do.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Stops all groups with everything that came from them, tells the coordinator, ends the session.
+  // Stops all groups with everything that came from them, and starts no more. DEADLINE_EXCEEDED, with their names,
+  // where some have not ended within `limit`: then only the end of this process ends them, and the destructor would
+  // wait.
+  absl::Status StopAll(absl::Duration limit);
+
+  // StopAll without a limit; tells the coordinator, ends the session.
   ~WorkerDaemon();
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;

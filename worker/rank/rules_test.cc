@@ -230,7 +230,6 @@ class RulesTest : public ::testing::Test {
   std::function<void(uint64_t step)> on_step_;  // In every rank.
 };
 
-// Synchronous SGD over two groups of two ranks is what one group of four ranks does by MPI alone: the same samples, the
 // Server and rank read a rule's number alike, and a number that is none is none for both.
 TEST(RuleNumbersTest, AreThoseOfTheJob) {
   const std::pair<Averaging::Rule, RuleName> rules[] = {
@@ -246,6 +245,7 @@ TEST(RuleNumbersTest, AreThoseOfTheJob) {
   EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
 }
 
+// Synchronous SGD over two groups of two ranks is what one group of four ranks does by MPI alone: the same samples, the
 // same momentum and schedule, buffers included; and four groups of one rank do it, too.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
