@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -37,17 +35,5 @@ absl::StatusOr<std::unique_ptr<ServerFolder>> ServerFolder::Open(const std::stri
 }
 
 ServerFolder::~ServerFolder() { close(lock_); }
-
-absl::Status WriteFileAtomically(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", part, ": ", std::strerror(errno)));
-  if (std::rename(part.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace hooke

@@ -35,9 +35,6 @@ class ServerFolder {
   const int lock_;
 };
 
-// Writes `text` so that whoever sees the file sees all of it. UNAVAILABLE: it cannot be written, and why.
-absl::Status WriteFileAtomically(const std::string& path, const std::string& text);
-
 }  // namespace hooke
 
 #endif  // HOOKE_SERVER_SERVER_FOLDER_H_
