@@ -284,7 +284,7 @@ TEST_F(CoordinatorTest, SaysHowManyLogLinesWereDropped) {
   say(100);
   const std::string log = Log(id);
   EXPECT_THAT(log, HasSubstr("line 0\n"));
-  const size_t last_kept = log.rfind("line ", log.find("[")) + 5;
+  const size_t last_kept = log.rfind("line ", log.find('[')) + 5;
   const int kept = std::stoi(log.substr(last_kept)) + 1;
   EXPECT_LE(kept, 20);
   EXPECT_THAT(log, HasSubstr(absl::StrCat("coordinator [", 100 - kept,
