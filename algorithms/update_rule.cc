@@ -108,6 +108,13 @@ absl::StatusOr<CenterStepOptions> StepOf(const UpdateRuleOptions& options) {
 
 }  // namespace
 
+std::optional<RuleName> RuleOf(uint32_t number) {
+  if (number < static_cast<uint32_t>(RuleName::kElastic) || number > static_cast<uint32_t>(RuleName::kDiLoCo)) {
+    return std::nullopt;
+  }
+  return static_cast<RuleName>(number);
+}
+
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options) {
   if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
   if (options.rule == RuleName::kElastic) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -66,8 +67,9 @@ class UpdateRule {
   virtual void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const = 0;
 };
 
+// Numbered as AveragingSpec.Rule in proto/job.proto numbers them.
 enum class RuleName {
-  kElastic,
+  kElastic = 1,
   kNone,
   kSync,
   kAsync,
@@ -78,6 +80,9 @@ enum class RuleName {
   kSlowMo,
   kDiLoCo,
 };
+
+// The rule of that number; nothing: there is none.
+std::optional<RuleName> RuleOf(uint32_t number);
 
 struct UpdateRuleOptions {
   RuleName rule = RuleName::kElastic;

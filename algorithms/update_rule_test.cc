@@ -53,8 +53,8 @@ TEST(UpdateRuleTest, NoneCopiesTheGroup) {
 
 // Empty blocks are allowed, with every rule.
 TEST(UpdateRuleTest, EmptyBlock) {
-  for (int name = 0; name <= static_cast<int>(RuleName::kDiLoCo); ++name) {
-    UpdateRuleOptions options{static_cast<RuleName>(name), 0.5};
+  for (uint32_t number = 1; RuleOf(number).has_value(); ++number) {
+    UpdateRuleOptions options{*RuleOf(number), 0.5};
     options.staleness_bound = 1;
     auto rule = MakeUpdateRule(options);
     ASSERT_TRUE(rule.ok()) << rule.status();

@@ -44,7 +44,7 @@ class CommandBenchTest : public ::testing::Test {
     options.environment = {"PATH=/usr/bin:/bin", "HOME=" + folder_};
     return options;
   }
-  ProgramResult Run(const std::vector<std::string>& arguments) { return RunProgram(Options(arguments)); }
+  ProgramOutcome Run(const std::vector<std::string>& arguments) { return RunProgram(Options(arguments)); }
   std::string Read(const std::string& name) const {
     std::ifstream in(folder_ + "/" + name);
     return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -57,13 +57,13 @@ class CommandBenchTest : public ::testing::Test {
 TEST_F(CommandBenchTest, TuneWritesTheFile) {
   const std::string out = folder_ + "/tuning.json";
   BenchPrints(kDocument);
-  const ProgramResult result = Run({"tune", "--ranks", "3", "--seconds", "0.5", "--out", out});
+  const ProgramOutcome result = Run({"tune", "--ranks", "3", "--seconds", "0.5", "--out", out});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(Read("arguments"), "tune --ranks=3 --seconds=0.5\n");
   EXPECT_EQ(Read("tuning.json"), "the tuning\n");
   EXPECT_THAT(result.out, HasSubstr("a job uses it with `collectives: {tuning: "));
   std::filesystem::remove(folder_ + "/arguments");
-  const ProgramResult again = Run({"tune", "--out", out});
+  const ProgramOutcome again = Run({"tune", "--out", out});
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("the file exists already; choose another name, or --force to replace it"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/arguments")) << "measured for nothing";
@@ -80,11 +80,11 @@ TEST_F(CommandBenchTest, TunePrints) {
 
 // hooke-bench says itself what is wrong, and its exit code is kept; where it is not there or dies, hooke says so.
 TEST_F(CommandBenchTest, Failures) {
-  const ProgramResult missing = Run({"tune"});
+  const ProgramOutcome missing = Run({"tune"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.err, HasSubstr("hooke-bench: no such program; hooke-bench is looked for beside hooke"));
   BenchIs("echo 'hooke-bench: wrong' >&2; exit 2");
-  const ProgramResult wrong = Run({"explain", "--tuning", "x"});
+  const ProgramOutcome wrong = Run({"explain", "--tuning", "x"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_EQ(wrong.err, "hooke-bench: wrong\n");
   BenchIs("kill -9 $$");

@@ -53,16 +53,16 @@ class CommandTest : public ::testing::Test {
                            "PATH=/usr/bin:/bin"};
     return options;
   }
-  ProgramResult Run(const std::vector<std::string>& arguments) { return RunProgram(Options(arguments)); }
+  ProgramOutcome Run(const std::vector<std::string>& arguments) { return RunProgram(Options(arguments)); }
 
   const std::string folder_ = absl::StrCat(::testing::TempDir(), "/command_test");
-  FakeCoordinator coordinator_;
+  FakeCoordinatorService coordinator_;
   std::unique_ptr<FakeListener> listener_;
 };
 
 // watch of a job that succeeds: plain lines, the center's accuracy last, exit code 0.
 TEST_F(CommandTest, WatchToSuccess) {
-  const ProgramResult result = Run({"watch", "fashion-1"});
+  const ProgramOutcome result = Run({"watch", "fashion-1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("group 0: step 528/1123 (47 %)"));
   EXPECT_TRUE(absl::EndsWith(result.out, "\ncenter test accuracy: 90.12 %\n")) << result.out;
@@ -70,22 +70,22 @@ TEST_F(CommandTest, WatchToSuccess) {
 
 // watch of jobs that fail or are cancelled: exit code 1, and the reason.
 TEST_F(CommandTest, WatchToFailure) {
-  const ProgramResult failed = Run({"watch", "fashion-2"});
+  const ProgramOutcome failed = Run({"watch", "fashion-2"});
   EXPECT_EQ(failed.exit_code, 1);
   EXPECT_EQ(failed.err,
             "hooke: job fashion-2 failed: group 0: no such file: /data/train-images-idx3-ubyte; `hooke logs fashion-2` "
             "shows its log\n");
-  const ProgramResult cancelled = Run({"watch", "fashion-3"});
+  const ProgramOutcome cancelled = Run({"watch", "fashion-3"});
   EXPECT_EQ(cancelled.exit_code, 1);
   EXPECT_THAT(cancelled.err, StartsWith("hooke: job fashion-3 was cancelled: by a user"));
-  const ProgramResult unknown = Run({"watch", "nope-1"});
+  const ProgramOutcome unknown = Run({"watch", "nope-1"});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_EQ(unknown.err, "hooke: no job nope-1\n");
 }
 
 // watch as JSON: one object a line.
 TEST_F(CommandTest, WatchAsJsonLines) {
-  const ProgramResult result = Run({"watch", "fashion-1", "--output", "json"});
+  const ProgramOutcome result = Run({"watch", "fashion-1", "--output", "json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   std::vector<std::string> lines = absl::StrSplit(result.out, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 2u);
@@ -98,7 +98,7 @@ TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
   Program watch(Options({"watch", "fashion-4"}));
   ASSERT_TRUE(watch.Prints("step 528/1123", absl::Seconds(20)));
   watch.Signal(SIGINT);
-  const ProgramResult result = watch.Wait();
+  const ProgramOutcome result = watch.Wait();
   EXPECT_EQ(result.exit_code, 130);
   EXPECT_EQ(
       result.err,
@@ -107,11 +107,11 @@ TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
 
 // submit sends the job with its defaults; with --watch it ends as the job does.
 TEST_F(CommandTest, Submit) {
-  const ProgramResult result = Run({"submit", "deploy/jobs/fashion.yaml", "--watch"});
+  const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml", "--watch"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("submitted fashion-1\n"));
   EXPECT_THAT(result.out, HasSubstr("center test accuracy: 90.12 %\n"));
-  const ProgramResult json = Run({"submit", "deploy/jobs/fashion.yaml", "--output", "json"});
+  const ProgramOutcome json = Run({"submit", "deploy/jobs/fashion.yaml", "--output", "json"});
   EXPECT_EQ(nlohmann::json::parse(json.out)["job_id"], "fashion-1");
   absl::MutexLock lock(&coordinator_.mutex);
   ASSERT_EQ(coordinator_.submitted.size(), 2u);
@@ -123,7 +123,7 @@ TEST_F(CommandTest, Submit) {
 TEST_F(CommandTest, SubmitOfAWrongFile) {
   const std::string path = folder_ + "/job.yaml";
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
-  const ProgramResult result = Run({"submit", path});
+  const ProgramOutcome result = Run({"submit", path});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(
       result.err,
@@ -137,7 +137,7 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
 // What the coordinator refuses is printed as it says it, with exit code 1.
 TEST_F(CommandTest, SubmitThatIsRefused) {
   coordinator_.submit_status = {grpc::FAILED_PRECONDITION, "groups.ranks is 64, but no worker has more than 4 slots"};
-  const ProgramResult result = Run({"submit", "deploy/jobs/fashion.yaml"});
+  const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err, "hooke: groups.ranks is 64, but no worker has more than 4 slots\n");
 }
@@ -175,12 +175,12 @@ TEST_F(CommandTest, WrongCommandLines) {
       {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
       {{"up", "--workers", "0"}, "hooke: --workers: Value 0 not in range 1 to 64"},
       {{"jobs", "--coordinator", "nonsense"},
-       "hooke: --coordinator: \"nonsense\" is not HOST:PORT, for example 127.0.0.1:7411\n"},
+       "hooke: --coordinator: \"nonsense\" is no address, allowed is HOST:PORT or [IPv6]:PORT\n"},
       {{}, "Usage: hooke [OPTIONS] SUBCOMMAND"},
       {{"submit", "none.yaml"}, "none.yaml: no such file; name a job file (docs/job-file.md says what is in one)\n"},
   };
   for (const auto& one : cases) {
-    const ProgramResult result = Run(one.arguments);
+    const ProgramOutcome result = Run(one.arguments);
     EXPECT_EQ(result.exit_code, 2) << one.error;
     EXPECT_THAT(result.err, HasSubstr(one.error));
     EXPECT_EQ(result.out, "");
@@ -203,7 +203,7 @@ TEST_F(CommandTest, CoordinatorUnreachable) {
     ProgramOptions options;
     options.arguments = {"client/hooke"};
     options.arguments.insert(options.arguments.end(), all.begin(), all.end());
-    const ProgramResult result = RunProgram(options);
+    const ProgramOutcome result = RunProgram(options);
     EXPECT_EQ(result.exit_code, 1) << arguments[0];
     EXPECT_EQ(result.err,
               absl::StrCat("hooke: cannot reach the coordinator at ", address,
@@ -230,15 +230,15 @@ TEST_F(CommandTest, Export) {
 
   ProgramOptions limited = Options({});
   limited.arguments = {"/bin/sh", "-c", absl::StrCat("ulimit -f 1; exec client/hooke export fashion-1 ", path)};
-  const ProgramResult too_large = RunProgram(limited);
+  const ProgramOutcome too_large = RunProgram(limited);
   EXPECT_EQ(too_large.exit_code, 1);
   EXPECT_THAT(too_large.err, HasSubstr("model.safetensors: cannot hold"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 
-  const ProgramResult first = Run({"export", "fashion-1", path});
+  const ProgramOutcome first = Run({"export", "fashion-1", path});
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.out, absl::StrCat(path, ": 1 tensors, 1000 values, 0.0 MiB, from the center of fashion-1\n"));
-  const ProgramResult second = Run({"export", "fashion-1", path});
+  const ProgramOutcome second = Run({"export", "fashion-1", path});
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_EQ(second.err, absl::StrCat("hooke: ", path,
                                      ": the file exists already; choose another name, or --force to replace it\n"));
@@ -266,7 +266,7 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   while (!std::filesystem::exists(part) && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(5));
   ASSERT_TRUE(std::filesystem::exists(part));
   program.Signal(SIGINT);
-  const ProgramResult result = program.Wait();
+  const ProgramOutcome result = program.Wait();
   EXPECT_EQ(result.exit_code, 130);
   EXPECT_EQ(result.err, absl::StrCat("hooke: interrupted; ", path, " was not written\n"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
@@ -275,7 +275,7 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
 // profile prints what ranks sent, writes their trace, and does neither twice over a file nor for a job that has none.
 TEST_F(CommandTest, Profile) {
   EXPECT_EQ(Run({"profile", "nope-1"}).err, "hooke: no job nope-1\n");
-  const ProgramResult none = Run({"profile", "fashion-1"});
+  const ProgramOutcome none = Run({"profile", "fashion-1"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_EQ(none.err, "hooke: it has no profile\n");
   for (const uint32_t group : {0, 1}) {
@@ -302,12 +302,12 @@ TEST_F(CommandTest, Profile) {
   EXPECT_EQ(json["per_group"][1]["group"], 1);
   const std::string path = folder_ + "/trace.json";
   const std::vector<std::string> trace = {"profile", "fashion-1", "--trace", path};
-  const ProgramResult written = Run(trace);
+  const ProgramOutcome written = Run(trace);
   EXPECT_EQ(written.exit_code, 0) << written.err;
   EXPECT_THAT(written.out, HasSubstr(path + ": 2 events of 2 ranks; open it at"));
   std::ifstream file(path);
   EXPECT_EQ(nlohmann::json::parse(file)["otherData"]["job_id"], "fashion-1");
-  const ProgramResult again = Run(trace);
+  const ProgramOutcome again = Run(trace);
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_EQ(again.err, absl::StrCat("hooke: ", path,
                                     ": the file exists already; choose another name, or --force to replace it\n"));
@@ -323,7 +323,7 @@ TEST_F(CommandTest, BashCompletion) {
     options.arguments = {"/bin/bash", "-c",
                          absl::StrCat("PATH=", programs, ":$PATH; source <(hooke completion bash); COMP_WORDS=(", line,
                                       "); COMP_CWORD=", word, "; _hooke; echo ${COMPREPLY[@]}")};
-    const ProgramResult result = RunProgram(options);
+    const ProgramOutcome result = RunProgram(options);
     EXPECT_EQ(result.err, "");
     return result.out;
   };

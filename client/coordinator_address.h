@@ -14,10 +14,6 @@ namespace hooke {
 // Where hooke-server listens unless told otherwise.
 constexpr char kDefaultCoordinator[] = "127.0.0.1:7411";
 
-// INVALID_ARGUMENT unless `address` is HOST:PORT: a name, an IPv4 address or an IPv6 address in brackets, and 1 to
-// 65535.
-absl::Status CheckHostPort(absl::string_view address);
-
 struct CoordinatorChoice {
   std::string flag;         // --coordinator; empty: not given.
   std::string environment;  // HOOKE_COORDINATOR; empty: not set.

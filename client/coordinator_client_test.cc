@@ -70,7 +70,7 @@ TEST(CoordinatorClientTest, AnotherServiceAnswers) {
 
 // A submission that finds the coordinator restarting is tried again under the same id, so the job is stored once.
 TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.submit_status = {grpc::UNAVAILABLE, "restarting"};
   FakeListener listener(coordinator);
   const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
@@ -86,7 +86,7 @@ TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
 
 // A coordinator that cannot do it now is there: what it says is passed on, not taken for a missing connection.
 TEST(CoordinatorClientTest, AnUnavailableAnswerIsPassedOn) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.submit_status = {grpc::UNAVAILABLE, "the job store has not answered for 10 s: check its disk"};
   FakeListener listener(coordinator);
   const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
@@ -95,9 +95,21 @@ TEST(CoordinatorClientTest, AnUnavailableAnswerIsPassedOn) {
             absl::UnavailableError("the job store has not answered for 10 s: check its disk"));
 }
 
+// A job that is too large for the coordinator: its size, the limit, and the flag that raises it.
+TEST(CoordinatorClientTest, NamesTheLimitOfMessages) {
+  FakeCoordinatorService coordinator;
+  coordinator.submit_status = {grpc::RESOURCE_EXHAUSTED, "Received message larger than max (200000 vs. 131072)"};
+  FakeListener listener(coordinator);
+  const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->Submit(v1::JobSpec()).status(),
+            absl::ResourceExhaustedError("a message of 200000 bytes was refused, at most 131072 are taken: "
+                                         "hooke-server takes more with --max-message-bytes"));
+}
+
 // A job that does not exist is the coordinator's word, passed on.
 TEST(CoordinatorClientTest, NoSuchJob) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   FakeListener listener(coordinator);
   const auto client = CoordinatorClient::Connect(listener.address(), absl::Seconds(10));
   ASSERT_TRUE(client.ok()) << client.status();

@@ -26,23 +26,23 @@ FakeListener::~FakeListener() {
 
 std::string FakeListener::address() const { return absl::StrCat("127.0.0.1:", port_); }
 
-grpc::Status FakeCoordinator::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
-                                     v1::SubmitResponse* response) {
+grpc::Status FakeCoordinatorService::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                                            v1::SubmitResponse* response) {
   absl::MutexLock lock(&mutex);
   submitted.push_back(*request);
   response->set_job_id(absl::StrCat(request->job().name(), "-1"));
   return submit_status;
 }
 
-grpc::Status FakeCoordinator::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
-                                       v1::ListJobsResponse* response) {
+grpc::Status FakeCoordinatorService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
+                                              v1::ListJobsResponse* response) {
   for (const auto& [id, statuses] : jobs) *response->add_jobs() = statuses.back();
   response->set_left_out(jobs_left_out);
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                                       grpc::ServerWriter<v1::JobStatus>* writer) {
+grpc::Status FakeCoordinatorService::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                                              grpc::ServerWriter<v1::JobStatus>* writer) {
   const auto found = jobs.find(request->job_id());
   if (found == jobs.end()) return NoSuchJob(request->job_id());
   {
@@ -56,8 +56,8 @@ grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::W
   return grpc::Status::CANCELLED;
 }
 
-grpc::Status FakeCoordinator::ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* request,
-                                      grpc::ServerWriter<v1::LogChunk>* writer) {
+grpc::Status FakeCoordinatorService::ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* request,
+                                             grpc::ServerWriter<v1::LogChunk>* writer) {
   if (jobs.count(request->job_id()) == 0) return NoSuchJob(request->job_id());
   constexpr size_t kChunk = 10;
   for (size_t offset = request->offset(); offset < log.size(); offset += kChunk) {
@@ -69,8 +69,8 @@ grpc::Status FakeCoordinator::ReadLog(grpc::ServerContext*, const v1::ReadLogReq
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
-                                          grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
+grpc::Status FakeCoordinatorService::ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
+                                                 grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
   if (jobs.count(request->job_id()) == 0) return NoSuchJob(request->job_id());
   if (profiles.empty()) return {grpc::FAILED_PRECONDITION, "it has no profile"};
   for (v1::ReadProfileResponse profile : profiles) {
@@ -80,8 +80,8 @@ grpc::Status FakeCoordinator::ReadProfile(grpc::ServerContext*, const v1::ReadPr
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
-                                        v1::CancelJobResponse* response) {
+grpc::Status FakeCoordinatorService::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                                               v1::CancelJobResponse* response) {
   const auto found = jobs.find(request->job_id());
   if (found == jobs.end()) return NoSuchJob(request->job_id());
   *response->mutable_job() = found->second.back();
@@ -89,8 +89,8 @@ grpc::Status FakeCoordinator::CancelJob(grpc::ServerContext*, const v1::CancelJo
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
-                                        v1::ListNodesResponse* response) {
+grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+                                               v1::ListNodesResponse* response) {
   for (const v1::NodeStatus& node : nodes) *response->add_nodes() = node;
   return grpc::Status::OK;
 }

@@ -32,7 +32,7 @@ class FakeListener {
 };
 
 // All fields are set before it listens, and read after it stops, or under the mutex.
-class FakeCoordinator : public v1::Coordinator::Service {
+class FakeCoordinatorService : public v1::Coordinator::Service {
  public:
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override;

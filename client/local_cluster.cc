@@ -17,7 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "client/coordinator_address.h"
+#include "proto/host_port.h"
 
 namespace hooke {
 namespace {
@@ -158,7 +158,7 @@ absl::Status LocalCluster::StartServer(int index, const std::string& listen, Int
   if (!server.ok()) return server.status();
   absl::StatusOr<std::string> address = WaitUntilReady(*server, interrupts);
   if (!address.ok()) return address.status();
-  if (absl::Status status = CheckHostPort(*address); !status.ok()) {
+  if (absl::Status status = CheckDialAddress(*address); !status.ok()) {
     return absl::InternalError(absl::StrCat(paths.ready_file, ": ", status.message()));
   }
   std::ofstream(RememberedAddress(index)) << *address << "\n";

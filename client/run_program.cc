@@ -79,7 +79,7 @@ bool Program::Prints(const std::string& text, absl::Duration wait) {
   return result_.out.find(text) != std::string::npos;
 }
 
-ProgramResult Program::Wait(absl::Duration wait) {
+ProgramOutcome Program::Wait(absl::Duration wait) {
   const absl::Time deadline = absl::Now() + wait;
   int status = 0;
   bool ended = false;
@@ -101,6 +101,6 @@ ProgramResult Program::Wait(absl::Duration wait) {
   return result_;
 }
 
-ProgramResult RunProgram(const ProgramOptions& options) { return Program(options).Wait(); }
+ProgramOutcome RunProgram(const ProgramOptions& options) { return Program(options).Wait(); }
 
 }  // namespace hooke

@@ -17,7 +17,7 @@ struct ProgramOptions {
   std::vector<std::string> environment = {"TZ=UTC"};  // All of it.
 };
 
-struct ProgramResult {
+struct ProgramOutcome {
   int exit_code = -1;  // 128 + signal when a signal ended it.
   std::string out;
   std::string err;
@@ -35,7 +35,7 @@ class Program {
   // Whether `text` appears on stdout within `wait`.
   bool Prints(const std::string& text, absl::Duration wait);
   // Waits for its end; kills it after `wait`, which shows as exit code 137.
-  ProgramResult Wait(absl::Duration wait = absl::Seconds(30));
+  ProgramOutcome Wait(absl::Duration wait = absl::Seconds(30));
 
  private:
   // Reads what is there, waiting for at most `wait` for something to be; false when both streams are closed.
@@ -44,10 +44,10 @@ class Program {
   pid_t pid_ = -1;
   int out_fd_ = -1;
   int err_fd_ = -1;
-  ProgramResult result_;
+  ProgramOutcome result_;
 };
 
-ProgramResult RunProgram(const ProgramOptions& options);
+ProgramOutcome RunProgram(const ProgramOptions& options);
 
 }  // namespace hooke
 

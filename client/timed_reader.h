@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/grpc_status.h"
 
 namespace hooke {
 
@@ -77,11 +78,11 @@ class TimedReader {
 
   // The two codes that Next gives a meaning of its own are not taken from the peer.
   static absl::Status End(const grpc::Status& status) {
-    const absl::StatusCode code = static_cast<absl::StatusCode>(status.error_code());
     if (status.ok()) return absl::OutOfRangeError("the stream has ended");
-    if (code == absl::StatusCode::kDeadlineExceeded) return absl::UnavailableError(status.error_message());
-    if (code == absl::StatusCode::kOutOfRange) return absl::UnknownError(status.error_message());
-    return absl::Status(code, status.error_message());
+    const absl::Status end = FromGrpc(status);
+    if (absl::IsDeadlineExceeded(end)) return absl::UnavailableError(end.message());
+    if (absl::IsOutOfRange(end)) return absl::UnknownError(end.message());
+    return end;
   }
 
   grpc::ClientContext context_;

@@ -103,7 +103,7 @@ TEST_F(UpTest, StartsAndStops) {
                                             " --name worker-2 --site local --slots 3 --state-dir ", state_,
                                             "/worker-2 --ready-file ", state_, "/worker-2.ready\n"));
   up.Signal(SIGINT);
-  const ProgramResult result = up.Wait();
+  const ProgramOutcome result = up.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               HasSubstr(absl::StrCat("coordinator  ", *coordinator, "\nservers      ", *coordinator, ", 127.0.0.1:")));
@@ -131,7 +131,7 @@ TEST_F(UpTest, NothingSurvivesAKilledUp) {
 TEST_F(UpTest, OneClusterAFolder) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
-  const ProgramResult second = RunProgram(Up());
+  const ProgramOutcome second = RunProgram(Up());
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_EQ(second.err, absl::StrCat("hooke: another `hooke up` (pid ", up.pid(), ") runs from ", state_,
                                      "; stop it, or choose another folder with --state-dir\n"));
@@ -164,7 +164,7 @@ TEST_F(UpTest, RefusesAPortThatIsInUse) {
   const std::string port = absl::StrCat(ntohs(address.sin_port));
   fs::create_directories(state_);
   std::ofstream(state_ + "/server-2.address") << "127.0.0.1:" << port << "\n";
-  const ProgramResult refused = RunProgram(Up());
+  const ProgramOutcome refused = RunProgram(Up());
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(refused.err,
             absl::StrCat("hooke: port ", port,
@@ -184,7 +184,7 @@ TEST_F(UpTest, ReportsADaemonThatDies) {
   kill(PidOf("worker-1"), SIGKILL);
   ASSERT_TRUE(IsGoneSoon(PidOf("worker-1")));
   kill(PidOf("server-1"), SIGKILL);
-  const ProgramResult result = up.Wait();
+  const ProgramOutcome result = up.Wait();
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               HasSubstr(absl::StrCat(
@@ -199,7 +199,7 @@ TEST_F(UpTest, ReportsADaemonThatDies) {
 // A daemon that cannot start: what it said is shown, and nothing of the cluster is left.
 TEST_F(UpTest, ADaemonThatDoesNotStart) {
   WriteProgram("hooke-worker", "#!/bin/sh\necho 'cannot make /x: Permission denied'\nexit 3\n");
-  const ProgramResult result = RunProgram(Up());
+  const ProgramOutcome result = RunProgram(Up());
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("hooke: worker-1 ended at its start (exit status 3); the end of "));
   EXPECT_THAT(result.err, HasSubstr("worker-1.log:\n  cannot make /x: Permission denied\n"));
@@ -209,7 +209,7 @@ TEST_F(UpTest, ADaemonThatDoesNotStart) {
 // Programs that are missing are named, with where they are looked for.
 TEST_F(UpTest, MissingPrograms) {
   fs::remove(programs_ + "/hooke-worker");
-  const ProgramResult result = RunProgram(Up());
+  const ProgramOutcome result = RunProgram(Up());
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               HasSubstr(programs_ + "/hooke-worker: no such program; hooke-worker is looked for beside hooke"));
@@ -226,7 +226,7 @@ TEST_F(UpTest, ASecondInterruptHurries) {
   ASSERT_TRUE(up.Prints("stopping the cluster", absl::Seconds(20)));
   up.Signal(SIGINT);
   const absl::Time hurried = absl::Now();
-  const ProgramResult result = up.Wait();
+  const ProgramOutcome result = up.Wait();
   // Otherwise each daemon has 10 s to stop.
   EXPECT_LT(absl::Now() - hurried, absl::Seconds(9));
   EXPECT_EQ(result.exit_code, 0);

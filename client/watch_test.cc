@@ -55,7 +55,7 @@ class WatchTest : public ::testing::Test {
 
 // Every status is shown, and the last is returned.
 TEST_F(WatchTest, ShowsEveryStatusAndReturnsTheLast) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1"), RunningJob("fashion-1"), SucceededJob("fashion-1")};
   FakeListener listener(coordinator);
   const auto client = Connect(listener.address());
@@ -69,9 +69,9 @@ TEST_F(WatchTest, ShowsEveryStatusAndReturnsTheLast) {
 // A coordinator that falls silent is named with the time, its restart is noticed, and watching goes on to the job's
 // end.
 TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
-  FakeCoordinator before;
+  FakeCoordinatorService before;
   before.jobs["fashion-1"] = {RunningJob("fashion-1")};
-  FakeCoordinator after;
+  FakeCoordinatorService after;
   after.jobs["fashion-1"] = {SucceededJob("fashion-1")};
   auto listener = std::make_unique<FakeListener>(before);
   const int port = listener->port();
@@ -91,7 +91,7 @@ TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
 
 // A coordinator that is there but says nothing counts as silent, too, and the stream is opened anew.
 TEST_F(WatchTest, ASilentStreamIsOpenedAnewUntilPatienceEnds) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
   FakeListener listener(coordinator);
   options_.patience = absl::Milliseconds(800);
@@ -109,7 +109,7 @@ TEST_F(WatchTest, ASilentStreamIsOpenedAnewUntilPatienceEnds) {
 
 // Patience ends, and the message says that the job may go on and how to look again.
 TEST_F(WatchTest, GivesUpAfterPatience) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
   auto listener = std::make_unique<FakeListener>(coordinator);
   const auto client = Connect(listener->address());
@@ -124,7 +124,7 @@ TEST_F(WatchTest, GivesUpAfterPatience) {
 
 // Time goes on on the screen while the coordinator is quiet: a silence grows.
 TEST_F(WatchTest, RedrawsWhileNothingIsHeard) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
   FakeListener listener(coordinator);
   const auto client = Connect(listener.address());
@@ -138,7 +138,7 @@ TEST_F(WatchTest, RedrawsWhileNothingIsHeard) {
 
 // A job that does not exist ends the watching at once.
 TEST_F(WatchTest, NoSuchJob) {
-  FakeCoordinator coordinator;
+  FakeCoordinatorService coordinator;
   FakeListener listener(coordinator);
   const auto client = Connect(listener.address());
   EXPECT_EQ(FollowJob(*client, "x-1", screen_, nullptr, options_).status(), absl::NotFoundError("no job x-1"));

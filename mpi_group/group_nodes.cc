@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> GroupNodes::ShareMemory(uint64_t b
 
 absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   if (topology_.ranks == 1) return absl::OkStatus();
-  const Staging staging = StagingFor(tuning_.slot_bytes, local_->size());
+  const StagingSizes staging = StagingFor(tuning_.slot_bytes, local_->size());
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
       ShareMemory(NodeMeeting::RegionBytes(staging.slot_bytes, staging.extra_bytes), deadline, &why_not_shared_);
   if (!memory.ok() || *memory == nullptr) return memory.status();

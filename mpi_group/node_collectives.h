@@ -27,11 +27,11 @@ struct NodeCall {
 };
 
 // What a meeting needs for chunks of this many bytes.
-struct Staging {
+struct StagingSizes {
   uint64_t slot_bytes = 0;
   uint64_t extra_bytes = 0;
 };
-Staging StagingFor(uint64_t chunk_bytes, int ranks);
+StagingSizes StagingFor(uint64_t chunk_bytes, int ranks);
 uint64_t StagingRoom(const NodeMeeting& meeting);
 
 // Each rank reduces 1/n of the values from all and writes it to all: reads V, writes V, all of it in place.

@@ -21,7 +21,7 @@ class NodeRanks {
 
   explicit NodeRanks(int n, const std::vector<int>& numbers = {}, const std::function<absl::Status()>& interrupted = {},
                      uint64_t arena_bytes = 0) {
-    const Staging staging = StagingFor(kChunkBytes, n);
+    const StagingSizes staging = StagingFor(kChunkBytes, n);
     const uint64_t region = NodeMeeting::RegionBytes(staging.slot_bytes, staging.extra_bytes);
     const uint64_t arena_region = (arena_bytes + 63) / 64 * 64;
     slots_.resize(region * n / sizeof(Line));

@@ -61,7 +61,7 @@ uint64_t LongestPart(const TensorList& values, absl::Span<const ValueRange> part
 
 }  // namespace
 
-Staging StagingFor(uint64_t chunk_bytes, int ranks) {
+StagingSizes StagingFor(uint64_t chunk_bytes, int ranks) {
   const uint64_t chunk = std::max(RoundUp(chunk_bytes), kLine * ranks);
   return {kRestOfLine + chunk, 2 * LineSlice(chunk, 0, ranks).size()};
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/host_port.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
 #include "server/coordinator/job_log.h"
@@ -19,7 +20,7 @@
 #include "server/listen_address.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
-#include "server/state_folder.h"
+#include "server/server_folder.h"
 
 namespace hooke {
 namespace {
@@ -30,7 +31,7 @@ constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
 class Daemon final : public ServerDaemon {
  public:
-  Daemon(ServerOptions options, std::unique_ptr<StateFolder> folder)
+  Daemon(ServerOptions options, std::unique_ptr<ServerFolder> folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
   ~Daemon() override { (void)Stop(); }
 
@@ -45,7 +46,7 @@ class Daemon final : public ServerDaemon {
   absl::Status Advertise(const HostPort& listening);
 
   const ServerOptions options_;
-  const std::unique_ptr<StateFolder> folder_;  // Its lock goes last.
+  const std::unique_ptr<ServerFolder> folder_;  // Its lock goes last.
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null where another server is it.
@@ -84,6 +85,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
   options.cluster.liveness.lease = options_.lease;
+  options.cluster.finished_jobs_max = options_.finished_jobs_max;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), absl::Now());
   if (!coordinator.ok()) return coordinator.status();
@@ -170,7 +172,7 @@ absl::Status Daemon::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions options) {
-  absl::StatusOr<std::unique_ptr<StateFolder>> folder = StateFolder::Open(options.state_dir);
+  absl::StatusOr<std::unique_ptr<ServerFolder>> folder = ServerFolder::Open(options.state_dir);
   if (!folder.ok()) return folder.status();
   auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(folder));
   absl::Status status = daemon->OpenParameters();

@@ -27,6 +27,7 @@ struct ServerOptions {
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration lease = absl::Seconds(10);  // A worker silent for so long is lost.
+  uint64_t finished_jobs_max = 1000;         // Of more, the coordinator forgets those that ended first; at least 1.
   std::string version;
   std::shared_ptr<spdlog::logger> logger;
 };

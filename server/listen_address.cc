@@ -6,35 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
-
-std::string HostPort::ToString() const {
-  const bool is_v6 = host.find(':') != std::string::npos;
-  return absl::StrCat(is_v6 ? "[" : "", host, is_v6 ? "]" : "", ":", port);
-}
-
-absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
-  const absl::Status wrong =
-      absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no address, allowed is HOST:PORT or [IPv6]:PORT"));
-  const size_t colon = text.rfind(':');
-  if (colon == text.npos) return wrong;
-  absl::string_view host = text.substr(0, colon);
-  const absl::string_view digits = text.substr(colon + 1);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.empty() || host.find_first_of(":[]") != host.npos) {
-    return wrong;
-  }
-  uint32_t port = 0;
-  if (digits.find_first_not_of("0123456789") != digits.npos || !absl::SimpleAtoi(digits, &port) || port > 65535)
-    return wrong;
-  return HostPort{std::string(host), static_cast<uint16_t>(port)};
-}
 
 absl::Status WhyNotListening(const HostPort& address) {
   const std::string failure = absl::StrCat("cannot listen on ", address.ToString(), ": ");

@@ -11,21 +11,6 @@
 namespace hooke {
 namespace {
 
-// HOST:PORT in its forms, and what is none.
-TEST(ListenAddressTest, Parses) {
-  for (const char* text : {"127.0.0.1:7411", "localhost:0", "[::1]:65535", "node-1.example:80"}) {
-    const absl::StatusOr<HostPort> address = ParseHostPort(text);
-    ASSERT_TRUE(address.ok()) << text;
-    EXPECT_EQ(address->ToString(), text);
-  }
-  for (const char* text :
-       {"", "7411", ":7411", "host:", "host:65536", "host:-1", "host: 1", "::1:80", "[::1]", "[]:1", "host:1x"}) {
-    const absl::Status status = ParseHostPort(text).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_EQ(status.message(), absl::StrCat("\"", text, "\" is no address, allowed is HOST:PORT or [IPv6]:PORT"));
-  }
-}
-
 // Why one cannot listen somewhere: the port is taken; the host is not this one; the host is unknown.
 TEST(ListenAddressTest, SaysWhyNot) {
   const int taken = socket(AF_INET, SOCK_STREAM, 0);

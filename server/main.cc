@@ -13,7 +13,7 @@
 
 #include "server/daemon.h"
 #include "server/options.h"
-#include "server/state_folder.h"
+#include "server/whole_file.h"
 
 namespace {
 
@@ -48,7 +48,7 @@ int Run(hooke::ServerCommandLine options) {
   if (!daemon.ok()) return Fail(daemon.status());
   logger->info("serving at {}", (*daemon)->address());
   if (!options.ready_file.empty()) {
-    const absl::Status written = hooke::WriteFileAtomically(options.ready_file, (*daemon)->address() + "\n");
+    const absl::Status written = hooke::WriteWholeFile(options.ready_file, (*daemon)->address() + "\n");
     if (!written.ok()) return Fail(written);
   }
   int number = 0;

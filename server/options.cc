@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/listen_address.h"
+#include "proto/host_port.h"
 
 namespace hooke {
 namespace {
@@ -38,6 +38,10 @@ std::string CheckAddress(const std::string& text) {
   return text.empty() ? "" : std::string(ParseHostPort(text).status().message());
 }
 
+std::string CheckDialed(const std::string& text) {
+  return text.empty() ? "" : std::string(CheckDialAddress(text).message());
+}
+
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
@@ -58,7 +62,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       ->type_name("HOST:PORT");
   app.add_option("--coordinator", server.coordinator,
                  "Join this coordinator; without it this server is the coordinator")
-      ->check(CheckAddress)
+      ->check(CheckDialed)
       ->type_name("HOST:PORT");
   app.add_option("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
       ->type_name("FOLDER");
@@ -66,6 +70,9 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   AddDuration(app, "--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often");
   AddDuration(app, "--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere",
               {absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"});
+  app.add_option("--finished-jobs-max", server.finished_jobs_max,
+                 "Jobs that have ended and are kept; of more, those that ended first are forgotten")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}));
   app.add_option("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
       ->check(CLI::Range(uint64_t{1} << 17, uint64_t{INT32_MAX}));
   app.add_option("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
@@ -91,8 +98,9 @@ std::string Describe(const ServerCommandLine& options) {
   return absl::StrCat("listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
                       " state-dir=", server.state_dir, " ready-file=", options.ready_file,
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
-                      " lease=", absl::FormatDuration(server.lease), " max-message-bytes=", server.max_message_bytes,
-                      " max-center-bytes=", server.max_center_bytes, " log-level=", options.log_level);
+                      " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
+                      " max-message-bytes=", server.max_message_bytes, " max-center-bytes=", server.max_center_bytes,
+                      " log-level=", options.log_level);
 }
 
 }  // namespace hooke

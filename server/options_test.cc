@@ -21,19 +21,19 @@ TEST(OptionsTest, HasDefaults) {
   EXPECT_EQ(Describe(*parsed.run),
             "listen=127.0.0.1:7411 advertise= coordinator= state-dir=/home/user/.hooke/server ready-file= "
             "snapshot-interval=30s "
-            "lease=10s max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
+            "lease=10s finished-jobs-max=1000 max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
 }
 
 // Every flag reaches its option.
 TEST(OptionsTest, ReadsEveryFlag) {
   const ParsedCommandLine parsed =
       Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--state-dir=/s", "--ready-file=/r",
-             "--snapshot-interval=1m30s", "--lease=5s", "--max-message-bytes=200000", "--max-center-bytes=5",
-             "--log-level=warning"});
+             "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7", "--max-message-bytes=200000",
+             "--max-center-bytes=5", "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
             "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 state-dir=/s ready-file=/r snapshot-interval=1m30s "
-            "lease=5s max-message-bytes=200000 max-center-bytes=5 log-level=warning");
+            "lease=5s finished-jobs-max=7 max-message-bytes=200000 max-center-bytes=5 log-level=warning");
 }
 
 // The words of --log-level are those of hooke-worker, and the logger knows them.
@@ -58,6 +58,9 @@ TEST(OptionsTest, NamesMistakes) {
       {{"extra"}, 2, "extra"},
       {{"--listen=nowhere"}, 2, "--listen: \"nowhere\" is no address, allowed is HOST:PORT or [IPv6]:PORT"},
       {{"--coordinator=:1"}, 2, "--coordinator: \":1\" is no address"},
+      {{"--coordinator=c:0"},
+       2,
+       "--coordinator: \"c:0\" has port 0, at which nobody can be reached, allowed is 1 to 65535"},
       {{"--snapshot-interval=30"},
        2,
        "--snapshot-interval: \"30\" is no duration, allowed is one like 30s, more than 0"},
@@ -68,6 +71,7 @@ TEST(OptionsTest, NamesMistakes) {
       {{"--lease=-1s"}, 2, "--lease: \"-1s\" is out of range, allowed is 5s to 24h"},
       {{"--lease=4999ms"}, 2, "--lease: \"4999ms\" is out of range, allowed is 5s to 24h"},
       {{"--lease=24h1s"}, 2, "--lease: \"24h1s\" is out of range, allowed is 5s to 24h"},
+      {{"--finished-jobs-max=0"}, 2, "--finished-jobs-max: "},
       {{"--max-message-bytes=1"}, 2, "--max-message-bytes: "},
       {{"--log-level=loud"}, 2, "--log-level: "},
       {{"--log-level=warn"}, 2, "--log-level: "},

@@ -11,6 +11,7 @@ namespace hooke {
 
 void Effects::Append(Effects later) {
   jobs.merge(later.jobs);
+  forgotten.merge(later.forgotten);
   std::move(later.log.begin(), later.log.end(), std::back_inserter(log));
   for (auto& [key, profile] : later.profiles) profiles[key] = std::move(profile);
   std::move(later.commands.begin(), later.commands.end(), std::back_inserter(commands));
@@ -21,7 +22,7 @@ void Effects::Append(Effects later) {
   closed.merge(later.closed);
 }
 
-ClusterState::ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now)
+ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now)
     : options_(options), last_tick_(now) {
   for (JobRecord& record : jobs) {
     ReserveNumbers(record.number);
@@ -145,7 +146,20 @@ void ClusterState::Notice(Job& job, absl::string_view text, absl::Time now) {
 }
 
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now) {
-  const GroupDecision decision = AfterGroupEnd(group, outcome, options_.restart, now);
+  ApplyGroupDecision(job, group, AfterGroupEnd(group, outcome, options_.restart, now), now);
+}
+
+void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now) {
+  LiveGroup& live = job.live[group.group];
+  live.server_failures = 0;
+  GroupLoss loss;
+  loss.why = std::string(why);
+  loss.step = live.furthest_step;
+  loss.worked = live.last_work - live.first_work;
+  ApplyGroupDecision(job, group, AfterGroupLost(group, loss, options_.restart, now), now);
+}
+
+void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, absl::Time now) {
   LiveGroup& live = job.live[group.group];
   group.state = decision.state;
   group.reason = decision.reason;
@@ -160,18 +174,6 @@ void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& ou
   if (decision.state == v1::GROUP_STATE_WAITING) Notice(job, text, now);
   Store(job);
   ApplyJobDecision(job, now);
-}
-
-void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now) {
-  LiveGroup& live = job.live[group.group];
-  group.state = v1::GROUP_STATE_WAITING;
-  group.reason = std::string(why);
-  live.retry_at = now;
-  live.silences.clear();
-  Notice(job,
-         absl::StrCat("group ", group.group, " at step ", live.progress.step(), " is lost (", why, "); starts again"),
-         now);
-  Store(job);
 }
 
 void ClusterState::ApplyJobDecision(Job& job, absl::Time now) {

@@ -32,9 +32,10 @@ namespace hooke {
 // One connection of a worker. 0: none.
 using SessionId = uint64_t;
 
-struct ClusterOptions {
+struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
+  size_t finished_jobs_max = 1000;  // Of more, those that ended first are forgotten.
 };
 
 // What is to be done outside, in this order: store, log, send.
@@ -46,7 +47,8 @@ struct Effects {
     bool ours = true;  // Of the coordinator, so for the daemon's log, too.
   };
 
-  std::set<std::string> jobs;  // Changed: to be stored before anything is sent.
+  std::set<std::string> jobs;       // Changed: to be stored before anything is sent.
+  std::set<std::string> forgotten;  // To be removed from the store, with their logs.
   std::vector<LogEntry> log;
   std::map<ProfileKey, v1::RankProfile> profiles;  // To be kept; checked.
   std::vector<std::pair<SessionId, v1::WorkerCommand>> commands;
@@ -54,7 +56,8 @@ struct Effects {
   std::map<SessionId, std::string> closed;                  // Sessions to end, and why.
 
   bool empty() const {
-    return jobs.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() && closed.empty();
+    return jobs.empty() && forgotten.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() &&
+           closed.empty();
   }
   // Puts `later` behind these.
   void Append(Effects later);
@@ -67,7 +70,7 @@ class ClusterState {
   static constexpr size_t kTextBytesMax = 2048;  // Of a message that a daemon sends.
 
   // `jobs` as they were stored. Groups that ran wait one lease for their workers to come back.
-  ClusterState(ClusterOptions options, std::vector<JobRecord> jobs, absl::Time now);
+  ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now);
 
   // ---- Jobs ----
 
@@ -101,7 +104,7 @@ class ClusterState {
   void SetOwnServer(const std::string& address) { own_server_ = address; }
   // The jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
   absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, absl::Time now);
-  // Silences, leases, retries. To be called every moment (about 100 ms).
+  // Silences, leases, retries, and old jobs. To be called every moment (about 100 ms).
   void Tick(absl::Time now);
 
   // ---- What people see ----
@@ -123,6 +126,8 @@ class ClusterState {
     uint64_t furthest_step = 0;    // Of all incarnations.
     bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
     uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
+    absl::Time first_work;         // When this incarnation first said that it works, and when last.
+    absl::Time last_work;
     absl::Time retry_at = absl::InfinitePast();
     std::vector<v1::Silence> silences;
   };
@@ -165,6 +170,7 @@ class ClusterState {
   void Notice(Job& job, absl::string_view text, absl::Time now);  // And logs it.
   void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now);
   void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now);
+  void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, absl::Time now);
   void ApplyJobDecision(Job& job, absl::Time now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
@@ -198,6 +204,7 @@ class ClusterState {
   void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);
   void CheckWorkers(absl::Time now);
   void CheckServers(absl::Time now);
+  void ForgetOldJobs(absl::Time now);
   void WorkerSilent(Worker& worker, absl::Time now);
   void LoseWorker(Worker& worker, absl::Time now);
   void ServerSilent(const std::string& address, Server& server, absl::Time now);
@@ -212,7 +219,7 @@ class ClusterState {
     return LivenessOf(last_heard, now, options_.liveness) == Liveness::kAlive;
   }
 
-  const ClusterOptions options_;
+  const ClusterStateOptions options_;
   std::map<uint64_t, Job> jobs_;  // By number.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;

@@ -118,6 +118,8 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
                             : progress.phase() >= v1::RankProgress::EVALUATING;
   if (!works) return;
+  live.last_work = now;
+  if (live.first_work == absl::Time()) live.first_work = now;
   if (group.state == v1::GROUP_STATE_STARTING) {
     group.state = v1::GROUP_STATE_RUNNING;
     group.reason = "running";

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/host_port.h"
 #include "proto/job_state.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
@@ -19,19 +20,11 @@ namespace {
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
 
-bool LooksLikeAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || address.size() > 300) return false;
-  const std::string port = address.substr(colon + 1);
-  return !port.empty() && port.size() <= 5 &&
-         std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
                                                                        absl::Time now) {
-  if (!LooksLikeAddress(request.address())) {
+  if (!CheckDialAddress(request.address()).ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a server's address is \"", Shortened(request.address(), 80), "\", allowed is HOST:PORT"));
   }
@@ -76,6 +69,28 @@ void ClusterState::Tick(absl::Time now) {
   CheckWorkers(now);
   CheckServers(now);
   Place(now);
+  ForgetOldJobs(now);
+}
+
+void ClusterState::ForgetOldJobs(absl::Time now) {
+  if (jobs_.size() <= options_.finished_jobs_max) return;
+  std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
+  for (const auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) finished.emplace_back(job.record.ended_unix_ms, number);
+  }
+  if (finished.size() <= options_.finished_jobs_max) return;
+  std::sort(finished.begin(), finished.end());
+  finished.resize(finished.size() - options_.finished_jobs_max);
+  for (const auto& [ended, number] : finished) {
+    const JobRecord& record = jobs_.at(number).record;
+    LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", ReadableTime(absl::FromUnixMillis(ended)),
+                           ", is forgotten with its log: ", options_.finished_jobs_max, " others have ended since"),
+              now);
+    effects_.forgotten.insert(record.job_id);
+    job_of_submission_.erase(record.submission_id);
+    number_of_job_.erase(record.job_id);
+    jobs_.erase(number);
+  }
 }
 
 void ClusterState::CheckWorkers(absl::Time now) {
@@ -267,6 +282,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   live.has_progress = false;
   live.silences.clear();
   live.lacks_server = false;
+  live.first_work = live.last_work = absl::Time();
   for (const std::string& address : job.record.servers) {
     auto server = servers_.find(address);
     if (server == servers_.end() || !server->second.silent) continue;

@@ -2,22 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/job_state.h"
+#include "proto/worker_limits.h"
 #include "server/coordinator/cluster_state.h"
 
 namespace hooke {
 namespace {
-
-constexpr uint32_t kSlotsMax = 4096;
-
-bool IsNodeName(absl::string_view name) {
-  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
-}
 
 absl::Status CheckHello(const v1::WorkerHello& hello) {
   for (const auto& [what, value] : {std::pair("name", hello.name()), std::pair("site", hello.site())}) {

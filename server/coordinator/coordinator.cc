@@ -145,6 +145,7 @@ bool Coordinator::LogIsComplete(const std::string& job_id) {
   const JobRecord* job = state_.Find(job_id);
   if (job == nullptr || !HasEnded(job->state) || jobs_being_logged_.count(job_id) > 0) return false;
   CollectEffects();
+  if (dropped_.count(job_id) > 0) return false;
   return std::none_of(pending_.log.begin(), pending_.log.end(),
                       [&job_id](const Effects::LogEntry& entry) { return entry.job_id == job_id; });
 }
@@ -256,7 +257,18 @@ void Coordinator::Flush(absl::Time now) {
 
 void Coordinator::CollectEffects() {
   pending_.Append(state_.TakeEffects());
-  if (pending_.log.size() > kPendingLogMax) pending_.log.resize(kPendingLogMax);
+  if (pending_.log.size() <= options_.pending_log_max) return;
+  for (size_t i = options_.pending_log_max; i < pending_.log.size(); ++i) ++dropped_[pending_.log[i].job_id];
+  pending_.log.resize(options_.pending_log_max);
+}
+
+void Coordinator::LogDropped(Effects& effects, absl::Time now) {
+  for (const auto& [job_id, lines] : std::exchange(dropped_, {})) {
+    effects.log.push_back({job_id,
+                           absl::StrCat("coordinator [", lines, " lines dropped: more than ", options_.pending_log_max,
+                                        " waited to be written]"),
+                           now, true});
+  }
 }
 
 std::optional<Coordinator::Batch> Coordinator::TakeBatch(absl::Time now) {
@@ -266,7 +278,7 @@ std::optional<Coordinator::Batch> Coordinator::TakeBatch(absl::Time now) {
   if (writing_ || (submits_waiting_ > 0 && !batch_is_next_)) return std::nullopt;
   batch_is_next_ = false;
   if (pending_.empty()) return std::nullopt;
-  const bool must_store = !pending_.jobs.empty();
+  const bool must_store = !pending_.jobs.empty() || !pending_.forgotten.empty();
   if (must_store && now < store_retry_at_) return std::nullopt;
   if (!must_store && pending_.log.empty() && pending_.profiles.empty()) {
     Deliver(std::exchange(pending_, {}), now);
@@ -274,7 +286,11 @@ std::optional<Coordinator::Batch> Coordinator::TakeBatch(absl::Time now) {
   }
   Batch batch;
   batch.effects = std::exchange(pending_, {});
-  for (const std::string& job_id : batch.effects.jobs) batch.jobs.push_back(*state_.Find(job_id));
+  LogDropped(batch.effects, now);
+  for (const std::string& job_id : batch.effects.jobs) {
+    // One that was forgotten meanwhile is to be removed instead.
+    if (const JobRecord* job = state_.Find(job_id); job != nullptr) batch.jobs.push_back(*job);
+  }
   for (const Effects::LogEntry& entry : batch.effects.log) jobs_being_logged_.insert(entry.job_id);
   writing_ = true;
   ++batches_taken_;
@@ -292,8 +308,21 @@ absl::Status Coordinator::Write(const Batch& batch) {
     if (!logged.ok()) options_.logger->error("{} log lines are lost: {}", text.size(), logged.ToString());
   }
   WriteProfiles(batch);
-  if (batch.jobs.empty()) return absl::OkStatus();
-  return options_.store->Put(batch.jobs);
+  if (!batch.jobs.empty()) {
+    if (absl::Status status = options_.store->Put(batch.jobs); !status.ok()) return status;
+  }
+  return Forget(batch.effects.forgotten);
+}
+
+absl::Status Coordinator::Forget(const std::set<std::string>& job_ids) {
+  if (job_ids.empty()) return absl::OkStatus();
+  absl::Status removed = options_.store->Remove({job_ids.begin(), job_ids.end()});
+  if (!removed.ok()) return removed;
+  for (const std::string& job_id : job_ids) {
+    absl::Status gone = options_.log->Remove(job_id);
+    if (!gone.ok()) options_.logger->warn("the log of {}, which is forgotten, stays: {}", job_id, gone.ToString());
+  }
+  return absl::OkStatus();
 }
 
 // One that is lost is no loss for the job.
@@ -313,7 +342,7 @@ void Coordinator::Finish(Batch batch, const absl::Status& stored, absl::Time now
   writing_ = false;
   batches_done_ = batches_taken_;
   jobs_being_logged_.clear();
-  if (!batch.jobs.empty()) {
+  if (!batch.jobs.empty() || !batch.effects.forgotten.empty()) {
     store_status_ = stored;
     store_retry_at_ = stored.ok() ? absl::InfinitePast() : now + kStoreRetry;
   }

@@ -39,14 +39,15 @@ struct CoordinatorOptions {
   std::shared_ptr<JobLog> log;             // Used by this coordinator alone.
   std::shared_ptr<ProfileStore> profiles;  // Used by this coordinator alone. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
-  ClusterOptions cluster;
+  ClusterStateOptions cluster;
+  // Log lines waiting to be written. Further ones are dropped, and the log says how many.
+  size_t pending_log_max = 100000;
 };
 
 class Coordinator {
  public:
   static constexpr size_t kOutboxMax = 8192;  // Commands waiting for one worker; one that has more is disconnected.
-  static constexpr size_t kPendingLogMax = 100000;  // Log lines waiting to be written; further ones are dropped.
-  static constexpr int kBatchesPerCall = 16;        // Written by one call, also while others keep changing things.
+  static constexpr int kBatchesPerCall = 16;  // Written by one call, also while others keep changing things.
 
   // Loads what is stored. Errors are the store's and the log's.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, absl::Time now);
@@ -119,10 +120,13 @@ class Coordinator {
   void Flush(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Batch> TakeBatch(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Write(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Forget(const std::set<std::string>& job_ids) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteProfiles(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(Batch batch, const absl::Status& stored, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Deliver(Effects effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectEffects() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts what was dropped into the log, behind what was kept.
+  void LogDropped(Effects& effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for what has changed up to now, and for nothing that changes later.
   absl::Status WaitUntilStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -132,6 +136,7 @@ class Coordinator {
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   Effects pending_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);  // Job -> its log lines dropped from pending_.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   int submits_waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // For their turn to write; batches and submissions take turns.
   bool batch_is_next_ ABSL_GUARDED_BY(mutex_) = false;

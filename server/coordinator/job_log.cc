@@ -105,6 +105,12 @@ absl::StatusOr<LogText> JobLog::Read(absl::string_view job_id, uint64_t offset, 
   return LogText{text, offset + text.size()};
 }
 
+absl::Status JobLog::Remove(absl::string_view job_id) {
+  const std::string path = PathOf(job_id);
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return FileError("remove", path);
+}
+
 absl::StatusOr<uint64_t> JobLog::HighestNumber() const {
   uint64_t highest = 0;
   std::error_code error;

@@ -4,8 +4,8 @@
 // Each job's log: one text file that only grows, "<RFC 3339 time> <source> <text>\n" a line. Bounded: the line that
 // would be the first beyond the bound is followed by a last one saying that the log was cut.
 //
-// Append is called by one thread at a time (the Coordinator sees to it); Read by any, also meanwhile: it sees whole
-// lines.
+// Append and Remove are called by one thread at a time (the Coordinator sees to it); Read by any, also meanwhile: it
+// sees whole lines.
 
 #include <cstdint>
 #include <string>
@@ -43,6 +43,9 @@ class JobLog {
   // The whole lines from byte `offset` on, at most about `bytes_max` bytes of them (at least one line when one is
   // there). A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
+
+  // Removes the job's log, if it has one. INTERNAL: it cannot be.
+  absl::Status Remove(absl::string_view job_id);
 
   // The highest number at the end of a job id that has a log here; 0: none. Logs outlive a job store that was moved
   // away. INTERNAL: the folder cannot be read.

@@ -88,6 +88,17 @@ TEST_F(JobLogTest, FindsTheHighestNumber) {
   EXPECT_EQ(*log.HighestNumber(), 12u);
 }
 
+// A log that is removed reads as empty, and may begin anew; removing none is no error.
+TEST_F(JobLogTest, Removes) {
+  JobLog log = Open();
+  ASSERT_TRUE(log.Append("a-1", {"one"}).ok());
+  EXPECT_TRUE(log.Remove("a-1").ok());
+  EXPECT_TRUE(log.Remove("a-1").ok());
+  EXPECT_EQ(log.Read("a-1", 0, 100)->text, "");
+  ASSERT_TRUE(log.Append("a-1", {"two"}).ok());
+  EXPECT_EQ(log.Read("a-1", 0, 100)->text, "two\n");
+}
+
 // A line begins with its time, in UTC, to the millisecond.
 TEST_F(JobLogTest, LinesBeginWithTheirTime) {
   EXPECT_EQ(LogLine(absl::FromUnixMillis(1500), "coordinator hello"), "1970-01-01T00:00:01.500Z coordinator hello");

@@ -17,4 +17,10 @@ absl::Status InMemoryJobStore::Put(absl::Span<const JobRecord> jobs) {
   return absl::OkStatus();
 }
 
+absl::Status InMemoryJobStore::Remove(const std::vector<std::string>& job_ids) {
+  if (!failure_.ok()) return failure_;
+  for (const std::string& job_id : job_ids) jobs_.erase(job_id);
+  return absl::OkStatus();
+}
+
 }  // namespace hooke

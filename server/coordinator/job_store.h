@@ -25,6 +25,9 @@ class JobStore {
   // Writes these jobs, whole, in one transaction: durable after OK; after an error none of them has changed. Writing
   // the same again changes nothing.
   virtual absl::Status Put(absl::Span<const JobRecord> jobs) = 0;
+
+  // Removes these jobs in one transaction, as durably; those that are not there are no error.
+  virtual absl::Status Remove(const std::vector<std::string>& job_ids) = 0;
 };
 
 // For tests: as durable as the object.
@@ -32,8 +35,9 @@ class InMemoryJobStore : public JobStore {
  public:
   absl::StatusOr<std::vector<JobRecord>> Load() override;
   absl::Status Put(absl::Span<const JobRecord> jobs) override;
+  absl::Status Remove(const std::vector<std::string>& job_ids) override;
 
-  // What the next Puts answer, instead of writing, until it is OK again.
+  // What the next calls that write answer, instead of writing, until it is OK again.
   void FailWith(absl::Status status) { failure_ = std::move(status); }
 
  private:

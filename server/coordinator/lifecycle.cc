@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "proto/job_state.h"
 
 namespace hooke {
@@ -35,6 +35,19 @@ std::string AtStep(const GroupRecord& group, const GroupOutcome& outcome) {
   return group.task == v1::GroupStart::EVALUATE ? "" : absl::StrCat(" at step ", outcome.step);
 }
 
+// The first start of a row is attempt 1.
+std::string StartsAgain(absl::Duration wait, uint32_t failures) {
+  const std::string when = wait > absl::ZeroDuration() ? absl::StrCat("in ", absl::FormatDuration(wait)) : "at once";
+  return absl::StrCat("starts again ", when, ", attempt ", failures + 1);
+}
+
+std::string FailedInARow(const GroupRecord& group, uint32_t failures, absl::string_view last,
+                         absl::string_view what_to_do) {
+  return absl::StrCat(GroupName(group), " failed ", failures,
+                      " times in a row without a new step; the last time: ", last, "; ", what_to_do,
+                      ", then submit the job again");
+}
+
 }  // namespace
 
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
@@ -63,13 +76,31 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
   decision.failures = before + (lacks_server ? 0 : 1);
   if (!lacks_server && decision.failures >= options.failures_max) {
     decision.state = v1::GROUP_STATE_FAILED;
-    decision.reason = absl::StrFormat("%s failed %d times in a row without a new step; the last time: %s",
-                                      GroupName(group), decision.failures, why);
+    decision.reason = FailedInARow(group, decision.failures, why, "see its log (`hooke logs`) and mend that");
     return decision;
   }
-  const absl::Duration wait = Backoff(options, lacks_server ? outcome.server_failures : decision.failures);
+  const uint32_t row = lacks_server ? outcome.server_failures : decision.failures;
+  const absl::Duration wait = Backoff(options, row);
   decision.retry_at = now + wait;
-  decision.reason = absl::StrCat("failed (", why, "); starts again in ", absl::FormatDuration(wait));
+  decision.reason = absl::StrCat("failed (", why, "); ", StartsAgain(wait, row));
+  return decision;
+}
+
+GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options,
+                             absl::Time now) {
+  GroupDecision decision;
+  decision.best_step = std::max(group.best_step, loss.step);
+  const bool new_row = loss.step > group.best_step || loss.worked >= options.steady_after;
+  decision.failures = (new_row ? 0 : group.failures) + 1;
+  if (decision.failures >= options.failures_max) {
+    decision.state = v1::GROUP_STATE_FAILED;
+    decision.reason = FailedInARow(group, decision.failures, absl::StrCat("lost, for ", loss.why),
+                                   "see whether that node has enough memory and a steady network");
+    return decision;
+  }
+  const absl::Duration wait = decision.failures == 1 ? absl::ZeroDuration() : Backoff(options, decision.failures - 1);
+  decision.retry_at = now + wait;
+  decision.reason = absl::StrCat("lost (", loss.why, "); ", StartsAgain(wait, decision.failures));
   return decision;
 }
 

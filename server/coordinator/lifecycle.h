@@ -16,7 +16,9 @@ namespace hooke {
 struct RestartOptions {
   absl::Duration first_backoff = absl::Milliseconds(500);  // Doubles with each failure in a row.
   absl::Duration longest_backoff = absl::Seconds(30);
-  uint32_t failures_max = 10;  // In a row without a new step: then the job fails.
+  uint32_t failures_max = 10;  // In a row without a new step, losses included: then the job fails.
+  absl::Duration steady_after =
+      absl::Minutes(5);  // A group that worked for so long before it was lost begins a new row.
 };
 
 // An end as the worker saw it.
@@ -27,6 +29,13 @@ struct GroupOutcome {
   uint64_t step = 0;  // The furthest step known.
   // Ends in a row for want of a server, this one included: the job waits for that, however long. 0: another reason.
   uint32_t server_failures = 0;
+};
+
+// A group that is gone without an end: its worker is, or does not run it.
+struct GroupLoss {
+  std::string why;
+  uint64_t step = 0;                             // The furthest step known.
+  absl::Duration worked = absl::ZeroDuration();  // From the first to the last that this start said of its work.
 };
 
 struct GroupDecision {
@@ -43,6 +52,12 @@ struct GroupDecision {
 // of a server make the wait grow, but never fail the job.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
                             absl::Time now);
+
+// The first loss of a row starts the group again at once: most often the node went, and another takes it. Each further
+// failure or loss without a new step, or without having worked for `steady_after`, doubles the wait, and
+// `failures_max` of them fail the job: a group that takes its node's memory takes the next node's, too.
+GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options,
+                             absl::Time now);
 
 struct JobDecision {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;  // UNSPECIFIED: nothing changes.

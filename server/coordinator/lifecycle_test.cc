@@ -44,35 +44,36 @@ const EndCase kEnds[] = {
      v1::GROUP_STATE_WAITING,
      absl::Milliseconds(500),
      1,
-     "failed (rank 1 was killed by signal 9); starts again in 500ms"},
+     "failed (rank 1 was killed by signal 9); starts again in 500ms, attempt 2"},
     {"third in a row",
      Running(2, 10),
      {false, StatusCode::kUnavailable, "x", 10},
      v1::GROUP_STATE_WAITING,
      absl::Seconds(2),
      3,
-     "failed (x); starts again in 2s"},
+     "failed (x); starts again in 2s, attempt 4"},
     {"a new step begins a new row",
      Running(8, 10),
      {false, StatusCode::kUnavailable, "x", 11},
      v1::GROUP_STATE_WAITING,
      absl::Milliseconds(500),
      1,
-     "failed (x); starts again in 500ms"},
+     "failed (x); starts again in 500ms, attempt 2"},
     {"the wait is bounded",
      Running(8, 10),
      {false, StatusCode::kInternal, "x", 10},
      v1::GROUP_STATE_WAITING,
      absl::Seconds(30),
      9,
-     "failed (x); starts again in 30s"},
+     "failed (x); starts again in 30s, attempt 10"},
     {"tenth in a row",
      Running(9, 10),
      {false, StatusCode::kInternal, "x", 10},
      v1::GROUP_STATE_FAILED,
      absl::InfiniteDuration(),
      10,
-     "group 1 failed 10 times in a row without a new step; the last time: x"},
+     "group 1 failed 10 times in a row without a new step; the last time: x; see its log (`hooke logs`) and mend "
+     "that, then submit the job again"},
     {"bad argument",
      Running(0),
      {false, StatusCode::kInvalidArgument, "bad", 0},
@@ -107,21 +108,22 @@ const EndCase kEnds[] = {
      v1::GROUP_STATE_WAITING,
      absl::Milliseconds(500),
      9,
-     "failed (x); starts again in 500ms"},
+     "failed (x); starts again in 500ms, attempt 2"},
     {"a server is away for long",
      Running(0, 10),
      {false, StatusCode::kUnavailable, "x", 10, 1000},
      v1::GROUP_STATE_WAITING,
      absl::Seconds(30),
      0,
-     "failed (x); starts again in 30s"},
+     "failed (x); starts again in 30s, attempt 1001"},
     {"UNAVAILABLE for another reason",
      Running(9, 10),
      {false, StatusCode::kUnavailable, "x", 10},
      v1::GROUP_STATE_FAILED,
      absl::InfiniteDuration(),
      10,
-     "group 1 failed 10 times in a row without a new step; the last time: x"},
+     "group 1 failed 10 times in a row without a new step; the last time: x; see its log (`hooke logs`) and mend "
+     "that, then submit the job again"},
     {"a server that cannot mend it",
      Running(0),
      {false, StatusCode::kDataLoss, "crc", 0, 1},
@@ -135,7 +137,7 @@ const EndCase kEnds[] = {
      v1::GROUP_STATE_WAITING,
      absl::Milliseconds(500),
      1,
-     "failed (it ended without a result); starts again in 500ms"},
+     "failed (it ended without a result); starts again in 500ms, attempt 2"},
 };
 
 // What follows from each end of a group: finished, again after a growing wait, or the job fails.
@@ -146,6 +148,47 @@ TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
     EXPECT_EQ(decision.failures, c.failures) << c.name;
     EXPECT_EQ(decision.reason, c.reason) << c.name;
     if (decision.state == v1::GROUP_STATE_WAITING) {
+      EXPECT_EQ(decision.retry_at, kNow + c.wait) << c.name;
+    }
+  }
+}
+
+// A group that is lost starts again: at once the first time of a row, then after a wait that doubles up to its bound;
+// a new step or long work begins a new row; too many in a row fail the job, and say so.
+TEST(LifecycleTest, DecidesWhatFollowsAGroupsLoss) {
+  const std::string hopeless =
+      "group 1 failed 10 times in a row without a new step; the last time: lost, for its node went; see whether that "
+      "node has enough memory and a steady network, then submit the job again";
+  struct {
+    const char* name;
+    GroupRecord group;
+    uint64_t step;
+    absl::Duration worked;
+    v1::GroupState state;
+    absl::Duration wait;
+    uint32_t failures;
+    uint64_t best_step;
+    std::string reason;
+  } cases[] = {
+      {"first", Running(0), 0, {}, v1::GROUP_STATE_WAITING, {}, 1, 0, "at once, attempt 2"},
+      {"second", Running(1), 0, {}, v1::GROUP_STATE_WAITING, absl::Milliseconds(500), 2, 0, "in 500ms, attempt 3"},
+      {"third", Running(2, 7), 7, {}, v1::GROUP_STATE_WAITING, absl::Seconds(1), 3, 7, "in 1s, attempt 4"},
+      {"bounded", Running(8, 7), 6, {}, v1::GROUP_STATE_WAITING, absl::Seconds(30), 9, 7, "in 30s, attempt 10"},
+      {"a new step", Running(9, 7), 8, {}, v1::GROUP_STATE_WAITING, {}, 1, 8, "at once, attempt 2"},
+      {"short work", Running(1, 7), 7, absl::Seconds(299), v1::GROUP_STATE_WAITING, absl::Milliseconds(500), 2, 7,
+       "in 500ms, attempt 3"},
+      {"long work", Running(9, 7), 7, absl::Minutes(5), v1::GROUP_STATE_WAITING, {}, 1, 7, "at once, attempt 2"},
+      {"tenth", Running(9, 7), 7, {}, v1::GROUP_STATE_FAILED, {}, 10, 7, hopeless},
+  };
+  for (const auto& c : cases) {
+    const GroupDecision decision = AfterGroupLost(c.group, {"its node went", c.step, c.worked}, RestartOptions(), kNow);
+    EXPECT_EQ(decision.state, c.state) << c.name;
+    EXPECT_EQ(decision.failures, c.failures) << c.name;
+    EXPECT_EQ(decision.best_step, c.best_step) << c.name;
+    if (decision.state == v1::GROUP_STATE_FAILED) {
+      EXPECT_EQ(decision.reason, c.reason) << c.name;
+    } else {
+      EXPECT_EQ(decision.reason, "lost (its node went); starts again " + c.reason) << c.name;
       EXPECT_EQ(decision.retry_at, kNow + c.wait) << c.name;
     }
   }

@@ -1,9 +1,6 @@
 #include "server/coordinator/profile_store.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/coordinator/records.h"
+#include "server/whole_file.h"
 
 namespace hooke {
 namespace {
@@ -30,18 +28,6 @@ std::optional<ProfileKey> KeyOf(const std::string& job_id, const std::string& fi
     return std::nullopt;
   }
   return key;
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& bytes) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << bytes;
-  file.close();
-  if (file && std::rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  const std::string text = absl::StrCat("cannot write ", path, ": ", std::strerror(errno));
-  const bool full = errno == ENOSPC || errno == EDQUOT;
-  std::remove(part.c_str());
-  return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 }  // namespace
@@ -96,7 +82,7 @@ absl::Status ProfileStore::Put(const ProfileKey& key, const v1::RankProfile& pro
   MakeRoom(number);
   std::error_code ignored;  // Writing says what is wrong.
   std::filesystem::create_directory(FolderOf(key.job_id), ignored);
-  return WriteFile(absl::StrCat(FolderOf(key.job_id), "/", FileName(key)), bytes);
+  return WriteWholeFile(absl::StrCat(FolderOf(key.job_id), "/", FileName(key)), bytes);
 }
 
 void ProfileStore::MakeRoom(uint64_t for_number) {

@@ -1,6 +1,8 @@
 #include "server/coordinator/sqlite_job_store.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +59,9 @@ constexpr char kPutJob[] =
 constexpr char kPutGroup[] =
     "INSERT OR REPLACE INTO job_groups VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2, ?3)";
+// The job last: the others refer to it.
+constexpr const char* kRemove[] = {"DELETE FROM job_groups WHERE job_id = ?1",
+                                   "DELETE FROM job_servers WHERE job_id = ?1", "DELETE FROM jobs WHERE job_id = ?1"};
 constexpr char kLoadJobs[] =
     "SELECT job_id, number, submission_id, spec, state, reason, submitted_unix_ms, started_unix_ms, "
     "first_step_unix_ms, "
@@ -73,8 +78,10 @@ class SqliteJobStore : public JobStore {
   absl::Status Prepare();
   absl::StatusOr<std::vector<JobRecord>> Load() override;
   absl::Status Put(absl::Span<const JobRecord> jobs) override;
+  absl::Status Remove(const std::vector<std::string>& job_ids) override;
 
  private:
+  absl::Status InTransaction(const std::function<absl::Status()>& write);
   absl::Status PutJob(const JobRecord& job);
   absl::StatusOr<JobRecord> ReadJob();
   absl::Status ReadGroups(JobRecord& job);
@@ -83,12 +90,14 @@ class SqliteJobStore : public JobStore {
 
   const std::unique_ptr<SqliteDatabase> database_;
   std::unique_ptr<SqliteStatement> put_job_, put_group_, put_server_, load_jobs_, load_groups_, load_servers_;
+  std::array<std::unique_ptr<SqliteStatement>, 3> remove_;  // Of kRemove.
 };
 
 absl::Status SqliteJobStore::Prepare() {
   const std::pair<std::unique_ptr<SqliteStatement>*, const char*> statements[] = {
-      {&put_job_, kPutJob},     {&put_group_, kPutGroup},     {&put_server_, kPutServer},
-      {&load_jobs_, kLoadJobs}, {&load_groups_, kLoadGroups}, {&load_servers_, kLoadServers}};
+      {&put_job_, kPutJob},      {&put_group_, kPutGroup},     {&put_server_, kPutServer},
+      {&load_jobs_, kLoadJobs},  {&load_groups_, kLoadGroups}, {&load_servers_, kLoadServers},
+      {&remove_[0], kRemove[0]}, {&remove_[1], kRemove[1]},    {&remove_[2], kRemove[2]}};
   for (auto& [statement, sql] : statements) {
     absl::StatusOr<std::unique_ptr<SqliteStatement>> prepared = database_->Prepare(sql);
     if (!prepared.ok()) return prepared.status();
@@ -98,12 +107,30 @@ absl::Status SqliteJobStore::Prepare() {
 }
 
 absl::Status SqliteJobStore::Put(absl::Span<const JobRecord> jobs) {
+  return InTransaction([&] {
+    for (const JobRecord& job : jobs) {
+      if (absl::Status status = PutJob(job); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SqliteJobStore::Remove(const std::vector<std::string>& job_ids) {
+  return InTransaction([&] {
+    for (const std::string& job_id : job_ids) {
+      for (std::unique_ptr<SqliteStatement>& statement : remove_) {
+        statement->BindText(1, job_id);
+        if (absl::Status status = statement->Run(); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SqliteJobStore::InTransaction(const std::function<absl::Status()>& write) {
   absl::Status status = database_->Execute("BEGIN IMMEDIATE");
   if (!status.ok()) return status;
-  for (const JobRecord& job : jobs) {
-    status = PutJob(job);
-    if (!status.ok()) break;
-  }
+  status = write();
   if (status.ok()) status = database_->Execute("COMMIT");
   // SQLite may have rolled back by itself; then this one fails, which changes nothing.
   if (!status.ok()) (void)database_->Execute("ROLLBACK");

@@ -195,6 +195,21 @@ TEST_F(SqliteJobStoreTest, RefusesASecondProcess) {
   EXPECT_TRUE(store->Put({FullJob(1)}).ok());
 }
 
+// Jobs that are removed stay so, with all that was theirs; the others stay; removing again changes nothing.
+TEST_F(SqliteJobStoreTest, Removes) {
+  std::unique_ptr<JobStore> store = Open();
+  ASSERT_TRUE(store->Put({FullJob(1), FullJob(2), FullJob(3)}).ok());
+  EXPECT_TRUE(store->Remove({"fashion-1", "fashion-3", "unknown-9"}).ok());
+  EXPECT_TRUE(store->Remove({"fashion-1"}).ok());
+  store.reset();
+  store = Open();
+  const std::vector<JobRecord> left = *store->Load();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(Text(left[0]), Text(FullJob(2)));
+  EXPECT_TRUE(store->Put({FullJob(1)}).ok());  // Nothing of the first one is in its way.
+  EXPECT_EQ(store->Load()->at(0).groups.size(), FullJob(1).groups.size());
+}
+
 // A disk that takes no more is an error that names the file; what was stored stays, and storing works again when there
 // is room.
 TEST_F(SqliteJobStoreTest, SaysThatTheDiskIsFull) {

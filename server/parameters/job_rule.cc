@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -23,33 +24,6 @@ absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) 
 absl::Status CheckNumber(absl::string_view field, double value, double most) {
   if (value >= 0 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " is allowed"));
-}
-
-absl::StatusOr<RuleName> ReadRuleName(uint32_t rule) {
-  switch (rule) {
-    case v1::AveragingSpec::ELASTIC:
-      return RuleName::kElastic;
-    case v1::AveragingSpec::NONE:
-      return RuleName::kNone;
-    case v1::AveragingSpec::SYNC:
-      return RuleName::kSync;
-    case v1::AveragingSpec::ASYNC:
-      return RuleName::kAsync;
-    case v1::AveragingSpec::SSP:
-      return RuleName::kSsp;
-    case v1::AveragingSpec::DOWNPOUR:
-      return RuleName::kDownpour;
-    case v1::AveragingSpec::AVERAGE:
-      return RuleName::kAverage;
-    case v1::AveragingSpec::BMUF:
-      return RuleName::kBmuf;
-    case v1::AveragingSpec::SLOWMO:
-      return RuleName::kSlowMo;
-    case v1::AveragingSpec::DILOCO:
-      return RuleName::kDiLoCo;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("job.rule is ", rule, "; ELASTIC (1) to DILOCO (10) are allowed"));
-  }
 }
 
 absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec) {
@@ -145,8 +119,11 @@ absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options
 }  // namespace
 
 absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
-  absl::StatusOr<RuleName> name = ReadRuleName(job.rule());
-  if (!name.ok()) return name.status();
+  const std::optional<RuleName> name = RuleOf(job.rule());
+  if (!name.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.rule is ", job.rule(), "; ELASTIC (1) to DILOCO (10) are allowed"));
+  }
   if (!std::isfinite(job.alpha())) return absl::InvalidArgumentError("job.alpha is not a finite number");
   JobRule read;
   read.options.rule = *name;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "proto/grpc_status.h"
 #include "server/parameters/test_frames.h"
 
 namespace hooke {
@@ -12,10 +13,6 @@ namespace {
 using grpc::internal::RpcMethod;
 
 constexpr size_t kWindow = 16;
-
-absl::Status ToStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
 
 }  // namespace
 
@@ -32,7 +29,7 @@ absl::StatusOr<v1::AttachResponse> TestGroup::Attach() {
   v1::AttachRequest request = MakeAttachRequest(center_);
   *request.mutable_sender() = sender_;
   v1::AttachResponse response;
-  const absl::Status status = ToStatus(stub_->Attach(&context, request, &response));
+  const absl::Status status = FromGrpc(stub_->Attach(&context, request, &response));
   if (!status.ok()) return status;
   return response;
 }
@@ -52,7 +49,7 @@ absl::Status TestGroup::Initialize(absl::Span<const float> values) {
     open = stream->Write(ValuesMessage({0, range.begin}, values.subspan(range.begin, range.size())));
   }
   stream->WritesDone();
-  return ToStatus(stream->Finish());
+  return FromGrpc(stream->Finish());
 }
 
 absl::StatusOr<std::vector<float>> TestGroup::Pull() {
@@ -68,7 +65,7 @@ absl::StatusOr<std::vector<float>> TestGroup::Pull() {
     all.resize(all.size() + bytes.size() / sizeof(float));
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(all.data() + all.size()) - bytes.size());
   }
-  const absl::Status status = ToStatus(stream->Finish());
+  const absl::Status status = FromGrpc(stream->Finish());
   if (!status.ok()) return status;
   return all;
 }
@@ -106,7 +103,7 @@ absl::Status TestGroup::RunStream(const Call& call, absl::Span<float> x, size_t*
     ++*done;
   }
   stream->WritesDone();
-  return ToStatus(stream->Finish());
+  return FromGrpc(stream->Finish());
 }
 
 std::unique_ptr<TestGroup::Stream> TestGroup::OpenExchange(grpc::ClientContext* context) {

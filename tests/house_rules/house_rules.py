@@ -104,6 +104,22 @@ def check_include_guard(name, text):
         yield 1, f"include guard must be {guard}"
 
 
+def types_of_two_headers(texts):
+    """No two headers define a type of one name: linked together, one of the two would be taken for the other.
+
+    `texts`: header -> its text. Findings are (header, line, what). Nested types, indented by clang-format, are their class's matter.
+    """
+    first = {}
+    for name, text in sorted(texts.items()):
+        for number, line in enumerate(text.splitlines(), 1):
+            match = re.match(r"(?:class|struct|union|enum(?: class)?)\s+(?:[A-Z_]+\([^)]*\)\s+)?(\w+)\b[^;]*$|using (\w+) =", line)
+            if not match:
+                continue
+            kind = match.group(1) or match.group(2)
+            if first.setdefault(kind, name) != name:
+                yield name, number, f"{first[kind]} has a type {kind}, too: name them for their things"
+
+
 TEXT_RULES = [check_getenv, check_includes, check_function_length, check_unfinished, check_include_guard]
 
 
@@ -118,12 +134,15 @@ def build_file_of(path, root):
 
 
 def findings(root):
+    headers = {}
     for folder in sorted(MAY_INCLUDE):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCE_SUFFIXES or not path.is_file():
                 continue
             name = path.relative_to(root).as_posix()
             text = path.read_text()
+            if path.suffix == ".h":
+                headers[name] = text
             for rule in TEXT_RULES:
                 for number, what in rule(name, text):
                     yield f"{name}:{number}: {what}"
@@ -134,6 +153,8 @@ def findings(root):
             # "name.cc" itself, or "name" in a list that a comprehension turns into name + ".cc".
             if f'"{below}"' not in build_text and not ('name + ".cc"' in build_text and f'"{stem}"' in build_text):
                 yield f"{name}:1: no target of its folder's BUILD file names this file"
+    for name, number, what in types_of_two_headers(headers):
+        yield f"{name}:{number}: {what}"
 
 
 def main():

@@ -54,6 +54,13 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_include_guard, "server/a.h", good), [])
         self.assertEqual(lines(house_rules.check_include_guard, "server/b.h", good), [1])
 
+    def test_type_of_two_headers(self):
+        one = "class Folder;\nclass Folder final : public Base {\n  struct Part {\n  };\n};\nstruct Folder* Find();\n"
+        other = "struct Part {\n};\nstruct Folder {\n};\nusing Id = int;\n"
+        found = [finding[:2] for finding in house_rules.types_of_two_headers({"server/a.h": one, "worker/b.h": other, "worker/c.h": "enum class Id {\n"})]
+        self.assertEqual(found, [("worker/b.h", 3), ("worker/c.h", 1)])
+        self.assertEqual(list(house_rules.types_of_two_headers({"server/a.h": one, "worker/d.h": "class Folder;\n"})), [])
+
     def test_file_that_no_target_names(self):
         import tempfile
 

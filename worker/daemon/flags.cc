@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "proto/worker_limits.h"
 
 namespace hooke {
 namespace {
@@ -20,17 +21,18 @@ CLI::Validator SlotsRange() {
   return CLI::Validator(
       [](std::string& text) {
         int slots;
-        if (absl::SimpleAtoi(text, &slots) && slots >= 1 && slots <= 4096) return std::string();
-        return absl::StrCat("must be 1 to 4096, got ", text);
+        if (absl::SimpleAtoi(text, &slots) && slots >= 1 && static_cast<uint32_t>(slots) <= kSlotsMax)
+          return std::string();
+        return absl::StrCat("must be 1 to ", kSlotsMax, ", got ", text);
       },
-      "1 to 4096");
+      absl::StrCat("1 to ", kSlotsMax));
 }
 
 CLI::Validator DurationRange() {
   return CLI::Validator(
       [](std::string& text) {
         absl::Duration duration;
-        if (absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() && duration <= absl::Hours(24))
+        if (absl::ParseDuration(text, &duration) && duration >= kTimeoutMin && duration <= kTimeoutMax)
           return std::string();
         return absl::StrCat("must be a duration from 1ms to 24h, like 30s or 1m30s, got ", text);
       },
@@ -72,7 +74,7 @@ void AddOptions(const FlagDefaults& defaults, CLI::App& app, WorkerFlags& flags,
   worker.launch.rank_binary = defaults.own_folder + "/hooke-rank";
   worker.launch.mpirun = FindProgram(MpirunNames(worker.launch.flavour), defaults.path);
   raw.slots = absl::StrCat(defaults.cores);
-  app.add_option("--coordinator", worker.coordinator, "host:port of the coordinator");
+  app.add_option("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
   app.add_option("--name", worker.name, "name of this worker, unique in the cluster");
   app.add_option("--site", worker.site, "workers of a site reach one another by MPI");
   app.add_option("--slots", raw.slots, "ranks that may run here at once")->check(SlotsRange());

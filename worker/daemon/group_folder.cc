@@ -55,7 +55,7 @@ void RemoveGroup(const fs::path& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<WorkerFolder>> WorkerFolder::Open(const std::string& path) {
   if (absl::Status status = MakePrivateFolder(path + "/groups"); !status.ok()) return status;
   const std::string lock_path = path + "/lock";
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -65,13 +65,13 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
     return absl::FailedPreconditionError(
         absl::StrCat("the state folder ", path, " is in use by another hooke-worker: choose another --state-dir"));
   }
-  std::unique_ptr<StateFolder> folder(new StateFolder(path, lock));
+  std::unique_ptr<WorkerFolder> folder(new WorkerFolder(path, lock));
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder->groups(), error)) RemoveGroup(entry.path());
   return folder;
 }
 
-StateFolder::~StateFolder() { close(lock_); }
+WorkerFolder::~WorkerFolder() { close(lock_); }
 
 absl::StatusOr<std::unique_ptr<GroupFolder>> GroupFolder::Make(const std::string& groups, absl::string_view name) {
   const std::string path = absl::StrCat(groups, "/", name);

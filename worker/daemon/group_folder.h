@@ -21,19 +21,19 @@
 
 namespace hooke {
 
-class StateFolder {
+class WorkerFolder {
  public:
   // Makes the folder where it is missing, locks it, removes what another daemon left in it. FAILED_PRECONDITION: in use
   // by another daemon.
-  static absl::StatusOr<std::unique_ptr<StateFolder>> Open(const std::string& path);
-  ~StateFolder();
-  StateFolder(const StateFolder&) = delete;
-  StateFolder& operator=(const StateFolder&) = delete;
+  static absl::StatusOr<std::unique_ptr<WorkerFolder>> Open(const std::string& path);
+  ~WorkerFolder();
+  WorkerFolder(const WorkerFolder&) = delete;
+  WorkerFolder& operator=(const WorkerFolder&) = delete;
 
   std::string groups() const { return path_ + "/groups"; }
 
  private:
-  StateFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  WorkerFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   const std::string path_;
   const int lock_;  // File descriptor.
@@ -41,7 +41,7 @@ class StateFolder {
 
 class GroupFolder {
  public:
-  // `groups`: StateFolder::groups(). `name`: 1 to 100 of [a-z0-9-], of no other running group.
+  // `groups`: WorkerFolder::groups(). `name`: 1 to 100 of [a-z0-9-], of no other running group.
   static absl::StatusOr<std::unique_ptr<GroupFolder>> Make(const std::string& groups, absl::string_view name);
   // Removes both folders.
   ~GroupFolder();

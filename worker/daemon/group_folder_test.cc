@@ -24,7 +24,7 @@ class GroupFolderTest : public ::testing::Test {
 
 // A group's folders are private, its socket's path fits, and both are gone at the end.
 TEST_F(GroupFolderTest, MadeAndRemoved) {
-  auto state = StateFolder::Open(path_);
+  auto state = WorkerFolder::Open(path_);
   ASSERT_TRUE(state.ok()) << state.status();
   auto group = GroupFolder::Make((*state)->groups(), "fashion-1-0-1");
   ASSERT_TRUE(group.ok()) << group.status();
@@ -44,14 +44,14 @@ TEST_F(GroupFolderTest, MadeAndRemoved) {
 
 // Two daemons cannot share a state folder.
 TEST_F(GroupFolderTest, Locked) {
-  auto state = StateFolder::Open(path_);
+  auto state = WorkerFolder::Open(path_);
   ASSERT_TRUE(state.ok()) << state.status();
-  const auto second = StateFolder::Open(path_);
+  const auto second = WorkerFolder::Open(path_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.status().message()),
               HasSubstr("is in use by another hooke-worker: choose another --state-dir"));
   state->reset();
-  EXPECT_TRUE(StateFolder::Open(path_).ok());
+  EXPECT_TRUE(WorkerFolder::Open(path_).ok());
 }
 
 // What a killed daemon left is removed at the next start, its shared memory too; a link to anything else is not
@@ -63,7 +63,7 @@ TEST_F(GroupFolderTest, LeftoversAreRemoved) {
   for (const std::string& folder : {path_ + "/groups/a", path_ + "/groups/b", foreign}) fs::create_directories(folder);
   fs::create_symlink(memory, path_ + "/groups/a/memory");
   fs::create_symlink(foreign, path_ + "/groups/b/memory");
-  const auto state = StateFolder::Open(path_);
+  const auto state = WorkerFolder::Open(path_);
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_TRUE(fs::is_empty((*state)->groups()));
   EXPECT_FALSE(fs::exists(memory));
@@ -74,7 +74,7 @@ TEST_F(GroupFolderTest, LeftoversAreRemoved) {
 TEST_F(GroupFolderTest, CannotBeMade) {
   fs::create_directories(path_);
   std::ofstream(path_ + "/file") << "x";
-  const auto state = StateFolder::Open(path_ + "/file/x");
+  const auto state = WorkerFolder::Open(path_ + "/file/x");
   EXPECT_EQ(state.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(state.status().message()), HasSubstr(path_ + "/file/x"));
 }

@@ -12,16 +12,10 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(250);
+// A rank that speaks was started by a launcher that was: only a daemon that is stopped has not said so yet.
+constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
 constexpr size_t kTextBytesMax = 4096;  // Of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
-
-v1::GroupId IdOf(const v1::GroupStart& start) {
-  v1::GroupId id;
-  id.set_job_id(start.job_id());
-  id.set_group(start.group());
-  id.set_incarnation(start.incarnation());
-  return id;
-}
 
 RankWatchOptions WatchOptions(RankWatchOptions options, uint32_t ranks) {
   options.ranks = ranks;
@@ -40,6 +34,14 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
 }
 
 }  // namespace
+
+v1::GroupId IdOf(const v1::GroupStart& start) {
+  v1::GroupId id;
+  id.set_job_id(start.job_id());
+  id.set_group(start.group());
+  id.set_incarnation(start.incarnation());
+  return id;
+}
 
 std::string GroupName(const v1::GroupId& group) {
   return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());
@@ -137,21 +139,36 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
   return Process::Start(std::move(process));
 }
 
+// However long that takes: until the launcher is gone, nothing else may have its slots. But not without a word.
 ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
-  bool asked = false;
+  absl::Time asked_at = absl::InfiniteFuture();
+  bool said = false;
   while (true) {
     if (const std::optional<ProcessEnd> end = process.Wait(absl::Now() + kTick); end.has_value()) return *end;
     Tick();
+    if (!said && absl::Now() >= asked_at + options_.stop_grace + options_.stuck_after) {
+      said = true;
+      SayThatItIsStuck(process.pid(), asked_at);
+    }
     absl::Status stopped;
     {
       absl::MutexLock lock(&mutex_);
       stopped = stopped_;
     }
-    if (stopped.ok() || asked) continue;
-    asked = true;
+    if (stopped.ok() || asked_at != absl::InfiniteFuture()) continue;
+    asked_at = absl::Now();
     options_.logger->info("group {}: stopping it: {}", name_, std::string(stopped.message()));
     process.Stop(options_.stop_grace);
   }
+}
+
+void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time asked) {
+  const std::string what = absl::StrCat("mpirun (pid ", launcher, "), which was killed and does not end,");
+  options_.logger->error(
+      "group {}: {} hangs in the kernel, as on a file system that does not answer; its slots stay taken until it is "
+      "gone: mend that, or restart this node",
+      name_, what);
+  callbacks_.event(SilenceEvent({true, what, asked, 0}));
 }
 
 void GroupRun::Tick() {
@@ -171,7 +188,10 @@ void GroupRun::Tick() {
 }
 
 absl::Status GroupRun::RankHello(const v1::RankHello& hello) {
-  announced_.WaitForNotification();
+  if (!announced_.WaitForNotificationWithTimeout(kAnnounceLimit)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the daemon has not started this group's mpirun within ", absl::FormatDuration(kAnnounceLimit)));
+  }
   {
     absl::MutexLock lock(&mutex_);
     absl::Status status = watch_.Hello({hello.rank(), hello.ranks(), hello.pid()}, absl::Now());

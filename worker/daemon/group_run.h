@@ -30,13 +30,14 @@
 namespace hooke {
 
 struct GroupRunOptions {
-  std::string groups_folder;  // StateFolder::groups().
+  std::string groups_folder;  // WorkerFolder::groups().
   // What is the same for all groups of the daemon; ranks, files and folders are filled in.
   LaunchOptions launch;
   // `ranks` and `started` are filled in.
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);  // Between SIGTERM and SIGKILL.
-  std::shared_ptr<spdlog::logger> logger;        // Not null.
+  absl::Duration stop_grace = absl::Seconds(2);    // Between SIGTERM and SIGKILL.
+  absl::Duration stuck_after = absl::Seconds(10);  // A launcher that lives so long after SIGKILL is spoken of.
+  std::shared_ptr<spdlog::logger> logger;          // Not null.
 };
 
 // Called on the run's threads, without a lock held.
@@ -66,6 +67,7 @@ class GroupRun final : private RankEventSink {
   GroupVerdict RunToEnd();
   absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
   ProcessEnd WatchUntilEnd(Process& process);
+  void SayThatItIsStuck(pid_t launcher, absl::Time asked);
   void Tick();
   void ReadLine(absl::string_view line);
   void Report(uint32_t rank, const v1::RankEvent& event);
@@ -86,6 +88,9 @@ class GroupRun final : private RankEventSink {
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
+
+// Which start of which group it is.
+v1::GroupId IdOf(const v1::GroupStart& start);
 
 // "<job>-<group>-<incarnation>".
 std::string GroupName(const v1::GroupId& group);

@@ -21,6 +21,8 @@
 namespace hooke {
 namespace {
 
+constexpr absl::Duration kStopLimit = absl::Seconds(30);
+
 std::string Variable(const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
@@ -101,6 +103,11 @@ int Main(int argc, char** argv) {
   if (!WaitForSignal(signals, **daemon, *logger)) {
     logger->error("{}", std::string((*daemon)->Refusal().message()));
     return 1;
+  }
+  if (absl::Status stopped = (*daemon)->StopAll(kStopLimit); !stopped.ok()) {
+    logger->error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
+    logger->flush();
+    _exit(1);  // Waiting for them may take for ever; whatever can be killed dies with this process.
   }
   daemon->reset();
   logger->info("stopped");

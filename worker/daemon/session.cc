@@ -7,13 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/grpc_status.h"
 
 namespace hooke {
 namespace {
-
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   grpc::ChannelArguments arguments;
@@ -130,7 +127,7 @@ Session::StreamEnd Session::RunStream() {
         absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(options_.welcome_within))),
         false};
   }
-  return {status.ok() ? absl::UnavailableError("it has ended the session") : ToAbsl(status), welcomed};
+  return {status.ok() ? absl::UnavailableError("it has ended the session") : FromGrpc(status), welcomed};
 }
 
 bool Session::WriteHello(Stream& stream) {

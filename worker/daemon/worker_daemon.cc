@@ -7,20 +7,19 @@
 #include <random>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "proto/host_port.h"
+#include "proto/worker_limits.h"
 #include "worker/daemon/clock_offset.h"
 
 namespace hooke {
 namespace {
 
-constexpr uint32_t kSlotsMax = 4096;
-
 absl::Status CheckName(absl::string_view flag, const std::string& name) {
-  const auto allowed = [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; };
-  if (!name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), allowed)) return absl::OkStatus();
+  if (IsNodeName(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " must be 1 to 63 letters, digits, '.', '_' or '-', got '", name, "'"));
 }
@@ -35,13 +34,12 @@ absl::Status CheckOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--slots must be 1 to ", kSlotsMax, ", got ", options.slots));
   }
   for (const absl::Duration timeout : {options.collective_timeout, options.exchange_timeout}) {
-    if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
-      return absl::InvalidArgumentError(
-          "--collective-timeout and --exchange-timeout must be more than 0 and at most 24h");
+    if (timeout < kTimeoutMin || timeout > kTimeoutMax) {
+      return absl::InvalidArgumentError("--collective-timeout and --exchange-timeout must be from 1ms to 24h");
     }
   }
-  if (!absl::StrContains(options.coordinator, ":")) {
-    return absl::InvalidArgumentError(absl::StrCat("--coordinator must be host:port, got '", options.coordinator, "'"));
+  if (const absl::Status status = CheckDialAddress(options.coordinator); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", status.message()));
   }
   if (!absl::StartsWith(options.state_dir, "/")) {
     return absl::InvalidArgumentError(
@@ -74,19 +72,11 @@ v1::GroupEvent RefusedEvent(const absl::Status& why) {
   return event;
 }
 
-v1::GroupId IdOf(const v1::GroupStart& start) {
-  v1::GroupId id;
-  id.set_job_id(start.job_id());
-  id.set_group(start.group());
-  id.set_incarnation(start.incarnation());
-  return id;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<StateFolder>> state_folder = StateFolder::Open(options.state_dir);
+  absl::StatusOr<std::unique_ptr<WorkerFolder>> state_folder = WorkerFolder::Open(options.state_dir);
   if (!state_folder.ok()) return state_folder.status();
   std::unique_ptr<WorkerDaemon> daemon(new WorkerDaemon(std::move(options), *std::move(state_folder)));
   daemon->collector_ = std::thread([daemon = daemon.get()] { daemon->CollectEndedRuns(); });
@@ -94,17 +84,28 @@ absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions 
   return daemon;
 }
 
-WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder)
+WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder)
     : options_(std::move(options)),
       state_folder_(std::move(state_folder)),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
-WorkerDaemon::~WorkerDaemon() {
-  {
-    absl::MutexLock lock(&mutex_);
-    shutdown_ = true;
-    for (auto& [name, running] : runs_) running.run->Stop(absl::UnavailableError("its worker was shut down"));
+absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
+  absl::MutexLock lock(&mutex_);
+  shutdown_ = true;
+  for (auto& [name, running] : runs_) {
+    running.run->Stop(absl::UnavailableError("its worker was shut down"));
   }
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
+  if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();
+  std::vector<std::string> names;
+  names.reserve(runs_.size());
+  for (const auto& [name, running] : runs_) names.push_back(name);
+  return absl::DeadlineExceededError(
+      absl::StrCat("not ended within ", absl::FormatDuration(limit), ": ", absl::StrJoin(names, ", ")));
+}
+
+WorkerDaemon::~WorkerDaemon() {
+  (void)StopAll(absl::ZeroDuration());
   collector_.join();  // Ends after the last run.
   session_->Flush(absl::Now() + options_.flush_within);
   session_.reset();
@@ -172,6 +173,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   run.launch = options_.launch;
   run.watch = options_.watch;
   run.stop_grace = options_.stop_grace;
+  run.stuck_after = options_.stuck_after;
   run.logger = options_.logger;
   const v1::GroupId id = IdOf(start.group());
   GroupRunCallbacks callbacks;

@@ -23,6 +23,9 @@
 
 namespace hooke {
 
+constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);  // Of a collective, of an exchange.
+constexpr absl::Duration kTimeoutMax = absl::Hours(24);
+
 struct WorkerOptions {
   std::string coordinator = "127.0.0.1:7411";
   std::string name;  // Unique in the cluster.
@@ -36,6 +39,7 @@ struct WorkerOptions {
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
   absl::Duration stop_grace = absl::Seconds(2);
+  absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
   absl::Duration flush_within = absl::Seconds(2);  // At the end: how long the coordinator has to take the last events.
   std::function<void()> on_welcome;                // Once, from a thread of the daemon; may be empty.
   std::shared_ptr<spdlog::logger> logger;          // Not null.
@@ -47,7 +51,12 @@ class WorkerDaemon {
   // a state folder that cannot be used. All say what to do.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Stops all groups with everything that came from them, tells the coordinator, ends the session.
+  // Stops all groups with everything that came from them, and starts no more. DEADLINE_EXCEEDED, with their names,
+  // where some have not ended within `limit`: then only the end of this process ends them, and the destructor would
+  // wait.
+  absl::Status StopAll(absl::Duration limit);
+
+  // StopAll without a limit; tells the coordinator, ends the session.
   ~WorkerDaemon();
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;
@@ -56,7 +65,7 @@ class WorkerDaemon {
   absl::Status Refusal();
 
  private:
-  WorkerDaemon(WorkerOptions options, std::unique_ptr<StateFolder> state_folder);
+  WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder);
 
   void StartGroup(const v1::StartGroup& start);
   void StopGroup(const v1::StopGroup& stop);
@@ -73,7 +82,7 @@ class WorkerDaemon {
   };
 
   const WorkerOptions options_;
-  const std::unique_ptr<StateFolder> state_folder_;
+  const std::unique_ptr<WorkerFolder> state_folder_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // By GroupName.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;

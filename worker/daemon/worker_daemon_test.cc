@@ -295,7 +295,10 @@ TEST_F(WorkerDaemonTest, BadOptions) {
   EXPECT_THAT(std::string(start(options).message()), HasSubstr("--name must be 1 to 63 letters"));
   options = Options();
   options.coordinator = "host";
-  EXPECT_THAT(std::string(start(options).message()), HasSubstr("--coordinator must be host:port"));
+  EXPECT_EQ(start(options).message(), "--coordinator: \"host\" is no address, allowed is HOST:PORT or [IPv6]:PORT");
+  options = Options();
+  options.exchange_timeout = absl::Nanoseconds(1);
+  EXPECT_EQ(start(options).message(), "--collective-timeout and --exchange-timeout must be from 1ms to 24h");
 }
 
 }  // namespace

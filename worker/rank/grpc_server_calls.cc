@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/frame_buffer.h"
+#include "proto/grpc_status.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "worker/rank/blocks_frame.h"
 #include "worker/rank/direct_stream.h"
@@ -18,10 +19,10 @@ namespace {
 
 std::chrono::system_clock::time_point ToDeadline(absl::Time time) { return absl::ToChronoTime(time); }
 
-absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
+absl::Status OfServer(const std::string& address, const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      absl::StrCat("server ", address, ": ", status.error_message()));
+  const absl::Status said = FromGrpc(status);
+  return absl::Status(said.code(), absl::StrCat("server ", address, ": ", said.message()));
 }
 
 using grpc::internal::RpcMethod;
@@ -96,7 +97,7 @@ class GrpcExchangeStream : public ExchangeStream {
 
   absl::Status Finish() override {
     finished_ = true;
-    absl::Status status = FromGrpc(stream_->Finish(), address_);
+    absl::Status status = OfServer(address_, stream_->Finish());
     if (!malformed_.ok())
       return absl::InternalError(absl::StrCat("server ", address_, " sent: ", malformed_.message()));
     // A server that ends the stream in good order while we want answers is going away.
@@ -123,7 +124,7 @@ class GrpcLocateCall : public LocateCall {
 
   absl::StatusOr<v1::LocateResponse> Run() override {
     v1::LocateResponse response;
-    absl::Status status = FromGrpc(stub_->Locate(&context_, v1::LocateRequest(), &response), address_);
+    absl::Status status = OfServer(address_, stub_->Locate(&context_, v1::LocateRequest(), &response));
     if (!status.ok()) return status;
     return response;
   }
@@ -149,7 +150,7 @@ class GrpcServerCalls : public ServerCalls {
     grpc::ClientContext context;
     context.set_deadline(ToDeadline(deadline));
     v1::AttachResponse response;
-    absl::Status status = FromGrpc(stub_->Attach(&context, request, &response), address_);
+    absl::Status status = OfServer(address_, stub_->Attach(&context, request, &response));
     if (!status.ok()) return status;
     return response;
   }
@@ -170,7 +171,7 @@ class GrpcServerCalls : public ServerCalls {
       first = range.end;
     }
     writer->WritesDone();
-    return FromGrpc(writer->Finish(), address_);
+    return OfServer(address_, writer->Finish());
   }
 
   absl::Status Pull(const std::string& job_id, absl::Time deadline,
@@ -188,7 +189,7 @@ class GrpcServerCalls : public ServerCalls {
       while (reader->Read(&response)) {
       }
     }
-    const absl::Status status = FromGrpc(reader->Finish(), address_);
+    const absl::Status status = OfServer(address_, reader->Finish());
     return refused.ok() ? status : refused;
   }
 
@@ -196,7 +197,7 @@ class GrpcServerCalls : public ServerCalls {
     grpc::ClientContext context;
     context.set_deadline(ToDeadline(deadline));
     v1::PaceResponse response;
-    absl::Status status = FromGrpc(stub_->Pace(&context, request, &response), address_);
+    absl::Status status = OfServer(address_, stub_->Pace(&context, request, &response));
     if (!status.ok()) return status;
     return response;
   }
@@ -207,7 +208,7 @@ class GrpcServerCalls : public ServerCalls {
     v1::SaveRequest request;
     request.set_job_id(job_id);
     v1::SaveResponse response;
-    return FromGrpc(stub_->Save(&context, request, &response), address_);
+    return OfServer(address_, stub_->Save(&context, request, &response));
   }
 
   std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,31 +65,6 @@ ScheduleOptions ScheduleOf(const v1::TrainSpec& spec) {
   return options;
 }
 
-RuleName RuleOf(v1::AveragingSpec::Rule rule) {
-  switch (rule) {
-    case v1::AveragingSpec::NONE:
-      return RuleName::kNone;
-    case v1::AveragingSpec::SYNC:
-      return RuleName::kSync;
-    case v1::AveragingSpec::ASYNC:
-      return RuleName::kAsync;
-    case v1::AveragingSpec::SSP:
-      return RuleName::kSsp;
-    case v1::AveragingSpec::DOWNPOUR:
-      return RuleName::kDownpour;
-    case v1::AveragingSpec::AVERAGE:
-      return RuleName::kAverage;
-    case v1::AveragingSpec::BMUF:
-      return RuleName::kBmuf;
-    case v1::AveragingSpec::SLOWMO:
-      return RuleName::kSlowMo;
-    case v1::AveragingSpec::DILOCO:
-      return RuleName::kDiLoCo;
-    default:
-      return RuleName::kElastic;
-  }
-}
-
 absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
   return seconds > 0 ? absl::Seconds(seconds) : otherwise;
 }
@@ -107,11 +83,15 @@ AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
   return options;
 }
 
+absl::StatusOr<RuleName> ReadRule(const v1::AveragingSpec& spec) {
+  if (const std::optional<RuleName> rule = RuleOf(spec.rule()); rule.has_value()) return *rule;
+  return Bad("job.averaging.rule", absl::StrCat(spec.rule()), "ELASTIC to DILOCO");
+}
+
 absl::Status CheckAveraging(const v1::JobSpec& job) {
   const v1::AveragingSpec& spec = job.averaging();
-  if (spec.rule() == v1::AveragingSpec::RULE_UNSPECIFIED || !v1::AveragingSpec::Rule_IsValid(spec.rule())) {
-    return Bad("job.averaging.rule", absl::StrCat(spec.rule()), "ELASTIC to DILOCO");
-  }
+  const absl::StatusOr<RuleName> rule = ReadRule(spec);
+  if (!rule.ok()) return rule.status();
   if (!(spec.interval_seconds() >= 0)) {
     return Bad("job.averaging.interval_seconds", absl::StrCat(spec.interval_seconds()), "0 or more");
   }
@@ -130,7 +110,7 @@ absl::Status CheckAveraging(const v1::JobSpec& job) {
     return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
   }
   const v1::CollectivesSpec::Aggregation aggregation = job.collectives().aggregation();
-  if (SendsGradients(RuleOf(spec.rule())) && AggregationOf(job.collectives()).kind != AggregationKind::kAllReduce) {
+  if (SendsGradients(*rule) && AggregationOf(job.collectives()).kind != AggregationKind::kAllReduce) {
     return Bad("job.collectives.aggregation", v1::CollectivesSpec::Aggregation_Name(aggregation),
                "ALLREDUCE with a rule that sends gradients");
   }
@@ -153,7 +133,7 @@ class RankRun {
   Samples SamplesOf(const IdxDataset& dataset) const;
   v1::Sender Sender() const;
   absl::StatusOr<Sampler> MakeSampler() const;
-  TrainerOptions Options() const;
+  absl::StatusOr<TrainerOptions> Options() const;
 
   const RankTask& task_;
   const v1::JobSpec& job_;
@@ -246,8 +226,11 @@ Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
           }};
 }
 
-TrainerOptions RankRun::Options() const {
+absl::StatusOr<TrainerOptions> RankRun::Options() const {
   TrainerOptions options;
+  const absl::StatusOr<RuleName> rule = ReadRule(job_.averaging());
+  if (!rule.ok()) return rule.status();
+  options.rule = *rule;
   options.sender = Sender();
   options.groups = job_.groups().count();
   options.batch = job_.train().batch_size();
@@ -259,7 +242,6 @@ TrainerOptions RankRun::Options() const {
   options.rhythm.fragments = std::max<uint32_t>(job_.averaging().fragments(), 1);
   options.rhythm.each_step_until = job_.averaging().post_local_epochs() * StepsPerEpoch();
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
-  options.rule = RuleOf(job_.averaging().rule());
   options.encoding = ExchangeEncoding(job_.averaging());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
   options.aggregation = AggregationOf(job_.collectives());
@@ -285,7 +267,9 @@ absl::StatusOr<Sampler> RankRun::MakeSampler() const {
 absl::StatusOr<uint64_t> RankRun::Train() {
   absl::StatusOr<Sampler> sampler = MakeSampler();
   if (!sampler.ok()) return sampler.status();
-  const TrainerOptions options = Options();
+  const absl::StatusOr<TrainerOptions> checked = Options();
+  if (!checked.ok()) return checked.status();
+  const TrainerOptions& options = *checked;
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
   if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
   const Samples train = SamplesOf(*train_data_);
@@ -303,7 +287,9 @@ absl::StatusOr<uint64_t> RankRun::Train() {
 }
 
 absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
-  const TrainerOptions options = Options();
+  const absl::StatusOr<TrainerOptions> checked = Options();
+  if (!checked.ok()) return checked.status();
+  const TrainerOptions& options = *checked;
   task_.reporter->Enter(v1::RankProgress::ATTACHING);
   RankZeroCall call;
   call.timeout = options.attach_timeout + TransferTime(arena_->vector().size());

@@ -286,6 +286,10 @@ TEST_F(RankTaskTest, CheckStart) {
       {[](v1::GroupStart& s) { s.mutable_job()->mutable_train()->set_batch_size(0); }, "job.train.batch_size is 0"},
       {[](v1::GroupStart& s) { s.mutable_job()->mutable_train()->clear_optimizer(); }, "job.train.optimizer.name is 0"},
       {[](v1::GroupStart& s) { s.mutable_job()->clear_averaging(); }, "job.averaging.rule is 0"},
+      {[](v1::GroupStart& s) {
+         s.mutable_job()->mutable_averaging()->set_rule(static_cast<v1::AveragingSpec::Rule>(11));
+       },
+       "job.averaging.rule is 11"},
       {[](v1::GroupStart& s) { s.mutable_job()->mutable_data()->clear_format(); }, "job.data.format is 0"},
       {[](v1::GroupStart& s) {
          s.set_task(v1::GroupStart::EVALUATE);

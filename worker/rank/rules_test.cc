@@ -232,6 +232,21 @@ class RulesTest : public ::testing::Test {
   std::function<void(uint64_t step)> on_step_;  // In every rank.
 };
 
+// Server and rank read a rule's number alike, and a number that is none is none for both.
+TEST(RuleNumbersTest, AreThoseOfTheJob) {
+  const std::pair<Averaging::Rule, RuleName> rules[] = {
+      {Averaging::ELASTIC, RuleName::kElastic}, {Averaging::NONE, RuleName::kNone},
+      {Averaging::SYNC, RuleName::kSync},       {Averaging::ASYNC, RuleName::kAsync},
+      {Averaging::SSP, RuleName::kSsp},         {Averaging::DOWNPOUR, RuleName::kDownpour},
+      {Averaging::AVERAGE, RuleName::kAverage}, {Averaging::BMUF, RuleName::kBmuf},
+      {Averaging::SLOWMO, RuleName::kSlowMo},   {Averaging::DILOCO, RuleName::kDiLoCo},
+  };
+  for (const auto& [number, name] : rules) EXPECT_EQ(RuleOf(number), name) << Averaging::Rule_Name(number);
+  EXPECT_EQ(std::size(rules), static_cast<size_t>(Averaging::Rule_MAX));
+  EXPECT_EQ(RuleOf(Averaging::RULE_UNSPECIFIED), std::nullopt);
+  EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
+}
+
 // Synchronous SGD over two groups of two ranks is what one group of four ranks does by MPI alone: the same samples, the
 // same momentum and schedule, buffers included; and four groups of one rank do it, too.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {

@@ -1,21 +1,19 @@
-#include "server/state_folder.h"
+#include "server/server_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
 
-absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ServerFolder>> ServerFolder::Open(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
@@ -28,7 +26,7 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
     return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", std::strerror(errno),
                                                ": choose another folder with --state-dir"));
   }
-  std::unique_ptr<StateFolder> folder(new StateFolder(path, lock));
+  std::unique_ptr<ServerFolder> folder(new ServerFolder(path, lock));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "folder ", path, " is in use by another hooke-server: stop that one, or choose another with --state-dir"));
@@ -36,18 +34,6 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
   return folder;
 }
 
-StateFolder::~StateFolder() { close(lock_); }
-
-absl::Status WriteFileAtomically(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", part, ": ", std::strerror(errno)));
-  if (std::rename(part.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
-}
+ServerFolder::~ServerFolder() { close(lock_); }
 
 }  // namespace hooke

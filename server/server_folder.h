@@ -1,5 +1,5 @@
-#ifndef HOOKE_SERVER_STATE_FOLDER_H_
-#define HOOKE_SERVER_STATE_FOLDER_H_
+#ifndef HOOKE_SERVER_SERVER_FOLDER_H_
+#define HOOKE_SERVER_SERVER_FOLDER_H_
 
 // The folder of one server, which it alone uses while it runs:
 //
@@ -15,13 +15,13 @@
 
 namespace hooke {
 
-class StateFolder {
+class ServerFolder {
  public:
   // Makes the folder and takes its lock. FAILED_PRECONDITION: another server has it; UNAVAILABLE: it cannot be made.
-  static absl::StatusOr<std::unique_ptr<StateFolder>> Open(const std::string& path);
-  ~StateFolder();
-  StateFolder(const StateFolder&) = delete;
-  StateFolder& operator=(const StateFolder&) = delete;
+  static absl::StatusOr<std::unique_ptr<ServerFolder>> Open(const std::string& path);
+  ~ServerFolder();
+  ServerFolder(const ServerFolder&) = delete;
+  ServerFolder& operator=(const ServerFolder&) = delete;
 
   std::string centers() const { return path_ + "/centers"; }
   std::string job_store() const { return path_ + "/coordinator.db"; }
@@ -29,15 +29,12 @@ class StateFolder {
   std::string profiles() const { return path_ + "/profiles"; }
 
  private:
-  StateFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}
+  ServerFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}
 
   const std::string path_;
   const int lock_;
 };
 
-// Writes `text` so that whoever sees the file sees all of it. UNAVAILABLE: it cannot be written, and why.
-absl::Status WriteFileAtomically(const std::string& path, const std::string& text);
-
 }  // namespace hooke
 
-#endif  // HOOKE_SERVER_STATE_FOLDER_H_
+#endif  // HOOKE_SERVER_SERVER_FOLDER_H_

@@ -1,0 +1,57 @@
+#include "server/coordinator/coordinator_fixture.h"
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/job_log.h"
+
+namespace hooke {
+
+CoordinatorFixture::CoordinatorFixture()
+    : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  std::filesystem::remove_all(folder_);
+  Restart();
+}
+
+CoordinatorFixture::~CoordinatorFixture() { std::filesystem::remove_all(folder_); }
+
+void CoordinatorFixture::Restart() {
+  coordinator_.reset();
+  CoordinatorOptions options = settings_;
+  options.store = store_;
+  options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  coordinator_ = *Coordinator::Create(std::move(options), now_);
+  coordinator_->SetOwnServer("b:1");
+  Heartbeat("b:1");
+}
+
+void CoordinatorFixture::Heartbeat(const std::string& address) {
+  v1::ServerHeartbeatRequest request;
+  request.set_address(address);
+  ASSERT_TRUE(coordinator_->ServerHeartbeat(request, now_).ok());
+}
+
+void CoordinatorFixture::Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives) {
+  const absl::Time end = now_ + time;
+  while (now_ < end) {
+    now_ += absl::Milliseconds(500);
+    if (server_lives) Heartbeat("b:1");
+    for (FakeWorker* worker : alive) worker->Heartbeat(now_);
+    coordinator_->Tick(now_);
+    for (FakeWorker* worker : alive) worker->Receive(now_);
+  }
+}
+
+std::string CoordinatorFixture::Submit(ExampleGroups groups) {
+  absl::StatusOr<std::string> id =
+      coordinator_->Submit(ExampleSubmission(absl::StrCat("s", ++submissions_), groups), now_);
+  EXPECT_TRUE(id.ok()) << id.status();
+  return id.value_or("");
+}
+
+}  // namespace hooke

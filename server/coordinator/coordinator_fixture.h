@@ -1,0 +1,46 @@
+#ifndef HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_
+#define HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_
+
+// For tests: a coordinator with a store in memory, a folder for its logs, and a server "b:1". Time is what Pass makes
+// of it; all is one thread.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+#include "server/coordinator/job_store.h"
+
+namespace hooke {
+
+class CoordinatorFixture : public testing::Test {
+ protected:
+  CoordinatorFixture();
+  ~CoordinatorFixture() override;
+
+  // Another coordinator, from what is stored, with `settings_`.
+  void Restart();
+  void Heartbeat(const std::string& address);
+  // Lets time pass; `alive` workers and server b:1 send their heartbeats, and workers obey.
+  void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);
+  // The job's id.
+  std::string Submit(ExampleGroups groups = {});
+  v1::JobStatus Status(const std::string& job_id) { return *coordinator_->Status(job_id, now_); }
+  std::string Log(const std::string& job_id) { return coordinator_->ReadLog(job_id, 0, 1 << 20)->text; }
+
+  const std::string folder_;
+  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
+  CoordinatorOptions settings_;  // But store, log and logger.
+  std::unique_ptr<Coordinator> coordinator_;
+  int submissions_ = 0;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_

@@ -1,0 +1,86 @@
+// A launcher whose end does not come: what the daemon says, and that it does not wait for ever. A log that blocks where
+// the launcher's line is written stands for the kernel: it keeps the end of the process from being seen.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "worker/daemon/fake_coordinator.h"
+#include "worker/daemon/worker_daemon.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kLimit = absl::Seconds(60);
+
+class BlockingSink final : public spdlog::sinks::sink {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    if (!absl::StrContains(absl::string_view(message.payload.data(), message.payload.size()), "I am the launcher"))
+      return;
+    reached.Notify();
+    released.WaitForNotificationWithTimeout(kLimit);
+  }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
+  absl::Notification reached;
+  absl::Notification released;
+};
+
+// A group that was killed and does not end is spoken of, and holds up neither StopAll nor, once it has ended, anything.
+TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
+  const std::string folder = fs::absolute(testing::TempDir()).string() + "/stuck" + std::to_string(getpid());
+  fs::create_directories(folder);
+  const std::string launcher = folder + "/mpirun";
+  std::ofstream(launcher) << "#!/bin/sh\necho I am the launcher\nexec sleep 600\n";
+  fs::permissions(launcher, fs::perms::owner_all);
+  const auto sink = std::make_shared<BlockingSink>();
+  FakeCoordinator coordinator({});
+  WorkerOptions options;
+  options.coordinator = coordinator.address();
+  options.name = "w1";
+  options.slots = 2;
+  options.state_dir = folder + "/state";
+  options.launch.mpirun = launcher;
+  options.launch.rank_binary = launcher;
+  options.launch.environment = {"PATH=/usr/bin:/bin"};
+  options.stop_grace = absl::ZeroDuration();
+  options.stuck_after = absl::Milliseconds(100);
+  options.logger = std::make_shared<spdlog::logger>("test", sink);
+  options.logger->set_level(spdlog::level::debug);
+  absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  const v1::WorkerMessage hello = coordinator.WaitFor([](const auto& message) { return message.has_hello(); });
+  ASSERT_TRUE(hello.has_hello());
+
+  ASSERT_TRUE(coordinator.Send(StartCommand("run", 1)));
+  ASSERT_TRUE(sink->reached.WaitForNotificationWithTimeout(kLimit));
+  ASSERT_TRUE(coordinator.Send(StopCommand("enough")));
+  const v1::WorkerMessage silence = coordinator.WaitFor(IsSilence(true));
+  EXPECT_THAT(silence.event().silence().silence().what(),
+              testing::MatchesRegex("mpirun \\(pid [0-9]+\\), which was killed and does not end,"));
+  EXPECT_EQ((*daemon)->StopAll(absl::Milliseconds(10)),
+            absl::DeadlineExceededError("not ended within 10ms: test-1-0-1"));
+
+  sink->released.Notify();
+  EXPECT_EQ(coordinator.WaitFor(IsEnded).event().ended().message(), "stopped: enough");
+  EXPECT_EQ((*daemon)->StopAll(kLimit), absl::OkStatus());
+  daemon->reset();
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hooke
