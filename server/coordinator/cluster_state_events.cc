@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/coordinator/cluster_state.h"
@@ -14,13 +13,11 @@ namespace {
 constexpr size_t kSilencesMax = 64;  // Shown of one group.
 
 // The code alone does not tell: ranks whose peer is gone say UNAVAILABLE too, and daemons of ranks that die without a
-// word. A rank that gives up because of a server names it.
+// word. A rank that gives up because of a server of its job names it.
 bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& servers) {
   const auto code = static_cast<absl::StatusCode>(failed.code());
   if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
-  return std::any_of(servers.begin(), servers.end(), [&](const std::string& address) {
-    return absl::StrContains(failed.message(), absl::StrCat(" ", address));
-  });
+  return std::find(servers.begin(), servers.end(), failed.server()) != servers.end();
 }
 
 }  // namespace

@@ -65,16 +65,16 @@ TEST_F(CoordinatorFaultsTest, FailsOnWhatCannotBeMended) {
 TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
-  const auto fail = [&](const std::string& id, const absl::Status& said) {
+  const auto fail = [&](const std::string& id, const absl::Status& said, const std::string& server) {
     Pass(absl::Seconds(31), {&w1});
     if (w1.running().empty()) return;
     const GroupKey key = w1.started().back();
     EXPECT_EQ(key.job_id, id);
-    w1.Failed(key, said, now_);
+    w1.Failed(key, said, server, now_);
     w1.End(key, absl::UnavailableError("rank 0 (pid 1): " + std::string(said.message())), now_);
   };
   const std::string waits = Submit({1, 2});
-  for (int i = 0; i < 30; ++i) fail(waits, absl::UnavailableError("server b:1: connection refused"));
+  for (int i = 0; i < 30; ++i) fail(waits, absl::UnavailableError("server b:1: connection refused"), "b:1");
   EXPECT_EQ(Status(waits).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(w1.started().size(), 30u);
   EXPECT_EQ(Status(waits).groups(0).reason(),
@@ -82,7 +82,8 @@ TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   ASSERT_TRUE(coordinator_->Cancel(waits, now_).ok());
 
   const std::string crashes = Submit({1, 2});
-  for (int i = 0; i < 30; ++i) fail(crashes, absl::UnavailableError("waited for rank 1, which has left the group"));
+  for (int i = 0; i < 30; ++i)
+    fail(crashes, absl::UnavailableError("waited for rank 1, which spoke to b:1 and has left"), "");
   EXPECT_EQ(Status(crashes).state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(w1.started().size(), 40u);
 }

@@ -141,11 +141,12 @@ void FakeWorker::Silence(const GroupKey& key, bool silent, absl::Time now) {
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::Failed(const GroupKey& key, const absl::Status& status, absl::Time now) {
+void FakeWorker::Failed(const GroupKey& key, const absl::Status& status, const std::string& server, absl::Time now) {
   v1::GroupEvent event = NewEvent(key);
   v1::RankFailed* failed = Report(event)->mutable_failed();
   failed->set_code(static_cast<int>(status.code()));
   failed->set_message(std::string(status.message()));
+  failed->set_server(server);
   SendEvent(std::move(event), now);
 }
 

@@ -45,8 +45,8 @@ class FakeWorker {
   void Progress(const GroupKey& key, uint64_t step, absl::Time now);
   void Evaluated(const GroupKey& key, double accuracy, absl::Time now);
   void Silence(const GroupKey& key, bool silent, absl::Time now);
-  // A rank gives up; the group's end follows.
-  void Failed(const GroupKey& key, const absl::Status& status, absl::Time now);
+  // A rank gives up, for want of `server` where that is named; the group's end follows.
+  void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, absl::Time now);
   void End(const GroupKey& key, const absl::Status& status, absl::Time now);
   // Sends the last event once more.
   void Repeat(absl::Time now);

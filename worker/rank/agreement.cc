@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "mpi_group/tensor_list.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -14,6 +15,20 @@ namespace {
 constexpr int kDigitBits = 12;
 constexpr int kDigits = 6;
 constexpr size_t kMessageBytes = 240;
+constexpr size_t kAddressBytes = 300;  // Of the server for want of which it failed.
+
+// At most `bytes_max` of `text`, at `place`: a length, then the characters.
+void PutText(absl::string_view text, size_t bytes_max, float* place) {
+  text = text.substr(0, bytes_max);
+  place[0] = static_cast<float>(text.size());
+  for (size_t i = 0; i < text.size(); ++i) place[i + 1] = static_cast<float>(static_cast<uint8_t>(text[i]));
+}
+
+std::string GetText(const float* place) {
+  std::string text(static_cast<size_t>(place[0]), '\0');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(static_cast<uint8_t>(place[i + 1]));
+  return text;
+}
 
 std::vector<float> ToDigits(absl::Span<const uint64_t> numbers) {
   std::vector<float> digits;
@@ -53,16 +68,16 @@ absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers) {
 }
 
 absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root) {
-  std::vector<float> values(kMessageBytes + 2, 0.0f);
-  absl::string_view message = outcome.message().substr(0, kMessageBytes);
+  constexpr size_t kMessage = 1;
+  constexpr size_t kAddress = kMessage + 1 + kMessageBytes;
+  std::vector<float> values(kAddress + 1 + kAddressBytes, 0.0f);
   values[0] = static_cast<float>(outcome.code());
-  values[1] = static_cast<float>(message.size());
-  for (size_t i = 0; i < message.size(); ++i) values[i + 2] = static_cast<float>(static_cast<uint8_t>(message[i]));
+  PutText(outcome.message(), kMessageBytes, &values[kMessage]);
+  PutText(WantedServer(outcome), kAddressBytes, &values[kAddress]);
   if (absl::Status status = group.Broadcast(TensorList(absl::MakeSpan(values)), root); !status.ok()) return status;
   if (group.rank() == root) return absl::OkStatus();
-  std::string text;
-  for (size_t i = 0; i < static_cast<size_t>(values[1]); ++i) text.push_back(static_cast<char>(values[i + 2]));
-  outcome = absl::Status(static_cast<absl::StatusCode>(static_cast<int>(values[0])), text);
+  const auto code = static_cast<absl::StatusCode>(static_cast<int>(values[0]));
+  outcome = ForWantOf(GetText(&values[kAddress]), absl::Status(code, GetText(&values[kMessage])));
   return absl::OkStatus();
 }
 

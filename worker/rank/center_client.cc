@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/rank/server_exchange.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -76,7 +77,7 @@ class ShardReader {
 };
 
 absl::Status AtServer(const std::string& address, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("server ", address, ": ", status.message()));
+  return ForWantOf(address, absl::Status(status.code(), absl::StrCat("server ", address, ": ", status.message())));
 }
 
 }  // namespace
@@ -129,9 +130,12 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
     }
     if (!response.ok() && IsFatalExchangeError(response.status())) return response.status();
     if (absl::Now() + options_.retry_pause >= deadline) {
-      return absl::DeadlineExceededError(
-          response.ok() ? absl::StrCat("server ", address, ": another group is still initializing the center")
-                        : absl::StrCat("no center at ", address, " yet; last error: ", response.status().message()));
+      return ForWantOf(
+          address,
+          absl::DeadlineExceededError(
+              response.ok()
+                  ? absl::StrCat("server ", address, ": another group is still initializing the center")
+                  : absl::StrCat("no center at ", address, " yet; last error: ", response.status().message())));
     }
     // After sending initial values ask at once.
     if (!response.ok() || response->state() == v1::AttachResponse::WAIT) options_.sleep(options_.retry_pause);

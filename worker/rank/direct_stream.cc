@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/frame_socket.h"
 #include "worker/rank/blocks_frame.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -48,7 +49,8 @@ class SocketStream final : public ExchangeStream {
 
   absl::Status Finish() override {
     if (cancelled_) return absl::CancelledError("cancelled");
-    return absl::Status(broken_.code(), absl::StrCat("server ", address_, ": ", broken_.message()));
+    return ForWantOf(address_,
+                     absl::Status(broken_.code(), absl::StrCat("server ", address_, ": ", broken_.message())));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "worker/rank/agreement.h"
 #include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_exchange.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -192,7 +193,7 @@ absl::Status GroupExchange::Settle() {
     if (IsFatalExchangeError(outcome.status)) {
       failure = outcome.status;
     } else if (exchange_.last && failure.ok()) {
-      failure = absl::UnavailableError(outcome.status.message());
+      failure = ForWantOf(outcome.address, absl::UnavailableError(outcome.status.message()));
     }
   }
   parts_.reporter->AddExchange(all_ok);

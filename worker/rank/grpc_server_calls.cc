@@ -13,6 +13,7 @@
 #include "proto/parameter_server.grpc.pb.h"
 #include "worker/rank/blocks_frame.h"
 #include "worker/rank/direct_stream.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -22,7 +23,7 @@ std::chrono::system_clock::time_point ToDeadline(absl::Time time) { return absl:
 absl::Status OfServer(const std::string& address, const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   const absl::Status said = FromGrpc(status);
-  return absl::Status(said.code(), absl::StrCat("server ", address, ": ", said.message()));
+  return ForWantOf(address, absl::Status(said.code(), absl::StrCat("server ", address, ": ", said.message())));
 }
 
 using grpc::internal::RpcMethod;
@@ -101,7 +102,8 @@ class GrpcExchangeStream : public ExchangeStream {
     if (!malformed_.ok())
       return absl::InternalError(absl::StrCat("server ", address_, " sent: ", malformed_.message()));
     // A server that ends the stream in good order while we want answers is going away.
-    return status.ok() ? absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")) : status;
+    if (!status.ok()) return status;
+    return ForWantOf(address_, absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")));
   }
 
  private:

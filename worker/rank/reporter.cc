@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/rank/profile_message.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -81,6 +82,7 @@ void Reporter::Failed(const absl::Status& status) {
   v1::RankEvent event;
   event.mutable_failed()->set_code(static_cast<int32_t>(status.code()));
   event.mutable_failed()->set_message(std::string(status.message()));
+  event.mutable_failed()->set_server(WantedServer(status));
   QueueLast(std::move(event));
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -128,8 +129,9 @@ absl::Status ServerExchange::Exchange() {
       auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || expired_; };
       if (mutex_.AwaitWithTimeout(absl::Condition(&over), kRetryPause)) {
         const absl::Duration silence = deadline_ - progress_.answered.value_or(progress_.started);
-        return absl::DeadlineExceededError(
-            absl::StrCat("server ", address(), " did not answer within ", absl::FormatDuration(silence), last_error));
+        return ForWantOf(address(),
+                         absl::DeadlineExceededError(absl::StrCat("server ", address(), " did not answer within ",
+                                                                  absl::FormatDuration(silence), last_error)));
       }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();

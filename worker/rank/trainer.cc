@@ -10,6 +10,7 @@
 #include "worker/rank/evaluate.h"
 #include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_exchange.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -210,7 +211,8 @@ absl::Status Trainer::SaveCenter() {
   absl::Status saved = InRankZero(*parts_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
   // All else another start of the group may mend: it goes on from what the servers still have.
-  return absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message()));
+  return ForWantOf(WantedServer(saved),
+                   absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
 }
 
 absl::Status Trainer::Evaluate(uint64_t step) {

@@ -1,0 +1,23 @@
+#include "worker/rank/want_of_server.h"
+
+#include "absl/strings/cord.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::string_view kMark = "hooke/want-of-server";
+
+}  // namespace
+
+absl::Status ForWantOf(absl::string_view address, absl::Status status) {
+  if (address.empty() || !(absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status))) return status;
+  status.SetPayload(kMark, absl::Cord(address));
+  return status;
+}
+
+std::string WantedServer(const absl::Status& status) {
+  const absl::optional<absl::Cord> address = status.GetPayload(kMark);
+  return address.has_value() ? std::string(*address) : "";
+}
+
+}  // namespace hooke
