@@ -23,11 +23,6 @@ constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
 constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
 
-absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
-  if (value >= 1 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
-}
-
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
   if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
