@@ -175,7 +175,10 @@ class TransportGroup : public Group {
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
     const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
-    calls_.Add({.operation = "shared allocation", .values = bytes});
+    CallLabel allocation;
+    allocation.operation = "shared allocation";
+    allocation.values = bytes;
+    calls_.Add(allocation);
     if (size() > 1) {
       const absl::Time now = SteadyNow();
       calls_.Tell(transport(), now);
