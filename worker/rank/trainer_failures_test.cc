@@ -50,7 +50,7 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
 // again.
 TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   options_.exchange_timeout = absl::Milliseconds(200);
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
     if (step == 4) servers_[0]->SetReachable(false);
@@ -70,7 +70,7 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
 
 // A server that comes back without its data gets the center again from the group, within an exchange.
 TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
     if (step == 7) servers_[1]->Forget();
@@ -107,7 +107,7 @@ TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
 TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   options_.collective_timeout = absl::Seconds(3);
   options_.exchange_timeout = absl::Seconds(1);
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 3;
   run.seed = 40;
   run.before_step = [this](uint64_t step) {
@@ -166,7 +166,7 @@ TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
   options_.evaluate_every = 1;
   options_.rhythm.interval = 5;
   options_.exchange_timeout = absl::Seconds(1);
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
     if (step == 11) servers_[1]->Forget();
@@ -208,7 +208,7 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
 
 // A server's final word ends the rank with its code; the group's other ranks end as well.
 TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
-  GroupRun run;
+  GroupToTrain run;
   run.before_step = [this](uint64_t step) {
     if (step == 4) servers_[0]->SetError(absl::AbortedError("incarnation 1 has been replaced"));
   };

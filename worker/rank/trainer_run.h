@@ -63,7 +63,7 @@ class RecordSink : public EventSink {
 };
 
 // What a test says about a group; the rest is the same for all.
-struct GroupRun {
+struct GroupToTrain {
   uint32_t group = 0;
   int ranks = 1;
   uint32_t incarnation = 1;
@@ -95,7 +95,7 @@ class TrainerRun : public ::testing::Test {
     for (auto& server : servers_) calls_.push_back(server->Dial());
   }
 
-  GroupResult Run(const GroupRun& run) {
+  GroupResult Run(const GroupToTrain& run) {
     GroupResult result;
     result.steps.resize(run.ranks);
     result.vectors.resize(run.ranks);
@@ -111,7 +111,7 @@ class TrainerRun : public ::testing::Test {
     return result;
   }
 
-  void RunRank(const GroupRun& run, Group* group, GroupResult* result) {
+  void RunRank(const GroupToTrain& run, Group* group, GroupResult* result) {
     QuadraticModel model(kValues, 5);
     Arena arena = *Arena::Make({.parameters = kValues, .buffers = 1, .statistics = kTrainerStatistics});
     ASSERT_TRUE(model.Bind(arena).ok());
@@ -175,7 +175,7 @@ class TrainerRun : public ::testing::Test {
     if (group->rank() == 0) result->progress = reporter.Progress();
   }
 
-  std::vector<Sampler> OthersOf(const GroupRun& run, SamplerOptions sampling) {
+  std::vector<Sampler> OthersOf(const GroupToTrain& run, SamplerOptions sampling) {
     std::vector<Sampler> others;
     for (uint32_t rank = 0; rank < run.stands_for; ++rank) {
       sampling.ranks = run.stands_for;

@@ -65,7 +65,7 @@ TEST_F(TrainerTest, ExchangesWithTheCenter) {
 // three.
 TEST_F(TrainerTest, ExchangesByTime) {
   std::atomic<int> seconds{0};
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 3;
   run.before_step = [&seconds](uint64_t step) { seconds += step < 8 ? 1 : 3; };
   options_.interval_time = absl::Seconds(4);
@@ -83,7 +83,7 @@ TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   options_.rhythm.delay = 4;
   options_.evaluate_every = 1;  // 12 steps.
   std::vector<uint64_t> steps;
-  GroupRun run;
+  GroupToTrain run;
   run.ranks = 2;
   run.seed = 40;
   run.before_step = [&](uint64_t step) {  // After so many steps.
@@ -119,7 +119,7 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   uint64_t exchanges[2] = {};
   for (const uint32_t group : {0, 1}) {
     std::atomic<int> seconds{0};
-    GroupRun run;
+    GroupToTrain run;
     run.group = group;
     run.ranks = 2;
     run.before_step = [&](uint64_t) { seconds += group == 0 ? 1 : 3; };
