@@ -21,14 +21,25 @@ TEST(MpiWatchdogDeathTest, EndsAProcessWhoseCallDoesNotReturn) {
       testing::ExitedWithCode(1), "rank 3: MPI has not returned for 10s after the deadline of a message from rank 1;");
 }
 
-// A wait that ended, in time or late, is nobody's business any more; neither is one that has time left.
+// Longer than the watchdog's pause between two looks, and shorter than its margin.
+void LetItLook() {
+  absl::Notification never;
+  EXPECT_FALSE(never.WaitForNotificationWithTimeout(absl::Milliseconds(1500)));
+}
+
+// A wait that ended, even late, is nobody's business any more: the process would end here.
 TEST(MpiWatchdogTest, LeavesEndedWaitsAlone) {
   MpiWatchdog watchdog(0);
   { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
-  const MpiWatchdog::Watch running(watchdog, absl::Now(), "hearing of failures");
-  // Longer than the watchdog's pause: it has looked.
-  absl::Notification never;
-  EXPECT_FALSE(never.WaitForNotificationWithTimeout(absl::Milliseconds(1200)));
+  LetItLook();
+}
+
+// A wait past its deadline has the margin yet, also after one that ended late.
+TEST(MpiWatchdogTest, LeavesTheMargin) {
+  MpiWatchdog watchdog(0);
+  { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
+  const MpiWatchdog::Watch running(watchdog, absl::Now() - absl::Milliseconds(1), "hearing of failures");
+  LetItLook();
 }
 
 }  // namespace

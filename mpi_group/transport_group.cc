@@ -3,7 +3,6 @@
 #include <spdlog/logger.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <new>
 #include <optional>
@@ -15,10 +14,12 @@
 #include "mpi_group/all_gather.h"
 #include "mpi_group/barrier.h"
 #include "mpi_group/call.h"
+#include "mpi_group/call_label.h"
 #include "mpi_group/choose_algorithm.h"
 #include "mpi_group/group_nodes.h"
 #include "mpi_group/message_collectives.h"
 #include "mpi_group/node_collectives.h"
+#include "mpi_group/recent_calls.h"
 #include "mpi_group/steady_clock.h"
 #include "mpi_group/two_level.h"
 
@@ -58,44 +59,11 @@ bool RoundsOnce(const Request& request, DataType type) {
   return SizeOf(type) == 2 && (request.op == ReduceOp::kSum || request.op == ReduceOp::kMean);
 }
 
-// The calls of a group on this rank. The transport hears of them late: before messages, and when something failed. What
-// goes through shared memory alone is too quick for it.
-class Calls {
- public:
-  void Add(const Request& request, const TensorList& values, bool shared) {
-    CallLabel& label = Next();
-    label.operation = NameOf(request.operation);
-    label.values = values.size();
-    label.type = values.type();
-    label.op = request.op;
-    label.root = request.root;
-    label.detail = HashOf(request.parts);
-    label.shared = shared;
-  }
-  void AddAllocation(uint64_t bytes) {
-    CallLabel& label = Next();
-    label = {label.number, "shared allocation", bytes, std::nullopt, std::nullopt, -1, 0, false};
-  }
-
-  void Tell(Transport& transport, absl::Time now) {
-    for (told_ = std::max(told_, count_ - std::min(count_, kKept)); told_ < count_;) {
-      transport.Begin(labels_[++told_ % kKept], now);
-    }
-  }
-
- private:
-  static constexpr uint64_t kKept = 8;  // As many as a rank can tell after a failure.
-
-  CallLabel& Next() {
-    CallLabel& label = labels_[++count_ % kKept];
-    label.number = count_;
-    return label;
-  }
-
-  uint64_t count_ = 0;
-  uint64_t told_ = 0;
-  std::array<CallLabel, kKept> labels_;
-};
+CallLabel LabelOf(const Request& request, const TensorList& values, bool shared) {
+  return {
+      0,     NameOf(request.operation), values.size(), values.type(), request.op, request.root, HashOf(request.parts),
+      shared};
+}
 
 class TransportGroup : public Group {
  public:
@@ -207,7 +175,10 @@ class TransportGroup : public Group {
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
     const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
-    calls_.AddAllocation(bytes);
+    CallLabel allocation;
+    allocation.operation = "shared allocation";
+    allocation.values = bytes;
+    calls_.Add(allocation);
     if (size() > 1) {
       const absl::Time now = SteadyNow();
       calls_.Tell(transport(), now);
@@ -263,7 +234,7 @@ class TransportGroup : public Group {
   absl::Status Run(const Request& request, const TensorList& values, const Collective& collective) {
     if (!failure_.ok()) return failure_;
     const SharedArena* const arena = values.empty() ? nullptr : ArenaOf(values);
-    calls_.Add(request, values, arena != nullptr);
+    calls_.Add(LabelOf(request, values, arena != nullptr));
     absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(SteadyNow());
     if (status.ok()) {
       const Plan plan = MakePlan(request, values, arena);
@@ -391,7 +362,7 @@ class TransportGroup : public Group {
   std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
   std::vector<std::unique_ptr<Line[]>> private_;
   Scratch scratch_;
-  Calls calls_;
+  RecentCalls calls_;
   std::optional<Workload> last_workload_;
   Choice last_choice_;
   absl::Status failure_;

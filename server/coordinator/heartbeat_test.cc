@@ -6,8 +6,10 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <memory>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -34,8 +36,10 @@ class FakeParameters : public ParameterServer {
     jobs_.erase(std::string(job_id));
     return absl::OkStatus();
   }
+  // Asked once for each heartbeat that is tried.
   ParameterServerStats Stats() const override {
     absl::MutexLock lock(&mutex_);
+    ++tries_;
     return {123, {jobs_.begin(), jobs_.end()}};
   }
   absl::Status Stop() override { return absl::OkStatus(); }
@@ -43,10 +47,23 @@ class FakeParameters : public ParameterServer {
     absl::MutexLock lock(&mutex_);
     return seals_;
   }
+  // False: they have not been made in time.
+  bool WaitForSeals(int seals) {
+    absl::MutexLock lock(&mutex_);
+    const auto made = [this, seals]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return seals_ >= seals; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&made), kDeadline);
+  }
+  bool WaitForMoreTries(int tries) {
+    absl::MutexLock lock(&mutex_);
+    const int enough = tries_ + tries;
+    const auto made = [this, enough]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return tries_ >= enough; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&made), kDeadline);
+  }
 
  private:
   const int failures_;
   mutable absl::Mutex mutex_;
+  mutable int tries_ ABSL_GUARDED_BY(mutex_) = 0;
   int seals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> jobs_ ABSL_GUARDED_BY(mutex_) = {"ended-1", "running-2"};
 };
@@ -70,9 +87,10 @@ class FakeCoordinator : public v1::Coordinator::Service {
   }
 
   // False: they have not come in time.
-  bool WaitForBeats(int beats) {
+  bool WaitForMoreBeats(int beats) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [this, beats]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return beats_ >= beats; };
+    const int enough = beats_ + beats;
+    const auto come = [this, enough]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return beats_ >= enough; };
     return mutex_.AwaitWithTimeout(absl::Condition(&come), kDeadline);
   }
 
@@ -135,10 +153,12 @@ TEST(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   options.interval = absl::Milliseconds(1);
   {
     std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
-    EXPECT_TRUE(coordinator.WaitForBeats(200));
+    EXPECT_TRUE(parameters.WaitForSeals(1));
+    EXPECT_TRUE(coordinator.WaitForMoreBeats(100));
   }
-  EXPECT_LE(parameters.seals(), 1);
+  EXPECT_EQ(parameters.seals(), 1);
   const std::string text = log.str();
+  EXPECT_NE(text.find("could not be written"), std::string::npos);
   EXPECT_EQ(text.find("could not be written"), text.rfind("could not be written"));
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
 }
@@ -161,25 +181,54 @@ class WaitingSink : public spdlog::sinks::base_sink<std::mutex> {
   std::string text_;
 };
 
-// A coordinator that is not there is complained about, once in a while, not at each try; and the server ends without
-// waiting for it.
-TEST(HeartbeatTest, ComplainsOnceInAWhile) {
-  FakeParameters parameters;
-  auto sink = std::make_shared<WaitingSink>();
+HeartbeatOptions NobodyListens(FakeParameters& parameters, std::shared_ptr<spdlog::sinks::sink> sink) {
   HeartbeatOptions options;
   options.address = "me:1";
   options.coordinator = "127.0.0.1:1";  // Nobody listens on this reserved port.
   options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
   options.parameters = &parameters;
-  options.logger = std::make_shared<spdlog::logger>("test", sink);
+  options.logger = std::make_shared<spdlog::logger>("test", std::move(sink));
+  return options;
+}
+
+// A coordinator that is not there is complained about, once in a while, not at each try.
+TEST(HeartbeatTest, ComplainsOnceInAWhile) {
+  FakeParameters parameters;
+  auto sink = std::make_shared<WaitingSink>();
+  HeartbeatOptions options = NobodyListens(parameters, sink);
   options.interval = absl::Milliseconds(1);
+  options.complain_every = absl::Hours(1);
   std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
   EXPECT_TRUE(sink->complained.WaitForNotificationWithTimeout(kDeadline));
-  EXPECT_FALSE(absl::Notification().WaitForNotificationWithTimeout(absl::Milliseconds(100)));  // Many tries more.
+  EXPECT_TRUE(parameters.WaitForMoreTries(20));
+  heartbeat.reset();
+  EXPECT_EQ(sink->complaints, 1);
+}
+
+// While it goes on being absent, it is complained about again.
+TEST(HeartbeatTest, ComplainsAgain) {
+  FakeParameters parameters;
+  auto sink = std::make_shared<WaitingSink>();
+  HeartbeatOptions options = NobodyListens(parameters, sink);
+  options.interval = absl::Milliseconds(1);
+  options.complain_every = absl::ZeroDuration();
+  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  EXPECT_TRUE(parameters.WaitForMoreTries(5));
+  heartbeat.reset();
+  EXPECT_GE(sink->complaints, 4);
+}
+
+// A server ends in the middle of the pause between two heartbeats.
+TEST(HeartbeatTest, EndsInAPause) {
+  FakeParameters parameters;
+  auto sink = std::make_shared<WaitingSink>();
+  HeartbeatOptions options = NobodyListens(parameters, sink);
+  options.interval = 3 * kDeadline;
+  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  EXPECT_TRUE(sink->complained.WaitForNotificationWithTimeout(kDeadline));
   const absl::Time before = absl::Now();
   heartbeat.reset();
-  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
-  EXPECT_EQ(sink->complaints, 1);
+  EXPECT_LT(absl::Now() - before, kDeadline);
 }
 
 }  // namespace

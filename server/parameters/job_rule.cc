@@ -16,11 +16,6 @@ namespace {
 constexpr double kMaxGraceSeconds = 10;
 constexpr uint32_t kMaxFragments = 64;
 
-absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
-  if (value >= 1 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
-}
-
 absl::Status CheckNumber(absl::string_view field, double value, double most) {
   if (value >= 0 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " is allowed"));
@@ -117,6 +112,11 @@ absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options
 }
 
 }  // namespace
+
+absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
+}
 
 absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   const std::optional<RuleName> name = RuleOf(job.rule());

@@ -3,7 +3,11 @@
 
 // The update rule that a job asks for, from what its groups say when they attach. Pure.
 
+#include <cstdint>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "algorithms/compression.h"
 #include "algorithms/round.h"
 #include "algorithms/update_rule.h"
@@ -21,6 +25,9 @@ struct JobRule {
 
 // INVALID_ARGUMENT naming the field that is out of range, and what is allowed.
 absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job);
+
+// Whether JobSpecForShard's `field` is 1 to `most`; INVALID_ARGUMENT names it, and what is allowed.
+absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most);
 
 }  // namespace hooke
 

@@ -1,22 +1,17 @@
 #include "server/parameters/layout.h"
 
-#include <algorithm>
+#include <optional>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "proto/layout_difference.h"
 
 namespace hooke {
 namespace {
 
 constexpr uint64_t kMaxValues = uint64_t{1} << 60;  // Exclusive. Four bytes each, their bytes still count in 64 bits.
 constexpr size_t kMaxNameBytes = 255;
-
-std::string TypeName(v1::Parameter::Type type) {
-  if (type == v1::Parameter::FLOAT32) return "float32";
-  return absl::StrCat("type ", static_cast<int>(type));
-}
 
 // Product of the dimensions; nothing where it reaches kMaxValues or a dimension is 0.
 absl::StatusOr<uint64_t> CountValues(const v1::Parameter& parameter) {
@@ -70,26 +65,11 @@ absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout) {
 }
 
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& group) {
-  const int both = std::min(center.parameters_size(), group.parameters_size());
-  for (int i = 0; i < both; ++i) {
-    const std::string ours = Describe(center.parameters(i));
-    const std::string theirs = Describe(group.parameters(i));
-    if (ours == theirs) continue;
-    return absl::FailedPreconditionError(absl::StrCat("layout differs from the center's at parameter ", i,
-                                                      ": the center has ", ours, ", the group has ", theirs,
-                                                      "; all groups of a job train the same model"));
-  }
-  if (center.parameters_size() == group.parameters_size()) return absl::OkStatus();
-  const bool center_has_more = center.parameters_size() > both;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "layout differs from the center's at parameter ", both, ": the center has ",
-      center_has_more ? Describe(center.parameters(both)) : "none", ", the group has ",
-      center_has_more ? "none" : Describe(group.parameters(both)), "; all groups of a job train the same model"));
-}
-
-std::string Describe(const v1::Parameter& parameter) {
-  return absl::StrCat(absl::CHexEscape(parameter.name()), " ", TypeName(parameter.type()), " [",
-                      absl::StrJoin(parameter.shape(), ", "), "]");
+  const std::optional<LayoutDifference> differs = FindDifference(center, group);
+  if (!differs.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("layout differs from the center's at parameter ", differs->parameter, ": the center has ",
+                   differs->center, ", the group has ", differs->model, "; all groups of a job train the same model"));
 }
 
 }  // namespace hooke

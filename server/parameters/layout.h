@@ -4,7 +4,6 @@
 // Checks of the layout of a center as it comes over the wire. Pure.
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,9 +18,6 @@ absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout);
 
 // FAILED_PRECONDITION naming the first parameter that differs, with both sides' name, type and shape.
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& group);
-
-// "fc1.weight float32 [512, 784]".
-std::string Describe(const v1::Parameter& parameter);
 
 }  // namespace hooke
 

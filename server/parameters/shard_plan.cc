@@ -8,7 +8,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "algorithms/compression.h"
+#include "proto/job.pb.h"
 #include "server/parameters/layout.h"
 
 namespace hooke {
@@ -20,11 +22,6 @@ constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
 constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
-
-absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most) {
-  if (value >= 1 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 1 to ", most, " are allowed"));
-}
 
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
@@ -69,6 +66,18 @@ absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const
   return absl::FailedPreconditionError(absl::StrCat("job.", what, " differs: the center was made with ", center,
                                                     ", the group has ", group,
                                                     "; all groups of a job run with the same job file"));
+}
+
+// As a job file has it; the numbers were checked.
+std::string RuleText(uint32_t rule) {
+  return absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(static_cast<v1::AveragingSpec::Rule>(rule)));
+}
+
+std::string CompressionText(uint32_t number) {
+  const auto compression = number == 0 ? v1::AveragingSpec::COMPRESSION_NONE  // The two are the same.
+                                       : static_cast<v1::AveragingSpec::Compression>(number);
+  const std::string name = v1::AveragingSpec::Compression_Name(compression);
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
 // The fields that only some rules have, whichever they are: the first that differs.
@@ -139,9 +148,10 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   }
   if (center.job.groups() != group.job.groups()) return Differs("groups", center.job.groups(), group.job.groups());
   if (center.job.ranks() != group.job.ranks()) return Differs("ranks", center.job.ranks(), group.job.ranks());
-  if (center.job.rule() != group.job.rule()) return Differs("rule", center.job.rule(), group.job.rule());
+  if (center.job.rule() != group.job.rule())
+    return Differs("rule", RuleText(center.job.rule()), RuleText(group.job.rule()));
   if (center.job.compression() != group.job.compression()) {
-    return Differs("compression", center.job.compression(), group.job.compression());
+    return Differs("compression", CompressionText(center.job.compression()), CompressionText(group.job.compression()));
   }
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
   // The model first: a group of another model has other numbers of everything that follows from it.

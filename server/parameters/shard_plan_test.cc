@@ -205,7 +205,12 @@ TEST(ComparePlans, NamesTheFirstDifference) {
        "job.alpha differs: the center was made with 0.25, the group has 0.5; all groups of a job run with the same job "
        "file"},
       {[](auto& r) { r.mutable_job()->set_job_key("k"); }, "another job had the id job-1 here"},
-      {[](auto& r) { r.mutable_job()->set_rule(2); }, "job.rule differs: the center was made with 1, the group has 2"},
+      {[](auto& r) { r.mutable_job()->set_rule(2); },
+       "job.rule differs: the center was made with elastic, the group has none; all groups of a job run with the same "
+       "job file"},
+      {[](auto& r) { r.mutable_job()->set_compression(4); },
+       "job.compression differs: the center was made with none, the group has int8; all groups of a job run with the "
+       "same job file"},
       {[](auto& r) { r.mutable_job()->set_groups(3); },
        "job.groups differs: the center was made with 2, the group has 3"},
       {[](auto& r) { r.mutable_job()->set_ranks(2); },

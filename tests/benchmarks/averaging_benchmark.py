@@ -34,6 +34,17 @@ def run(hooke, name):
     return 100 * job["center"]["accuracy"], (int(job["ended_unix_ms"]) - int(job["submitted_unix_ms"])) / 1000
 
 
+def table(results):
+    """Lines to print and rows of JSON; `results`: by job, (accuracy, seconds) of each repetition."""
+    lines, rows = [f"{'job':14} {'center accuracy':>16} {'least':>7} {'most':>7} {'wall time':>10}"], []
+    for name, values in results.items():
+        accuracy, seconds = (statistics.median(column) for column in zip(*values))
+        least, most = min(values)[0], max(values)[0]
+        lines.append(f"{name:14} {accuracy:14.2f} % {least:7.2f} {most:7.2f} {seconds:8.1f} s")
+        rows.append({"benchmark": "averaging", "job": name, "accuracy": round(accuracy, 2), "seconds": round(seconds, 1), "repetitions": len(values)})
+    return lines, rows
+
+
 def main():
     arguments = report.parse_arguments(__doc__, repetitions=1)
     hooke = os.path.join(arguments.programs, "hooke")
@@ -42,12 +53,8 @@ def main():
         for name in SHAPES:
             results[name].append(run(hooke, name))
     print(f"medians of {arguments.repetitions}")
-    print(f"{'job':14} {'center accuracy':>16} {'wall time':>10}")
-    rows = []
-    for name, values in results.items():
-        accuracy, seconds = (statistics.median(column) for column in zip(*values))
-        print(f"{name:14} {accuracy:14.2f} % {seconds:8.1f} s")
-        rows.append({"benchmark": "averaging", "job": name, "accuracy": round(accuracy, 2), "seconds": round(seconds, 1)})
+    lines, rows = table(results)
+    print("\n".join(lines))
     report.write_json(arguments.json, rows)
 
 

@@ -2,6 +2,8 @@
 """The benchmark scripts' own reckoning, without running a benchmark: what they print and judge of given results."""
 
 import argparse
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -14,11 +16,16 @@ import xml.etree.ElementTree
 # Bazel runs a link to this file: the tree is where the file really is.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import averaging_benchmark as averaging  # noqa: E402
 import cluster  # noqa: E402
 import convergence_benchmark as convergence  # noqa: E402
 import elastic_benchmark as elastic  # noqa: E402
+import exchange_benchmark as exchange  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
+import report  # noqa: E402
+import startup_benchmark as startup  # noqa: E402
+import training_benchmark as training  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
 
 HOOKE = pathlib.Path("client/hooke").resolve()
@@ -131,6 +138,83 @@ class Overlap(unittest.TestCase):
         lines, rows = overlap.table({**self.TIMES, "together": [50.0]})
         self.assertEqual({row["hidden"] for row in rows}, {None})
         self.assertIn("communication costs nothing", lines[-1])
+
+
+class Asked(unittest.TestCase):
+    """Each benchmark that has something asked of it says what was missed, and ends with 1."""
+
+    def test_a_miss_is_printed_and_ends_the_program(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), self.assertRaises(SystemExit) as end:
+            report.judge(["one", "two"])
+        self.assertEqual((said.getvalue(), end.exception.code), ("MISSED: one\nMISSED: two\n", 1))
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            report.judge([])
+        self.assertEqual(said.getvalue(), "met: all that is asked of what ran\n")
+
+    def test_training(self):
+        _, rows = training.table({"hooke": [90.0, 80.0, 95.0], "alone": [100.0, 100.0, 100.0]})
+        self.assertEqual(training.missed(rows), [])
+        lines, rows = training.table({"hooke": [89.0, 80.0, 95.0], "ddp-gloo": [60.0, 50.0, 60.0], "alone": [100.0, 100.0, 100.0]})
+        self.assertEqual(training.missed(rows), ["hooke has 0.890 of alone's samples per second; asked is at least 0.9"])
+        self.assertEqual(lines[-1], "hooke / alone: median 0.890, min 0.800, max 0.950")
+        self.assertEqual([row["ratio"] for row in rows], [None, 1.583, 0.89])
+        self.assertEqual(training.missed(rows[:2]), [])
+
+    def test_startup(self):
+        self.assertEqual(startup.missed({"first_step_s": 3.0}), [])
+        self.assertEqual(startup.missed({"first_step_s": 3.01}), ["the first step came 3.01 s after submit; asked is at most 3 s"])
+
+    def test_wide(self):
+        self.assertEqual(wide.missed({"p99_ms": 249.9}), [])
+        self.assertEqual(wide.missed({"p99_ms": 250.0}), ["p99 is 250.0 ms; asked is under 250 ms"])
+
+    def test_elastic(self):
+        self.assertEqual(elastic.missed({"served": 0.7, "streamed": 0.71}), [])
+        self.assertEqual(elastic.missed({"served": 0.69, "streamed": 0.71}), ["served has 0.69 of the bandwidth of in place; asked is at least 0.7"])
+
+    def exchange_rows(self, size, hooke, **rivals):
+        times = {"hooke": hooke, **{name.replace("_", "-"): ms for name, ms in rivals.items()}}
+        return [{"impl": impl, "bytes": size, "servers": 2, "ranks": 1, "median_ms": ms} for impl, ms in times.items()]
+
+    def test_exchange(self):
+        met = self.exchange_rows(64 << 20, 10.0, sockets=7.0, grpc_unary=30.0) + self.exchange_rows(1 << 20, 2.0, sockets=1.0, grpc_unary=1.0)
+        met += self.exchange_rows(4 << 10, 2.9, sockets=1.0) + self.exchange_rows(64 << 10, 90.0, sockets=1.0)
+        self.assertEqual(exchange.missed(met), [])
+        self.assertEqual(exchange.missed([]), [])
+        self.assertEqual(
+            exchange.missed(self.exchange_rows(256 << 20, 10.0, sockets=6.9, grpc_unary=29.0)),
+            [
+                "1 ranks, 2 servers, 268435456 bytes: hooke has 0.69 times the bytes per second of sockets; asked is at least 0.70",
+                "1 ranks, 2 servers, 268435456 bytes: hooke has 2.90 times the bytes per second of grpc-unary; asked is at least 3.00",
+            ],
+        )
+        self.assertEqual(len(exchange.missed(self.exchange_rows(1 << 20, 2.1, sockets=1.0))), 1)
+        self.assertEqual(len(exchange.missed(self.exchange_rows(4 << 10, 3.1, sockets=1.0))), 1)
+
+
+class Averaging(unittest.TestCase):
+    def test_medians_of_the_repetitions(self):
+        lines, rows = averaging.table({"fashion": [(89.0, 100.0), (91.0, 80.0), (90.5, 120.0)]})
+        self.assertEqual(rows, [{"benchmark": "averaging", "job": "fashion", "accuracy": 90.5, "seconds": 100.0, "repetitions": 3}])
+        self.assertEqual(lines[1].split(), ["fashion", "90.50", "%", "89.00", "91.00", "100.0", "s"])
+
+
+class Rate(unittest.TestCase):
+    def test_between_the_first_and_the_last_of_the_window(self):
+        self.assertEqual(training.rate([(1.0, 5), (2.0, 10), (3.0, 20), (4.0, 40)], 2.0), 15.0)
+
+    # One line of progress in the window, or none, is no rate: it is measured on.
+    def test_too_few_lines_are_no_rate(self):
+        self.assertIsNone(training.rate([(1.0, 5), (2.0, 10)], 2.0))
+        self.assertIsNone(training.rate([(1.0, 5)], 2.0))
+        self.assertIsNone(training.rate([(2.0, 5), (2.0, 6)], 2.0))
+
+    def test_a_program_whose_lines_come_slowly_is_waited_for(self):
+        line = 'sleep {}; echo "{{\\"progress\\": {{\\"step\\": {}}}}}"; '
+        command = ["bash", "-c", "".join(line.format(pause, step) for pause, step in ((0, 1), (1.1, 2), (0.5, 3))) + "sleep 60"]
+        self.assertGreater(training.measure([command], 0.1), 0)
 
 
 class Lines(unittest.TestCase):

@@ -282,9 +282,7 @@ def main():
     # So that everything started is ended also then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     lines = compare_hosts(arguments) if arguments.hosts else compare_rules(arguments)
-    for line in lines:
-        print(f"MISSED: {line}", flush=True)
-    sys.exit(1 if lines else 0)
+    report.judge(lines)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ sockets, as ranks of a server's host do, and `hooke-grpc`, as where only gRPC's 
 send it back; one connection for each pair of rank and server, nothing parsed. `grpc-unary`: one call for each pair, a field of bytes each
 way. Ranks and servers are processes that sleep while others are timed. For each size all check their answers; then they take turns, round
 by round. An exchange's time is the slowest rank's, from a barrier on. bytes_per_s counts the vector twice: it goes there and comes back.
+Asked of `hooke`, in each layout: from 64 MiB on 0.7 times the bytes per second of the sockets and 3 times those of unary gRPC; at 1 MiB 0.5
+times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1.
 """
 
 import argparse
@@ -26,6 +28,8 @@ LAYOUTS = [(count, servers) for servers in (1, 2) for count in (1, 2, 4)]
 QUICK_LAYOUTS = [(1, 1), (2, 2)]
 WAYS = ["hooke", "sockets", "grpc-unary"]
 ROUNDS, QUICK_ROUNDS = 5, 3
+# (rival, from this many bytes, to this many, at least this ratio of bytes per second): docs/benchmarks.md.
+ASKED = [("sockets", 64 << 20, float("inf"), 0.7), ("grpc-unary", 64 << 20, float("inf"), 3), ("sockets", 1 << 20, 1 << 20, 0.5), ("sockets", 4 << 10, 4 << 10, 1 / 3)]
 # Sizes that find the time of --quick used up are left out, aloud.
 QUICK_SECONDS = 33
 SHARED_MEMORY = "/dev/shm"
@@ -147,6 +151,22 @@ def show(rows):
         print(line.rstrip(), flush=True)
 
 
+def missed(rows):
+    """What was asked and is not so; a line each. Only of the ways and sizes that ran."""
+    measured = {(row["ranks"], row["servers"], row["bytes"], row["impl"]): row for row in rows}
+    lines = []
+    for (ranks_count, servers, size, impl), row in measured.items():
+        for rival, low, high, least in ASKED:
+            other = measured.get((ranks_count, servers, size, rival))
+            if impl != "hooke" or other is None or not low <= size <= high:
+                continue
+            ratio = other["median_ms"] / row["median_ms"]
+            if ratio < least:
+                where = f"{ranks_count} ranks, {servers} servers, {size} bytes"
+                lines.append(f"{where}: hooke has {ratio:.2f} times the bytes per second of {rival}; asked is at least {least:.2f}")
+    return lines
+
+
 def run_layout(arguments, layout, deadline):
     rows = []
     print(f"\nexchange: {layout[0]} ranks, {layout[1]} servers, loopback TCP, {os.cpu_count()} cores")
@@ -166,19 +186,21 @@ def run_layout(arguments, layout, deadline):
             rows += [way.row(size, layout) for way in ways]
             show(rows[-len(ways) :])
     report.write_json(arguments.json, rows)
+    return rows
 
 
 def main():
     arguments = parse()
     # So that everything started is ended also then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-    start = time.monotonic()
+    start, rows = time.monotonic(), []
     for number, layout in enumerate(arguments.layouts, 1):
         deadline = start + QUICK_SECONDS * number / len(arguments.layouts) if arguments.quick else float("inf")
         try:
-            run_layout(arguments, layout, deadline)
+            rows += run_layout(arguments, layout, deadline)
         except ranks.Failed as failure:
             raise SystemExit(f"FAILED: {failure}") from None
+    report.judge(missed(rows))
 
 
 if __name__ == "__main__":

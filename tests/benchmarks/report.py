@@ -28,6 +28,15 @@ def write_json(path, rows):
                 file.write(json.dumps(row) + "\n")
 
 
+def judge(missed):
+    """Says whether what is asked was met, and ends the program with 1 where it was not. `missed`: a line for each that was not."""
+    for line in missed:
+        print(f"MISSED: {line}", flush=True)
+    if missed:
+        raise SystemExit(1)
+    print("met: all that is asked of what ran", flush=True)
+
+
 def stop(process, seconds=10):
     """Ends a process started with `start` and everything in its session."""
     for sign in (signal.SIGTERM, signal.SIGKILL):

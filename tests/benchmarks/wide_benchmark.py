@@ -93,6 +93,11 @@ def measure(arguments, folder):
     return result
 
 
+def missed(row):
+    """What was asked and is not so; a line each."""
+    return [f"p99 is {row['p99_ms']} ms; asked is under {P99_MS} ms"] if row["p99_ms"] >= P99_MS else []
+
+
 def main():
     arguments = parse()
     # So that everything started is ended also then.
@@ -113,8 +118,7 @@ def main():
     report.write_json(arguments.json, [row])
     if result["errors"]:
         raise SystemExit(f"FAILED: {result['errors']} groups had errors, one of them: {result['first_error']}")
-    if row["p99_ms"] >= P99_MS:
-        raise SystemExit(f"FAILED: p99 is {row['p99_ms']} ms; asked is under {P99_MS} ms")
+    report.judge(missed(row))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ namespace hooke {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
@@ -82,11 +83,14 @@ TEST_F(BadInputTest, DataFiles) {
       Failure(ToYaml(job_)),
       HasSubstr(images +
                 " is cut short: its header promises 784000 bytes of images, there are 100000; download it again"));
+  ASSERT_TRUE(WriteBars(folder + "/train", 1000, 1).ok());
   {
     std::fstream file(images, std::ios::in | std::ios::out | std::ios::binary);
     file.write("JUNK", 4);
   }
-  EXPECT_THAT(Failure(ToYaml(job_)), HasSubstr(images));
+  EXPECT_THAT(
+      Failure(ToYaml(job_)),
+      HasSubstr(absl::StrCat(images, " is not an IDX file of images: it starts with 0x4a554e4b, not 0x00000803")));
 
   ASSERT_TRUE(WriteBars(folder + "/train", 1000, 1).ok());
   Succeed();
@@ -118,6 +122,9 @@ TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
 // still there.
 TEST_F(BadInputTest, DamagedSnapshot) {
   Succeed();
+  const std::string sound = cluster_->folder() + "/sound.safetensors";
+  const std::string damaged = cluster_->folder() + "/damaged.safetensors";
+  ASSERT_EQ(cluster_->Hooke({"export", "bars-1", sound}).status, 0);
   cluster_->SignalServer(1, SIGTERM);
   ASSERT_TRUE(cluster_->AwaitServerEnd(1).ok());
   std::vector<fs::path> snapshots;
@@ -125,7 +132,7 @@ TEST_F(BadInputTest, DamagedSnapshot) {
     if (entry.is_regular_file() && entry.file_size() > 1000) snapshots.push_back(entry.path());
   }
   ASSERT_EQ(snapshots.size(), 2u) << "two generations are kept";
-  const fs::path newest = *std::max_element(snapshots.begin(), snapshots.end());
+  const auto [older, newest] = std::minmax(snapshots[0], snapshots[1]);
   {
     std::fstream file(newest, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(600);
@@ -134,9 +141,13 @@ TEST_F(BadInputTest, DamagedSnapshot) {
     file.put(static_cast<char>(byte ^ 1));
   }
   ASSERT_TRUE(cluster_->RestartServer(1).ok());
-  const ProgramResult exported = cluster_->Hooke({"export", "bars-1", cluster_->folder() + "/model.safetensors"});
+  const ProgramResult exported = cluster_->Hooke({"export", "bars-1", damaged});
   EXPECT_EQ(exported.status, 0) << exported.output;
-  EXPECT_THAT(cluster_->ServerOutput(1), HasSubstr(newest.filename().string()));
+  EXPECT_THAT(cluster_->ServerOutput(1), ContainsRegex(absl::StrCat("snapshot ", newest.filename().string(),
+                                                                    " in .* refused: .*; the previous one, ",
+                                                                    older.filename().string(), ", is used")));
+  // The model is whole: as long as one of a job whose snapshots are sound.
+  EXPECT_EQ(fs::file_size(damaged), fs::file_size(sound));
 }
 
 }  // namespace

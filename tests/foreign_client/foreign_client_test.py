@@ -5,6 +5,7 @@ Debian's own Python: the one that python3-grpcio is for.
 """
 
 import array
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -66,14 +67,14 @@ class ForeignClient(unittest.TestCase):
 
     def in_python(self, job_id, compression=wire_client.FLOAT32):
         group = wire_client.Group(self.address, job_id, compression)
-        answer = group.attach(VALUES, ALPHA)
+        answer = group.attach(VALUES, wire_client.elastic(ALPHA))
         self.assertEqual(answer.state, wire_client.messages.AttachResponse.INITIALIZE)
         group.initialize(initial(), answer.block_values)
-        answer = group.attach(VALUES, ALPHA)
+        answer = group.attach(VALUES, wire_client.elastic(ALPHA))
         self.assertEqual(answer.state, wire_client.messages.AttachResponse.READY)
         x = own()
         group.exchanges(x, SEQUENCES, answer.block_values, answer.window_blocks)
-        self.assertEqual(group.attach(VALUES, ALPHA).last_sequence, SEQUENCES[-1])
+        self.assertEqual(group.attach(VALUES, wire_client.elastic(ALPHA)).last_sequence, SEQUENCES[-1])
         return x, group.pull()
 
     def test_same_numbers_as_cpp(self):
@@ -95,6 +96,55 @@ class ForeignClient(unittest.TestCase):
                 drift = max(abs(a + b - c - d) for a, b, c, d in zip(x, center, own(), initial()))
                 self.assertLess(drift, 1e-3)
 
+    def averaged(self, job_id, fragments=1):
+        """Two groups of a job by the rule average, and the center they start from."""
+        job = wire_client.average(2, 16, VALUES, fragments)
+        groups = [wire_client.Group(self.address, job_id, group=index) for index in (0, 1)]
+        answers = [group.attach(VALUES, job) for group in groups]
+        states = [answer.state for answer in answers]
+        self.assertEqual(states, [wire_client.messages.AttachResponse.INITIALIZE, wire_client.messages.AttachResponse.WAIT])
+        groups[0].initialize(initial(), answers[0].block_values)
+        for group in groups:
+            self.assertEqual(group.attach(VALUES, job).state, wire_client.messages.AttachResponse.READY)
+        streams = [wire_client.Stream(group, VALUES, answers[0].block_values, answers[0].window_blocks) for group in groups]
+        return groups, [wire_client.Averaged(stream, group.pull()) for stream, group in zip(streams, groups)], answers[0].block_values
+
+    def exchange_together(self, groups, *arguments):
+        with concurrent.futures.ThreadPoolExecutor(len(groups)) as threads:
+            for done in [threads.submit(group.exchange, *arguments) for group in groups]:
+                done.result(60)
+
+    def test_average_in_rounds(self):
+        """Rounds of two groups: the center goes to their mean, exactly, as the numbers are; both have it; and on from there."""
+        groups, members, _ = self.averaged("python-average")
+        expected = initial()
+        for sequence, moves in ((16, (1.0, 3.0)), (32, (-0.5, 2.0))):
+            for member, move in zip(members, moves):
+                member.x = array.array("f", (x + move for x in member.x))
+            self.exchange_together(members, sequence)
+            expected = array.array("f", (x + sum(moves) / 2 for x in expected))
+            self.assertEqual([member.x.tobytes() for member in members], [expected.tobytes()] * 2)
+        for member in members:
+            member.stream.close()
+        self.assertEqual(groups[1].pull().tobytes(), expected.tobytes())
+
+    def test_average_by_fragments_as_pace_says(self):
+        groups, members, block_values = self.averaged("python-fragments", 2)
+        border = 2 * block_values  # Of four blocks two are of the first fragment.
+        self.assertLess(border, VALUES)
+        expected = initial()
+        for turn, sequence in ((0, 8), (1, 16), (0, 24)):
+            paces = [group.pace(speed) for group, speed in zip(groups, (10, 4))]
+            self.assertEqual([pace.next_fragment for pace in paces], [turn, turn])
+            self.assertEqual(paces[1].fastest_steps_per_second, 10)
+            part = slice(border, VALUES) if turn else slice(0, border)
+            members[0].x = array.array("f", (x + 1 for x in members[0].x))
+            moved = [member.x[part] for member in members]
+            self.exchange_together(members, sequence, turn, 2)
+            expected[part] = array.array("f", (sum(both) / 2 for both in zip(*moved)))
+            self.assertEqual([member.x[part].tobytes() for member in members], [expected[part].tobytes()] * 2)
+            self.assertEqual(groups[0].pull().tobytes(), expected.tobytes())
+
     def test_the_page_s_example(self):
         """The messages of the worked example, byte by byte, as the page prints them."""
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs/wire.md").read_text()
@@ -114,7 +164,7 @@ class ForeignClient(unittest.TestCase):
 
     def test_other_types_are_refused(self):
         group = wire_client.Group(self.address, "python-2")
-        answer = group.attach(VALUES, ALPHA)
+        answer = group.attach(VALUES, wire_client.elastic(ALPHA))
         group.initialize(initial(), answer.block_values)
         opening = wire_client.opening(group.sender)
         message = bytearray(wire_client.values_message(1, 0, own()[: answer.block_values]))

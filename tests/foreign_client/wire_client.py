@@ -76,15 +76,77 @@ def read_values(message):
     return sequence, first, values
 
 
+def part(count, index, parts):
+    """Of `count` blocks those of part `index`: the first count mod parts have one more."""
+    begin = index * (count // parts) + min(index, count % parts)
+    return range(begin, begin + count // parts + (index < count % parts))
+
+
+def elastic(alpha):
+    """A job of one group of one rank on one server."""
+    return messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
+
+
+def average(groups, interval, parameters, fragments=1):
+    """A job of so many groups of one rank on one server, whose center moves to the mean of all."""
+    job = messages.JobSpecForShard(rule=7, groups=groups, ranks=1, shard_index=0, shard_count=1, interval=interval, parameters=parameters)
+    job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, 1, 1
+    job.epochs, job.steps_per_epoch, job.fragments = 1, 1000, fragments
+    job.quorum, job.grace_seconds = groups, 10
+    return job
+
+
+class Stream:
+    """Exchanges of a group, one after another, on one stream."""
+
+    def __init__(self, group, count, block_values, window_blocks):
+        self.value_type, self.block_values, self.window_blocks = group.value_type, block_values, window_blocks
+        self.blocks = -(-count // block_values)
+        self.outgoing = queue.SimpleQueue()
+        self.outgoing.put(opening(group.sender))
+        self.answers = group.channel.stream_stream(SERVICE + "Exchange")(iter(self.outgoing.get, None), timeout=SECONDS)
+
+    def exchange(self, sequence, values, fragment=0, fragments=1):
+        """Sends the fragment's blocks of `values`; yields (first, values) of each answer. Values that were answered may be changed meanwhile."""
+        blocks = part(self.blocks, fragment, fragments)
+        sent = 0
+        for done, block in enumerate(blocks):
+            while sent < len(blocks) and sent < done + self.window_blocks:
+                first = blocks[sent] * self.block_values
+                self.outgoing.put(values_message(sequence, first, values[first : first + self.block_values], self.value_type))
+                sent += 1
+            answered, first, answer = read_values(next(self.answers))
+            if (answered, first) != (sequence, block * self.block_values):
+                raise ValueError(f"an answer to exchange {answered}, value {first}, where {sequence}, block {block} was due")
+            yield first, answer
+
+    def close(self):
+        self.outgoing.put(None)
+        if (more := next(self.answers, None)) is not None:
+            raise ValueError(f"an answer that was not asked for: {more[:24].hex()}")
+
+
+class Averaged:
+    """A group's values x by the rule average, without compression: call exchange() after every so many steps on x."""
+
+    def __init__(self, stream, center):
+        self.stream, self.x, self.base = stream, array.array("f", center), array.array("f", center)
+
+    def exchange(self, sequence, fragment=0, fragments=1):
+        distance = array.array("f", (b - x for b, x in zip(self.base, self.x)))
+        for first, center in self.stream.exchange(sequence, distance, fragment, fragments):
+            # The group has waited: nothing has come to what it sent.
+            self.x[first : first + len(center)] = self.base[first : first + len(center)] = center
+
+
 class Group:
-    def __init__(self, address, job_id, value_type=FLOAT32):
+    def __init__(self, address, job_id, value_type=FLOAT32, group=0):
         self.channel = grpc.insecure_channel(address)
         self.value_type = value_type
-        self.sender = messages.Sender(job_id=job_id, group=0, rank=0, incarnation=1)
+        self.sender = messages.Sender(job_id=job_id, group=group, rank=0, incarnation=1)
 
-    def attach(self, count, alpha):
-        """The server's answer to a center of `count` values by the elastic rule, of one group of one rank on one server."""
-        job = messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
+    def attach(self, count, job):
+        """The server's answer to a center of `count` values; `job` as elastic() or average() has it."""
         if self.value_type != FLOAT32:
             job.compression = self.value_type
         request = messages.AttachRequest(
@@ -109,28 +171,21 @@ class Group:
         call(stream(), timeout=SECONDS)
 
     def exchanges(self, x, sequences, block_values, window_blocks):
-        """One exchange for each sequence, on one stream; changes x."""
-        outgoing = queue.SimpleQueue()
-        outgoing.put(opening(self.sender))
-        answers = self.channel.stream_stream(SERVICE + "Exchange")(iter(outgoing.get, None), timeout=SECONDS)
+        """One exchange for each sequence by the elastic rule, on one stream; changes x."""
+        stream = Stream(self, len(x), block_values, window_blocks)
         for sequence in sequences:
-            unanswered = 0
-            blocks = iter(range(0, len(x), block_values))
-            done = 0
-            while done < len(x):
-                while unanswered < window_blocks and (first := next(blocks, None)) is not None:
-                    outgoing.put(values_message(sequence, first, x[first : first + block_values], self.value_type))
-                    unanswered += 1
-                answered, first, difference = read_values(next(answers))
-                if (answered, first) != (sequence, done):
-                    raise ValueError(f"an answer to exchange {answered}, value {first}, where {sequence}, {done} was due")
+            for first, difference in stream.exchange(sequence, x):
                 for i, d in enumerate(difference, first):
                     x[i] -= d  # Rounded to float32 by the array.
-                unanswered -= 1
-                done += len(difference)
-        outgoing.put(None)
-        if (more := next(answers, None)) is not None:
-            raise ValueError(f"an answer that was not asked for: {more[:24].hex()}")
+        stream.close()
+
+    def pace(self, steps_per_second):
+        call = self.channel.unary_unary(
+            SERVICE + "Pace",
+            request_serializer=messages.PaceRequest.SerializeToString,
+            response_deserializer=messages.PaceResponse.FromString,
+        )
+        return call(messages.PaceRequest(sender=self.sender, steps_per_second=steps_per_second), timeout=SECONDS)
 
     def pull(self):
         call = self.channel.unary_stream(

@@ -8,6 +8,9 @@ import pathlib
 import re
 import sys
 
+import build_files
+from cpp_source import Source, code_of
+
 # Folder -> folders whose headers it may include, besides its own and third_party's. The table of the README.
 MAY_INCLUDE = {
     "proto": set(),
@@ -16,9 +19,12 @@ MAY_INCLUDE = {
     "server": {"proto", "algorithms"},
     "worker": {"proto", "algorithms", "mpi_group"},
     "client": {"proto"},
+    "deploy": {"proto", "algorithms", "mpi_group", "server", "worker", "client"},
     "tests": {"proto", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
+# What git does not hold: made by a build or a run.
+MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
 # What a folder's production code may include of the system's libraries that not every folder may.
 LIBRARY_FOLDERS = {
     "mpi.h": {"mpi_group", "tests"},
@@ -36,11 +42,12 @@ def is_test(name):
 
 
 def check_getenv(name, text):
-    """Only a program's main reads the environment."""
+    """Only a program's main reads the environment; a test may pass its own on to programs that it starts."""
     if pathlib.PurePath(name).name == "main.cc":
         return
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.search(r"\b(secure_)?getenv\s*\(", line.split("//")[0]):
+    words = r"\b(secure_)?getenv\b" if is_test(name) or name.startswith("tests/") else r"\b((secure_)?getenv|_*environ)\b"
+    for number, line in enumerate(code_of(text).splitlines(), 1):
+        if re.search(words, line):
             yield number, "reads the environment; only a main.cc may: pass the value in through an options struct"
 
 
@@ -65,27 +72,65 @@ def check_includes(name, text):
 
 
 def check_function_length(name, text):
-    """No function over FUNCTION_LINES_MAX lines. Relies on clang-format: a body closes at its header's indentation."""
+    """No function and no lambda over FUNCTION_LINES_MAX lines, from the first of its signature to its closing brace."""
     if name.endswith(".proto"):
         return
-    lines = text.splitlines()
-    for start, line in enumerate(lines):
-        if not line.endswith("{") or line.endswith("= {") or re.match(r"\s*(}|//|(if|for|while|switch|else|do|namespace|class|struct|enum|union|extern)\b)", line):
+    source = Source(text)
+    if not source.balanced:
+        yield 1, "the brackets do not match (an #if inside a statement?): functions cannot be told apart"
+    for first, last in sorted(source.functions):
+        length = last - first + 1
+        if length > FUNCTION_LINES_MAX:
+            yield first, f"function of {length} lines; at most {FUNCTION_LINES_MAX}"
+
+
+# What algorithms/ may include: values and what computes on them. No I/O, clocks, threads, processes, RPC, MPI, LibTorch.
+PURE_HEADERS = set(
+    "algorithm any array bitset cassert cctype cfloat climits cmath complex cstddef cstdint cstring deque functional initializer_list"
+    " iterator limits list map memory numeric optional ostream queue random ratio set stack stdexcept string string_view tuple"
+    " type_traits typeinfo unordered_map unordered_set utility variant vector immintrin.h".split()
+)
+PURE_ABSL = ("algorithm", "base", "cleanup", "container", "functional", "hash", "memory", "meta", "numeric", "status", "strings", "types", "utility")
+IMPURE_ABSL = ("absl/base/call_once.h",)
+IMPURE_NAMES = re.compile(
+    r"\babsl::(Now|SleepFor|Mutex|BitGen)\b|\bstd::(cout|cerr|clog|cin|thread|mutex|atomic|future|async|chrono|random_device|rand|time|clock)\b"
+    r"|\b(f?printf|fopen|fwrite|fread|puts|gettimeofday|clock_gettime|srand|rand|usleep|nanosleep)\s*\("
+)
+
+
+def check_algorithms_pure(name, text):
+    """algorithms/ is values in, values out: no I/O, clocks, threads or state of its own; its tests and benchmarks may do what they need."""
+    if not name.startswith("algorithms/") or is_test(name):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
+        if not match:
             continue
-        header = start
-        # Back over a constructor's initializers and a broken argument list to where the function begins; a lambda begins where it stands.
-        while "[" not in lines[header] and header > 0 and (lines[header].lstrip().startswith((":", ",")) or lines[header - 1].endswith((",", "("))):
-            header -= 1
-        if "(" not in "".join(lines[header : start + 1]):
-            continue
-        indent = len(lines[header]) - len(lines[header].lstrip())
-        closing = re.compile(r"^\s{%d}}" % indent)
-        for end in range(start + 1, len(lines)):
-            if closing.match(lines[end]):
-                length = end - header + 1
-                if length > FUNCTION_LINES_MAX:
-                    yield header + 1, f"function of {length} lines; at most {FUNCTION_LINES_MAX}"
-                break
+        target = match.group(1)
+        parts = target.split("/")
+        absl = parts[0] == "absl" and (parts[1] in PURE_ABSL or target == "absl/time/time.h") and target not in IMPURE_ABSL
+        if not absl and parts[0] != "algorithms" and target not in PURE_HEADERS:
+            yield number, f"algorithms/ is pure and may not include {target}: no I/O, clocks, threads, RPC; pass values in"
+    for number, line in enumerate(code_of(text).splitlines(), 1):
+        match = IMPURE_NAMES.search(line)
+        if match:
+            yield number, f"algorithms/ is pure and may not use {match.group(0).rstrip('( ')}: pass values in"
+    for number, statement, kind in Source(text).statements:
+        if is_changing_variable(statement, kind):
+            yield number, "algorithms/ is pure and keeps nothing between calls: no static, thread_local or global variable that changes"
+
+
+def is_changing_variable(statement, kind):
+    """Whether a statement, standing in a `kind`, declares a variable that outlives a call and is not constant."""
+    declared = re.split(r"=|\{", re.sub(r"\boperator ?[^\w\s(]+", "operator", statement))[0]
+    if re.search(r"\bconst(expr|init)?\b", declared):
+        return False
+    # Outside of functions, `static int F(int x)` declares a function; inside, a variable with an argument.
+    calls = "(" in declared and kind in ("namespace", "class")
+    if re.match(r"(inline )?(static|thread_local)\b", declared):
+        return not calls
+    other = r"(using|typedef|class|struct|enum|union|template|friend|extern|static_assert|namespace|return)\b"
+    return kind == "namespace" and not calls and bool(declared.strip()) and not re.match(other, declared)
 
 
 def check_unfinished(name, text):
@@ -120,39 +165,38 @@ def types_of_two_headers(texts):
                 yield name, number, f"{first[kind]} has a type {kind}, too: name them for their things"
 
 
-TEXT_RULES = [check_getenv, check_includes, check_function_length, check_unfinished, check_include_guard]
+TEXT_RULES = [check_getenv, check_includes, check_function_length, check_algorithms_pure, check_unfinished, check_include_guard]
 
 
-def build_file_of(path, root):
-    """The BUILD file of the package that holds `path`, and the path below it."""
-    for folder in [path.parent, *path.parent.parents]:
-        if (folder / "BUILD").is_file():
-            return folder / "BUILD"
-        if folder == root:
-            return None
-    return None
+def sources_in(folder):
+    return [path for path in sorted(folder.rglob("*")) if path.suffix in SOURCE_SUFFIXES and path.is_file()]
+
+
+def unknown_folders(root):
+    """Sources stand in the folders of the table, nowhere else: no rule looks at them there."""
+    for path in sorted(root.iterdir()):
+        if path.is_symlink() or MADE_FOLDERS.fullmatch(path.name) or path.name in MAY_INCLUDE:
+            continue
+        for source in sources_in(path) if path.is_dir() else [path] if path.suffix in SOURCE_SUFFIXES else []:
+            yield f"{source.relative_to(root).as_posix()}:1: sources stand in the folders of the README's table; a new one belongs in it and in MAY_INCLUDE"
 
 
 def findings(root):
+    yield from unknown_folders(root)
+    paths = [path for folder in sorted(MAY_INCLUDE) for path in sources_in(root / folder)]
+    named, broken = build_files.files_of_targets(root)
+    yield from broken
     headers = {}
-    for folder in sorted(MAY_INCLUDE):
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in SOURCE_SUFFIXES or not path.is_file():
-                continue
-            name = path.relative_to(root).as_posix()
-            text = path.read_text()
-            if path.suffix == ".h":
-                headers[name] = text
-            for rule in TEXT_RULES:
-                for number, what in rule(name, text):
-                    yield f"{name}:{number}: {what}"
-            build = build_file_of(path, root)
-            build_text = build.read_text() if build else ""
-            below = path.relative_to(build.parent).as_posix() if build else name
-            stem = pathlib.PurePath(below).stem
-            # "name.cc" itself, or "name" in a list that a comprehension turns into name + ".cc".
-            if f'"{below}"' not in build_text and not ('name + ".cc"' in build_text and f'"{stem}"' in build_text):
-                yield f"{name}:1: no target of its folder's BUILD file names this file"
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        text = path.read_text()
+        if path.suffix == ".h":
+            headers[name] = text
+        for rule in TEXT_RULES:
+            for number, what in rule(name, text):
+                yield f"{name}:{number}: {what}"
+        if name not in named:
+            yield f"{name}:1: no target of its folder's BUILD file names this file"
     for name, number, what in types_of_two_headers(headers):
         yield f"{name}:{number}: {what}"
 

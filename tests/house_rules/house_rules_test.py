@@ -3,6 +3,7 @@
 
 import pathlib
 import sys
+import tempfile
 import unittest
 
 # Bazel runs a link to this file: the tree is where the file really is.
@@ -21,6 +22,12 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", 'int x;\nstd::getenv("HOME");\n'), [2])
         self.assertEqual(lines(house_rules.check_getenv, "server/main.cc", 'getenv("HOME");\n'), [])
         self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", "// no getenv() here\n"), [])
+        self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", "auto read = &secure_getenv;\n"), [1])
+        self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", "for (char** v = environ; *v; ++v) {}\n"), [1])
+        self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", 'Read("/proc/1/environ"); /* getenv(\n1) */\n'), [])
+        self.assertEqual(lines(house_rules.check_getenv, "server/main.cc", "Pass(environ);\n"), [])
+        # A test passes its own environment on to a program, and reads nothing of it.
+        self.assertEqual(lines(house_rules.check_getenv, "server/shard_test.cc", 'Spawn(environ);\ngetenv("HOME");\n'), [2])
 
     def test_include_against_the_direction(self):
         wrong = '#include "worker/rank/arena.h"\n'
@@ -45,6 +52,79 @@ class RulesFind(unittest.TestCase):
         namespace = "namespace hooke {\n" + "int x;\n" * 100 + "}  // namespace hooke\n"
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", namespace), [])
 
+    # Signatures broken off over lines, whose last line begins deeper than the body's closing brace.
+    def test_long_function_with_a_broken_signature(self):
+        signatures = [
+            "int F(int x)\n    ABSL_LOCKS_EXCLUDED(mutex_) {\n",
+            "auto F(int x)\n    -> absl::StatusOr<int> {\n",
+            "void F(int x,\n       Map y = {\n           {1, 2}})\n    const {\n",
+            "template <typename T>\nabsl::StatusOr<T>\nLong<T>::Name(\n    T x) {\n",
+            "A::A(int x)\n    : x_(x),\n      y_{1} {\n",
+            "A::A(int x)\n    : x_(x),\n      y_(F([&] { return 1; })) {\n",
+            "bool A::operator==(\n    const A& a) const& {\n",
+            "TEST_F(SomeTest,\n       SomeName)\n{\n",
+        ]
+        for signature in signatures:
+            for indent in ("", "  "):
+                begin, end = ("struct B {\n public:\n", "};\n") if indent else ("namespace hooke {\n", "}\n")
+                text = lambda body: begin + indent + signature + "  ++x;\n" * (body - signature.count("\n") - 1) + indent + "}\n" + end
+                with self.subTest(signature=signature, indent=indent):
+                    first = begin.count("\n") + 1
+                    self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text(70)), [])
+                    self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text(71)), [first])
+
+    def test_long_lambda(self):
+        text = "int x = F(1, [&](int y)\n             -> int {\n" + "  ++y;\n" * 69 + "});\n"
+        self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text), [1])
+        self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text.replace("  ++y;\n", "", 2)), [])
+
+    # Long tables, classes and what only looks like brackets are no functions.
+    def test_what_is_no_function(self):
+        long = "    {1, F(2)},\n" * 100
+        for text in (
+            "const std::vector<A> kTable = {\n" + long + "};\n",
+            "A table{\n" + long + "};\n",
+            'class ABSL_LOCKABLE("mutex") A : public B<C> {\n' + "  void F() const { return; }\n  int x = 1;\n" * 50 + "};\n",
+            'int F() { return \'{\' + 1\'000; }\nconst char* kText = R"(\n{(' + "\n" * 100 + ')";  // {\n/* { */ int x;\n',
+            "#define OPEN(x) \\\n  if (x) {\nint F() { return 1; }\n" + "int x;\n" * 100,
+        ):
+            with self.subTest(text=text[:30]):
+                self.assertEqual(list(house_rules.check_function_length("server/a.cc", text)), [])
+
+    def test_brackets_that_do_not_match(self):
+        self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", "int F() {\n#if A\n  if (x) {\n#else\n  {\n#endif\n}\n}\n"), [1])
+
+    def test_algorithms_are_pure(self):
+        bad = [
+            *(f"#include {header}\n" for header in ("<iostream>", "<fstream>", "<cstdio>", "<chrono>", "<thread>", "<atomic>", "<mutex>", "<unistd.h>")),
+            *(f"#include {header}\n" for header in ("<mpi.h>", "<grpcpp/grpcpp.h>", "<torch/torch.h>", "<spdlog/spdlog.h>", "<sys/time.h>")),
+            *(f'#include "absl/{header}"\n' for header in ("time/clock.h", "synchronization/mutex.h", "base/call_once.h", "random/random.h")),
+            "double F() { return G(absl::Now()); }\n",
+            'void F() { printf("x"); }\n',
+            "std::random_device seed() { return {}; }\n",
+            "int F() { static int calls = 0; return ++calls; }\n",
+            "int F() { static std::vector<int> cache(10); return 1; }\n",
+            "struct A { static int count; };\n",
+            "thread_local int depth;\n",
+            "namespace hooke {\nnamespace { std::map<int, int> cache; }\n}\n",
+            "int counter{0};\n",
+        ]
+        for text in bad:
+            with self.subTest(text=text):
+                self.assertEqual(len(lines(house_rules.check_algorithms_pure, "algorithms/sgd.cc", text)), 1)
+                self.assertEqual(lines(house_rules.check_algorithms_pure, "algorithms/sgd_test.cc", text), [])
+                self.assertEqual(lines(house_rules.check_algorithms_pure, "server/sgd.cc", text), [])
+        good = [
+            '#include <vector>\n#include "absl/types/span.h"\n#include "absl/time/time.h"\n#include "algorithms/sharding.h"\n',
+            "namespace hooke {\nconstexpr int kMost = 3;\nstatic const char kName[] = {1};\nusing A = int;\nint F(int x = 3);\n}\n",
+            "struct A {\n  static A Make(int x);\n  static constexpr int kMost = 127;\n  int count = 0;\n};\nbool operator==(const A&, const A&);\n",
+            "int F() { static const auto* const kTable = new Table(); int calls = 0; return calls; }\n// std::cout, printf(x)\n",
+            "template <typename T>\nclass A;\nstatic_assert(sizeof(int) == 4);\nint F() { return {static_cast<int>(1)}; }\n",
+        ]
+        for text in good:
+            with self.subTest(text=text):
+                self.assertEqual(list(house_rules.check_algorithms_pure("algorithms/sgd.cc", text)), [])
+
     def test_unfinished(self):
         self.assertEqual(lines(house_rules.check_unfinished, "server/a.cc", "// TO" + "DO: later\n"), [1])
         self.assertEqual(lines(house_rules.check_unfinished, "server/a.cc", 'Error("not imple' + 'mented")\n'), [1])
@@ -61,17 +141,52 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(found, [("worker/b.h", 3), ("worker/c.h", 1)])
         self.assertEqual(list(house_rules.types_of_two_headers({"server/a.h": one, "worker/d.h": "class Folder;\n"})), [])
 
-    def test_file_that_no_target_names(self):
-        import tempfile
 
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            (root / "server").mkdir()
-            (root / "server/BUILD").write_text('cc_library(name = "a", srcs = ["a.cc"])\n')
-            (root / "server/a.cc").write_text("int a;\n")
-            (root / "server/b.cc").write_text("int b;\n")
-            found = list(house_rules.findings(root))
-            self.assertEqual(found, ["server/b.cc:1: no target of its folder's BUILD file names this file"])
+def findings_of(files):
+    """What is found in a tree of these files: {name: text}."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return list(house_rules.findings(pathlib.Path(folder)))
+
+
+class TreeRulesFind(unittest.TestCase):
+    def test_sources_outside_the_table(self):
+        what = ":1: sources stand in the folders of the README's table; a new one belongs in it and in MAY_INCLUDE"
+        files = {"common/deep/a.cc": "", "b.cc": "", "docs/a.md": "", ".cache/c.cc": "", "bazel-out/d.cc": "", "common/notes.txt": ""}
+        self.assertEqual(findings_of(files), ["b.cc" + what, "common/deep/a.cc" + what])
+        # deploy/ is a folder like the others: its sources are read.
+        self.assertEqual(len(findings_of({"deploy/a.cc": 'getenv("HOME");\n', "deploy/BUILD": 'cc_library(name = "a", srcs = ["a.cc"])\n'})), 1)
+
+    def test_file_that_no_target_names(self):
+        files = {"server/BUILD": 'cc_library(name = "a", srcs = ["a.cc"])\n', "server/a.cc": "int a;\n", "server/b.cc": "int b;\n"}
+        unnamed = "server/b.cc:1: no target of its folder's BUILD file names this file"
+        self.assertEqual(findings_of(files), [unnamed])
+        # In a comment, in a list of exported files, in another package or as a dependency it is not named either.
+        for line in ('# "b.cc"', 'exports_files(["b.cc"])', 'cc_library(name = "b", deps = ["b.cc"])', 'cc_library(name = "b", srcs = ["//client:b.cc"])'):
+            with self.subTest(line=line):
+                self.assertEqual(findings_of({**files, "server/BUILD": files["server/BUILD"] + line + "\n"}), [unnamed])
+
+    def test_ways_to_name_a_file(self):
+        files = {"server/a/b.cc": "int b;\n", "client/BUILD": ""}
+        for build, text in (
+            ("server/a/BUILD", "cc_library(name = 'b', srcs = ['b.cc'])"),
+            ("server/a/BUILD", 'load("//:x.bzl", "MORE", "cc_thing")\ncc_thing(name = "b", srcs = [":b.cc"] + MORE, copts = MORE)'),
+            ("server/a/BUILD", 'cc_library(name = "b", srcs = glob(["*.cc"], exclude = ["c.cc"]))'),
+            ("server/a/BUILD", '[cc_library(name = name, srcs = [name + ".cc"]) for name in ["b", "c"]]'),
+            ("server/a/BUILD", 'cc_library(name = "b", srcs = ["c.cc"] + select({"//x": ["b.cc"], "//conditions:default": []}) + ["d.cc"])'),
+            ("server/BUILD", 'cc_library(name = "b", srcs = ["a/b.cc"])'),
+            ("client/BUILD", 'cc_library(name = "b", srcs = ["//server/a:b.cc"])'),
+        ):
+            with self.subTest(text=text):
+                self.assertEqual(findings_of({**files, build: text + "\n"}), [])
+        excluded = 'cc_library(name = "b", srcs = glob(["*.cc"], exclude = ["b.cc"]))\n'
+        self.assertEqual(len(findings_of({**files, "server/a/BUILD": excluded})), 1)
+
+    def test_build_file_that_cannot_be_read(self):
+        self.assertEqual(findings_of({"server/BUILD": "cc_library(\n"})[0][:32], "server/BUILD:1: cannot be read: ")
 
 
 class TreeKeepsThem(unittest.TestCase):

@@ -3,33 +3,23 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "proto/layout_difference.h"
 #include "worker/rank/server_exchange.h"
 #include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
 
-std::string Describe(const v1::Parameter& parameter) {
-  return absl::StrCat(parameter.name(), " [", absl::StrJoin(parameter.shape(), ", "), "]");
-}
-
 // OK, or FAILED_PRECONDITION with the first parameter that differs.
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& model) {
-  const int both = std::min(center.parameters_size(), model.parameters_size());
-  for (int i = 0; i < both; ++i) {
-    const std::string theirs = Describe(center.parameters(i));
-    const std::string ours = Describe(model.parameters(i));
-    if (theirs == ours) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("parameter ", i, " of the center is ", theirs, " but the model has ", ours));
-  }
-  if (center.parameters_size() == model.parameters_size()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the center has ", center.parameters_size(),
-                                                    " parameters, the model has ", model.parameters_size()));
+  const std::optional<LayoutDifference> differs = FindDifference(center, model);
+  if (!differs.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("parameter ", differs->parameter, " of the center is ",
+                                                    differs->center, " but the model has ", differs->model));
 }
 
 // Puts the messages of one shard's pull, in order, into their place.

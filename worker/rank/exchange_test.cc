@@ -448,7 +448,7 @@ TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
   absl::Status status = CenterClient(other).Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("parameter 0 of the center is w [737380] but the model has v [2, 368690]"));
+              HasSubstr("parameter 0 of the center is w float32 [737380] but the model has v float32 [2, 368690]"));
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#ifndef HOOKE_MPI_GROUP_RECENT_CALLS_H_
+#define HOOKE_MPI_GROUP_RECENT_CALLS_H_
+
+// The last calls of a group on this rank, numbered. The transport hears of them late: before messages, and when
+// something failed. What goes through shared memory alone is too quick for it. Not thread-safe; used by
+// transport_group.cc.
+
+#include <array>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "mpi_group/call_label.h"
+#include "mpi_group/transport.h"
+
+namespace hooke {
+
+class RecentCalls {
+ public:
+  static constexpr uint64_t kKept = 8;  // As many as a rank can tell after a failure.
+
+  // The next call, which gets the next number.
+  void Add(const CallLabel& call) {
+    CallLabel& label = labels_[++count_ % kKept];
+    label = call;
+    label.number = count_;
+  }
+
+  // Those of the last kKept that it has not heard of, in order.
+  void Tell(Transport& transport, absl::Time now);
+
+ private:
+  uint64_t count_ = 0;
+  uint64_t told_ = 0;
+  std::array<CallLabel, kKept> labels_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_RECENT_CALLS_H_

@@ -1,0 +1,231 @@
+// What a group does when servers, ranks or numbers fail it: train on, start again from the center, or end with words.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpi_group/in_process_transport.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/in_memory_server.h"
+#include "worker/rank/rank_zero.h"
+#include "worker/rank/trainer.h"
+#include "worker/rank/trainer_run.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+using TrainerFailuresTest = TrainerRun;
+
+// values.
+TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
+  options_.epochs = 1;
+  ASSERT_EQ(*Run({.ranks = 2, .seed = 40}).steps[0], 12u);
+  const float center = servers_[0]->center()[0];
+  options_.epochs = 2;
+  std::vector<uint64_t> first;
+  GroupResult again = Run({.ranks = 2, .incarnation = 2, .seed = 1000, .before_step = [&](uint64_t step) {
+                             if (step == 0) first.push_back(1);
+                           }});
+  EXPECT_EQ(*again.steps[0], 24u);
+  EXPECT_EQ(again.progress.exchanges(), 4u);  // Steps 15, 18, 21, 24.
+  EXPECT_LT(again.vectors[0][0], center + 5);
+  EXPECT_THAT(first, SizeIs(1));
+  // Nothing left to do: it ends at once.
+  GroupResult done = Run({.ranks = 2, .incarnation = 3});
+  EXPECT_EQ(*done.steps[0], 24u);
+  EXPECT_EQ(done.progress.exchanges(), 0u);
+}
+
+// again.
+TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
+  options_.exchange_timeout = absl::Milliseconds(200);
+  GroupToTrain run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 4) servers_[0]->SetReachable(false);
+    if (step == 10) servers_[0]->SetReachable(true);
+  };
+  GroupResult result = Run(run);
+  EXPECT_EQ(*result.steps[0], 24u);
+  EXPECT_EQ(*result.steps[1], 24u);
+  ExpectSame(result.vectors);
+  EXPECT_EQ(result.progress.exchange_failures(), 2u);
+  std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
+  ASSERT_THAT(notices, SizeIs(2));  // Rank 0 alone exchanges with the first server.
+  EXPECT_THAT(notices[0].notice().text(), HasSubstr("server first:1 has not answered since "));
+  EXPECT_THAT(notices[0].notice().text(), HasSubstr("; at step 6; training goes on"));
+  EXPECT_THAT(notices[1].notice().text(), HasSubstr("server first:1 answers again at step 12; it had not since "));
+}
+
+// A server that comes back without its data gets the center again from the group, within an exchange.
+TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
+  GroupToTrain run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 7) servers_[1]->Forget();
+  };
+  GroupResult result = Run(run);
+  EXPECT_EQ(*result.steps[0], 24u);
+  EXPECT_EQ(result.progress.exchange_failures(), 0u);
+  EXPECT_FALSE(servers_[1]->center().empty());
+}
+
+// Attaching may take longer than a collective: the other ranks wait for rank 0 all the same.
+TEST_F(TrainerFailuresTest, AttachesLongerThanACollective) {
+  options_.collective_timeout = absl::Seconds(2);
+  servers_[0]->MakeWait(12);  // Asked every quarter of a second.
+  const absl::Time start = absl::Now();
+  GroupResult result = Run({.ranks = 3});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
+  EXPECT_GT(absl::Now() - start, options_.collective_timeout);
+  ExpectSame(result.vectors);
+}
+
+// Every rank of a group that cannot attach learns why, from rank 0.
+TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
+  servers_[1]->SetReachable(false);
+  options_.attach_timeout = absl::Milliseconds(400);
+  GroupResult result = Run({.ranks = 3});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("second:2"));
+  }
+}
+
+// exchange before and ends with all servers.
+TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
+  options_.collective_timeout = absl::Seconds(3);
+  options_.exchange_timeout = absl::Seconds(1);
+  GroupToTrain run;
+  run.ranks = 3;
+  run.seed = 40;
+  run.before_step = [this](uint64_t step) {
+    if (step == 15) servers_[0]->SetReachable(false);
+  };
+  GroupResult result = Run(run);
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("first:1"));
+  }
+  EXPECT_EQ(result.progress.exchange_failures(), 1u);
+
+  servers_[0]->SetReachable(true);
+  result = Run({.ranks = 3, .incarnation = 2, .seed = 40});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
+  EXPECT_EQ(result.progress.exchanges(), 1u);  // From step 15.
+  EXPECT_EQ(servers_[0]->applied(), 6 * 2);
+  EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
+}
+
+// made that exchange and could not save.
+TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
+  options_.attach_timeout = absl::Seconds(1);
+  servers_[1]->SetSaveError(absl::InternalError("input/output error"));
+  GroupResult result = Run({.ranks = 2, .seed = 40});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("input/output error"));
+  }
+  servers_[1]->SetSaveError(absl::OkStatus());
+  result = Run({.ranks = 2, .incarnation = 2});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_EQ(result.progress.exchanges(), 0u);
+  for (auto& server : servers_) {
+    const std::vector<float> center = server->center();
+    server->Restart();
+    EXPECT_EQ(server->center(), center);
+  }
+}
+
+// fails and makes up for it.
+TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
+  servers_[1]->RestartBeforeSave();
+  GroupResult result = Run({.ranks = 2, .seed = 40});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kUnavailable) << steps.status();
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("has lost the exchange at step 24"));
+  }
+  result = Run({.ranks = 2, .incarnation = 2, .seed = 40});
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_EQ(result.progress.exchanges(), 8u);
+}
+
+// A server that has lost its disk costs an evaluation, not the job: the next exchange gives it its shard back.
+TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
+  options_.evaluate_every = 1;
+  options_.rhythm.interval = 5;
+  options_.exchange_timeout = absl::Seconds(1);
+  GroupToTrain run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 11) servers_[1]->Forget();
+  };
+  GroupResult result = Run(run);
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  EXPECT_FALSE(servers_[1]->center().empty());
+  EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(0));
+  std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
+  ASSERT_THAT(notices, SizeIs(2));  // One of each rank.
+  EXPECT_THAT(notices[0].notice().text(), HasSubstr("the center was not evaluated at step 12: "));
+}
+
+// Between two attempts at servers that cannot be reached rank 0 pauses, and ends with the call's timeout.
+TEST(PullInGroupTest, PausesBetweenAttempts) {
+  InMemoryServer server("first:1");
+  server.SetReachable(false);
+  std::unique_ptr<ServerCalls> calls = server.Dial();
+  CenterOptions center;
+  center.servers = {calls.get()};
+  std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
+  absl::Time now = absl::UnixEpoch();
+  std::vector<absl::Duration> pauses;
+  RankZeroCall call;
+  call.collective_timeout = absl::Seconds(20);
+  call.timeout = absl::Seconds(5);
+  call.clock = [&now] { return now; };
+  call.sleep = [&](absl::Duration pause) {
+    pauses.push_back(pause);
+    now += pause;
+  };
+  std::vector<float> vector;
+  CenterClient client(center);
+  absl::Status status = PullInGroup(*group, client, call, absl::MakeSpan(vector));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(pauses, SizeIs(19));  // The twentieth would end at the timeout.
+  EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));
+}
+
+// A server's final word ends the rank with its code; the group's other ranks end as well.
+TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
+  GroupToTrain run;
+  run.before_step = [this](uint64_t step) {
+    if (step == 4) servers_[0]->SetError(absl::AbortedError("incarnation 1 has been replaced"));
+  };
+  GroupResult result = Run(run);
+  EXPECT_EQ(result.steps[0].status().code(), absl::StatusCode::kAborted);
+}
+
+// A loss that is no number ends training on all ranks, with the step and what to do.
+TEST_F(TrainerFailuresTest, DivergenceIsNamed) {
+  with_servers_ = false;
+  options_.schedule.learning_rate = 1e20;
+  GroupResult result = Run({.ranks = 2});
+  for (const absl::StatusOr<uint64_t>& steps : result.steps) {
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(steps.status().message()), HasSubstr("try a smaller learning rate"));
+  }
+}
+
+}  // namespace
+}  // namespace hooke
