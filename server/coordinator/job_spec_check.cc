@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "algorithms/group_rule.h"
+#include "algorithms/update_rule.h"
 
 namespace hooke {
 namespace {
@@ -197,15 +200,12 @@ absl::Status CheckPostLocal(const v1::JobSpec& spec) {
                absl::StrCat("0 but with average, where it is less than train.epochs (", spec.train().epochs(), ")"));
 }
 
-bool SendsGradients(const v1::AveragingSpec& spec) {
-  return spec.rule() == v1::AveragingSpec::SYNC || spec.rule() == v1::AveragingSpec::ASYNC ||
-         spec.rule() == v1::AveragingSpec::SSP || spec.rule() == v1::AveragingSpec::DOWNPOUR;
-}
-
 // Every rank needs the gradients, to send its part of them.
 absl::Status CheckGradientsEverywhere(const v1::JobSpec& spec) {
   const v1::CollectivesSpec::Aggregation aggregation = spec.collectives().aggregation();
-  if (aggregation == v1::CollectivesSpec::ALLREDUCE || !SendsGradients(spec.averaging())) return absl::OkStatus();
+  const std::optional<RuleName> rule = RuleOf(spec.averaging().rule());
+  const bool gradients = rule.has_value() && SendsGradients(*rule);
+  if (aggregation == v1::CollectivesSpec::ALLREDUCE || !gradients) return absl::OkStatus();
   return Wrong("collectives.aggregation", aggregation == v1::CollectivesSpec::ROOTED ? "rooted" : "sharded",
                "allreduce with an averaging.rule that sends gradients");
 }
