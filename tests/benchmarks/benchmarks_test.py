@@ -21,6 +21,7 @@ import cluster  # noqa: E402
 import convergence_benchmark as convergence  # noqa: E402
 import elastic_benchmark as elastic  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
+import out_of_step_benchmark as out_of_step  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
@@ -215,6 +216,20 @@ class Rate(unittest.TestCase):
         line = 'sleep {}; echo "{{\\"progress\\": {{\\"step\\": {}}}}}"; '
         command = ["bash", "-c", "".join(line.format(pause, step) for pause, step in ((0, 1), (1.1, 2), (0.5, 3))) + "sleep 60"]
         self.assertGreater(training.measure([command], 0.1), 0)
+
+
+class OutOfStep(unittest.TestCase):
+    def test_missed(self):
+        row = {"case": "diloco at 64", "in_step": 87.0, "out_of_step": 83.0}
+        self.assertEqual(out_of_step.missed([row]), [])
+        self.assertEqual(out_of_step.missed([{**row, "out_of_step": 82.99}]), ["diloco at 64: 4.01 points below in step; asked is at most 4"])
+
+    def test_groups_out_of_step_wait_for_nobody(self):
+        arguments = argparse.Namespace(train="a", test="b", epochs=2)
+        for case in out_of_step.CASES:
+            in_step, apart = (out_of_step.job_text(arguments, case, way, 1) for way in (True, False))
+            self.assertEqual(apart, in_step.replace(case.averaging, case.averaging + ", grace_seconds: 0"))
+            self.assertIn(f"count: {case.groups},", in_step)
 
 
 class Lines(unittest.TestCase):
