@@ -79,7 +79,7 @@ class TimedReader {
   // The two codes that Next gives a meaning of its own are not taken from the peer.
   static absl::Status End(const grpc::Status& status) {
     if (status.ok()) return absl::OutOfRangeError("the stream has ended");
-    const absl::Status end = FromGrpc(status);
+    absl::Status end = FromGrpc(status);
     if (absl::IsDeadlineExceeded(end)) return absl::UnavailableError(end.message());
     if (absl::IsOutOfRange(end)) return absl::UnknownError(end.message());
     return end;

@@ -39,9 +39,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
   }
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     if (const auto sizes = TooLarge(status.error_message()); sizes.has_value()) {
-      return absl::ResourceExhaustedError(absl::StrCat("a message of ", sizes->first, " bytes was refused, at most ",
-                                                       sizes->second,
-                                                       " are taken: hooke-server takes more with --max-message-bytes"));
+      // What a sender refuses to send, no setting of the receiver changes.
+      const bool sent = absl::StrContains(status.error_message(), "Sent");
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a message of ", sizes->first, " bytes was refused, at most ", sizes->second, " are ",
+                       sent ? "sent" : "taken: hooke-server takes more with --max-message-bytes"));
     }
   }
   return absl::Status(static_cast<absl::StatusCode>(code), status.error_message());

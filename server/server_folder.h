@@ -7,6 +7,7 @@
 //   centers/          snapshots of shards
 //   coordinator.db    jobs, where it is the coordinator
 //   logs/             jobs' logs, where it is the coordinator
+//   profiles/         jobs' profiles, where it is the coordinator
 
 #include <memory>
 #include <string>

@@ -205,6 +205,7 @@ class ClusterState {
   void CheckWorkers(absl::Time now);
   void CheckServers(absl::Time now);
   void ForgetOldJobs(absl::Time now);
+  bool HaveHeardOfItsEnd(const JobRecord& job, absl::Time now) const;
   void WorkerSilent(Worker& worker, absl::Time now);
   void LoseWorker(Worker& worker, absl::Time now);
   void ServerSilent(const std::string& address, Server& server, absl::Time now);

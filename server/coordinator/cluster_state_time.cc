@@ -19,14 +19,17 @@ namespace {
 // A worker or server that was last heard so long ago is no longer listed.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
+// A job is known for so long after its end, that its servers and those who watch it hear of it.
+constexpr absl::Duration kEndIsTold = absl::Minutes(1);
+// In one tick: each is a row and a file to remove.
+constexpr size_t kForgottenAtOnce = 100;
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
                                                                        absl::Time now) {
-  if (!CheckDialAddress(request.address()).ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a server's address is \"", Shortened(request.address(), 80), "\", allowed is HOST:PORT"));
+  if (absl::Status status = CheckDialAddress(request.address()); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("a server's address: ", Shortened(status.message(), 200)));
   }
   if (request.jobs_size() > kJobsPerServerMax) {
     return absl::InvalidArgumentError(absl::StrCat("a server holds ", request.jobs_size(), " jobs"));
@@ -74,13 +77,19 @@ void ClusterState::Tick(absl::Time now) {
 
 void ClusterState::ForgetOldJobs(absl::Time now) {
   if (jobs_.size() <= options_.finished_jobs_max) return;
+  size_t ended_jobs = 0;
   std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
   for (const auto& [number, job] : jobs_) {
-    if (HasEnded(job.record.state)) finished.emplace_back(job.record.ended_unix_ms, number);
+    if (!HasEnded(job.record.state)) continue;
+    ++ended_jobs;
+    // By the highest number the next start knows which have been given.
+    if (number != jobs_.rbegin()->first && HaveHeardOfItsEnd(job.record, now)) {
+      finished.emplace_back(job.record.ended_unix_ms, number);
+    }
   }
-  if (finished.size() <= options_.finished_jobs_max) return;
+  if (ended_jobs <= options_.finished_jobs_max) return;
   std::sort(finished.begin(), finished.end());
-  finished.resize(finished.size() - options_.finished_jobs_max);
+  finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
   for (const auto& [ended, number] : finished) {
     const JobRecord& record = jobs_.at(number).record;
     LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", ReadableTime(absl::FromUnixMillis(ended)),
@@ -91,6 +100,15 @@ void ClusterState::ForgetOldJobs(absl::Time now) {
     number_of_job_.erase(record.job_id);
     jobs_.erase(number);
   }
+}
+
+// Its servers, which then give its center's memory free, and those who watch it.
+bool ClusterState::HaveHeardOfItsEnd(const JobRecord& job, absl::Time now) const {
+  if (now - absl::FromUnixMillis(job.ended_unix_ms) < kEndIsTold) return false;
+  return std::none_of(job.servers.begin(), job.servers.end(), [&](const std::string& address) {
+    const auto server = servers_.find(address);
+    return server != servers_.end() && server->second.silent;
+  });
 }
 
 void ClusterState::CheckWorkers(absl::Time now) {

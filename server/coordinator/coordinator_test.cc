@@ -234,7 +234,7 @@ TEST_F(CoordinatorTest, SurvivesWrongMessages) {
   v1::ServerHeartbeatRequest request;
   request.set_address("nowhere");
   EXPECT_EQ(coordinator_->ServerHeartbeat(request, now_).status().message(),
-            "a server's address is \"nowhere\", allowed is HOST:PORT");
+            "a server's address: \"nowhere\" is no address, allowed is HOST:PORT or [IPv6]:PORT");
 }
 
 // A worker that takes no commands is disconnected before its outbox grows without bound.
@@ -304,7 +304,9 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
     ASSERT_TRUE(coordinator_->Cancel(ids[job], now_).ok());
   }
   EXPECT_EQ(coordinator_->List(now_).size(), 5u);
-  Pass(absl::Seconds(1), {});
+  Pass(absl::Seconds(50), {});
+  EXPECT_EQ(coordinator_->List(now_).size(), 5u) << "whoever watches it hears of its end";
+  Pass(absl::Seconds(20), {});
   const auto known = [&] {
     std::vector<std::string> jobs;
     for (const v1::JobStatus& job : coordinator_->List(now_)) jobs.push_back(job.job_id());
@@ -320,6 +322,39 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s5"), now_), ids[4]);
 }
 
+// The next job's number comes from those that are known: the last one stays, however early it ended.
+TEST_F(CoordinatorTest, GivesNoIdTwice) {
+  settings_.cluster.finished_jobs_max = 1;
+  Restart();
+  const std::string first = Submit();
+  const std::string last = Submit();
+  ASSERT_TRUE(coordinator_->Cancel(last, now_).ok());
+  now_ += absl::Seconds(1);
+  ASSERT_TRUE(coordinator_->Cancel(first, now_).ok());
+  Pass(absl::Seconds(61), {});
+  EXPECT_EQ(coordinator_->Status(first, now_).status().code(), absl::StatusCode::kNotFound);
+  Restart();
+  EXPECT_EQ(Submit(), "fashion-3");
+}
+
+// A server that does not answer has to hear of the end when it is back, or it would keep the center for ever.
+TEST_F(CoordinatorTest, KeepsAJobUntilItsServersKnowOfItsEnd) {
+  settings_.cluster.finished_jobs_max = 1;
+  Restart();
+  FakeWorker w1("w1", 2);
+  Pass(absl::Seconds(1), {});
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string placed = Submit({1, 2});
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_EQ(w1.started().size(), 1u);
+  ASSERT_TRUE(coordinator_->Cancel(placed, now_).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(coordinator_->Cancel(Submit(), now_).ok());
+  Pass(absl::Seconds(90), {&w1}, /*server_lives=*/false);
+  EXPECT_TRUE(coordinator_->Status(placed, now_).ok());
+  Pass(absl::Seconds(2), {&w1});
+  EXPECT_EQ(coordinator_->Status(placed, now_).status().code(), absl::StatusCode::kNotFound);
+}
+
 // While the disk fails, what is forgotten comes back with a restart and is forgotten then.
 TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   settings_.cluster.finished_jobs_max = 1;
@@ -330,12 +365,12 @@ TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   now_ += absl::Seconds(1);
   ASSERT_TRUE(coordinator_->Cancel(second, now_).ok());
   store_->FailWith(absl::InternalError("broken disk"));
-  Pass(absl::Seconds(1), {});
+  Pass(absl::Seconds(61), {});
   EXPECT_EQ(coordinator_->List(now_).size(), 1u);
   store_->FailWith(absl::OkStatus());
   Restart();
   EXPECT_EQ(coordinator_->List(now_).size(), 2u);
-  Pass(absl::Seconds(1), {});
+  Pass(absl::Seconds(61), {});
   EXPECT_EQ(coordinator_->List(now_).size(), 1u);
   EXPECT_EQ(store_->Load()->size(), 1u);
 }

@@ -5,6 +5,7 @@ how a name is quoted or put together (a glob, a list's comprehension, a label of
 """
 
 import builtins
+import os
 import pathlib
 
 # The attributes by which a target takes a file in; a file in exports_files alone is in no target.
@@ -73,13 +74,19 @@ class Words(dict):
         return Loaded(self.package, self.files)
 
 
+def build_files_in(root):
+    """Those of the tree's own folders. Bazel's, which come and go while this looks, are not entered."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "bazel-")))
+        if "BUILD" in files:
+            yield pathlib.Path(folder, "BUILD")
+
+
 def files_of_targets(root):
     """The files, from the root, that some target takes in; and findings on BUILD files that could not be read."""
     files, broken = set(), []
-    for build in sorted(root.rglob("BUILD")):
+    for build in build_files_in(root):
         parts = build.relative_to(root).parts
-        if not build.is_file() or any(part.startswith((".", "bazel-")) for part in parts):
-            continue
         package = pathlib.PurePosixPath(*parts[:-1]).as_posix()
         try:
             exec(compile(build.read_text(), str(build), "exec"), Words(build.parent, package, files))

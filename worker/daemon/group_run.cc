@@ -148,7 +148,7 @@ ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
     Tick();
     if (!said && absl::Now() >= asked_at + options_.stop_grace + options_.stuck_after) {
       said = true;
-      SayThatItIsStuck(process.pid(), asked_at);
+      SayThatItIsStuck(process.pid(), asked_at + options_.stop_grace);
     }
     absl::Status stopped;
     {
@@ -162,13 +162,18 @@ ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
   }
 }
 
-void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time asked) {
+void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time killed) {
   const std::string what = absl::StrCat("mpirun (pid ", launcher, "), which was killed and does not end,");
   options_.logger->error(
       "group {}: {} hangs in the kernel, as on a file system that does not answer; its slots stay taken until it is "
       "gone: mend that, or restart this node",
       name_, what);
-  callbacks_.event(SilenceEvent({true, what, asked, 0}));
+  uint64_t step = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    step = watch_.FurthestStep();
+  }
+  callbacks_.event(SilenceEvent({true, what, killed, step}));
 }
 
 void GroupRun::Tick() {

@@ -67,7 +67,7 @@ class GroupRun final : private RankEventSink {
   GroupVerdict RunToEnd();
   absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
   ProcessEnd WatchUntilEnd(Process& process);
-  void SayThatItIsStuck(pid_t launcher, absl::Time asked);
+  void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
   void ReadLine(absl::string_view line);
   void Report(uint32_t rank, const v1::RankEvent& event);

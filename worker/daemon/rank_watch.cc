@@ -101,6 +101,12 @@ bool RankWatch::AllDone() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.state == State::kDone; });
 }
 
+uint64_t RankWatch::FurthestStep() const {
+  uint64_t furthest = 0;
+  for (const Rank& rank : ranks_) furthest = std::max(furthest, rank.step);
+  return furthest;
+}
+
 GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const {
   if (AllDone() && launcher.exit_ok) return {true, absl::StatusCode::kOk, "all ranks are done"};
   // What the daemon was asked to do comes first, then what a rank said or did, then what only the launcher knows.

@@ -77,6 +77,8 @@ class RankWatch {
   // OK, or why the group has to be stopped now.
   absl::Status MustStop(absl::Time now) const;
   bool AllDone() const;
+  // Of its ranks, as far as they have said.
+  uint64_t FurthestStep() const;
   // How the group ended. `stopped`: why the daemon stopped it, OK if it did not.
   GroupVerdict Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const;
 

@@ -144,25 +144,26 @@ SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
 
 void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   const v1::GroupId id = IdOf(start.group());
-  absl::Status refused = CheckStartGroup(start, options_.slots);
-  if (refused.ok()) {
-    if (session_->EndIsPending(id)) return;  // A repeat: it has run and ended.
-    absl::MutexLock lock(&mutex_);
-    const std::string name = GroupName(id);
-    if (runs_.count(name) > 0) return;  // A repeat: it runs.
-    if (!shutdown_) {
-      for (auto& [other, running] : runs_) {
-        const v1::GroupId& old = running.run->id();
-        if (old.job_id() != id.job_id() || old.group() != id.group() || old.incarnation() > id.incarnation()) continue;
-        running.run->Stop(absl::AbortedError(absl::StrCat("replaced by incarnation ", id.incarnation())));
-      }
-      runs_[name].run = MakeRun(start);
-      return;
-    }
-    refused = absl::UnavailableError("its worker is shutting down");
+  if (absl::Status refused = CheckStartGroup(start, options_.slots); !refused.ok()) {
+    options_.logger->warn("not starting group {}: {}", GroupName(id), std::string(refused.message()));
+    session_->AddEvent(id, RefusedEvent(refused));
+    return;
   }
-  options_.logger->warn("not starting group {}: {}", GroupName(id), std::string(refused.message()));
-  session_->AddEvent(id, RefusedEvent(refused));
+  if (session_->EndIsPending(id)) return;  // A repeat: it has run and ended.
+  absl::MutexLock lock(&mutex_);
+  const std::string name = GroupName(id);
+  if (runs_.count(name) > 0) return;  // A repeat: it runs.
+  if (shutdown_) {
+    // Unanswered: the coordinator sees it end with this worker's session, and counts it as no failure of the group.
+    options_.logger->warn("not starting group {}: this worker is shutting down", name);
+    return;
+  }
+  for (auto& [other, running] : runs_) {
+    const v1::GroupId& old = running.run->id();
+    if (old.job_id() != id.job_id() || old.group() != id.group() || old.incarnation() > id.incarnation()) continue;
+    running.run->Stop(absl::AbortedError(absl::StrCat("replaced by incarnation ", id.incarnation())));
+  }
+  runs_[name].run = MakeRun(start);
 }
 
 std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
