@@ -257,9 +257,11 @@ std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vect
 void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened) {
   if (opened == nullptr && turn.place.has_value()) opened = turn.place->pass.get();
   absl::MutexLock lock(&roster_mutex_);
+  const uint64_t pass = opened != nullptr ? opened->number : passes_;
   for (const uint32_t group : decision.missing) {
+    // Several ranks may have waited for it at the same time: it is dismissed once, in the first of their passes.
+    dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
     roster_.Dismiss(group);
-    dismissed_[group] = opened != nullptr ? opened->number : passes_;
   }
 }
 
