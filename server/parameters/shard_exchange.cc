@@ -45,7 +45,7 @@ void Shard::LeaveAtEnd(const Turn& turn) {
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
   {
     absl::MutexLock lock(&roster_mutex_);
-    roster_.Dismiss(turn.speaker.group);
+    roster_.End(turn.speaker.group);
   }
   WakeAll();
 }
