@@ -201,7 +201,8 @@ void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block
 }
 
 // The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
-// since the ones of this round had their last. What the first block of an exchange found holds for all of it.
+// since the ones of this round had their last. What the first block of an exchange found holds for all of it at
+// least.
 std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
   std::vector<bool> is_live(plan_.job.groups());
   uint64_t answered = block.version;  // The oldest center that one of the round has trained from.
