@@ -16,6 +16,16 @@ void Roster::Enter(uint32_t group, uint64_t steps) {
   seats_[group] = {true, steps, behind ? slowest - steps : 0};
 }
 
+void Roster::End(uint32_t group) {
+  Dismiss(group);
+  seats_[group].ended = true;
+}
+
+uint32_t Roster::remaining() const {
+  return static_cast<uint32_t>(
+      std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return !seat.ended; }));
+}
+
 void Roster::Speak(uint32_t group, uint64_t steps) {
   Seat& seat = seats_[group];
   if (!seat.awaited) return Enter(group, steps);

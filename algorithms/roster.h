@@ -25,8 +25,12 @@ class Roster {
   void Speak(uint32_t group, uint64_t steps);
   // It was waited for in vain.
   void Dismiss(uint32_t group) { seats_[group].awaited = false; }
+  // It has sent all that it ever will, unless it enters or speaks again.
+  void End(uint32_t group);
 
   bool Awaits(uint32_t group) const { return seats_[group].awaited; }
+  // How many have not ended.
+  uint32_t remaining() const;
   uint32_t groups() const { return static_cast<uint32_t>(seats_.size()); }
 
   // The awaited groups that are more than `bound` steps behind `group` by the steps that `steps_of` tells, head starts
@@ -39,6 +43,7 @@ class Roster {
     bool awaited = false;
     uint64_t steps = 0;  // As it last said.
     uint64_t head_start = 0;
+    bool ended = false;  // And so not awaited.
   };
 
   std::vector<Seat> seats_;

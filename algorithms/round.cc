@@ -37,7 +37,9 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
   for (uint32_t group = 0; group < roster.groups(); ++group) {
     if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
   }
-  if (contributions_.size() < options_.quorum) {
+  // Of all groups that remain none is missing then, and there is no grace window to count.
+  const uint32_t quorum = std::min(options_.quorum, roster.remaining());
+  if (contributions_.empty() || contributions_.size() < quorum) {
     decision.reason = "fewer groups than the quorum have contributed";
   } else if (decision.missing.empty()) {
     decision.complete = true;

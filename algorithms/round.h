@@ -4,8 +4,9 @@
 // One synchronous aggregation of one block: whose contributions are there, and whether that is enough.
 //
 // A round is complete when every group that is awaited (roster.h) has contributed, or when a quorum has and the grace
-// window after it has passed: the groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). A late or dead
-// group never hangs it. Pure: every method takes the time; no threads, no values copied. Used by Shard.
+// window after it has passed: the groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). Groups that
+// have ended are not missed in the quorum: where fewer remain, all that do are one. A late or dead group never hangs
+// it. Pure: every method takes the time; no threads, no values copied. Used by Shard.
 
 #include <cstdint>
 #include <vector>

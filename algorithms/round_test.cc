@@ -30,6 +30,7 @@ struct Case {
   bool complete;
   int again;
   std::vector<uint32_t> missing;
+  std::vector<uint32_t> ended = {};
 };
 
 const Case kCases[] = {
@@ -44,6 +45,11 @@ const Case kCases[] = {
     {"nobody awaits the others", {0}, {0}, 1, 5, 0, true, -1, {}},
     {"a group that is not awaited counts, too", {0}, {1}, 1, 5, 1, false, 5, {0}},
     {"all awaited are fewer than the quorum", {0}, {0}, 2, 5, 1000, false, -1, {}},
+    {"all that remain are fewer than the quorum", {0, 1}, {1, 0}, 3, 5, 1, true, -1, {}, {2, 3}},
+    {"one that remains is missing", {0, 1}, {1}, 3, 5, 1000, false, -1, {0}, {2, 3}},
+    {"one that remains is dead: no quorum", {1}, {1}, 3, 5, 1000, false, -1, {}, {2, 3}},
+    {"a quorum remains", {0, 1, 2}, {1, 0}, 2, 5, 4, false, 6, {2}, {3}},
+    {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
 // A round is complete with all awaited groups, or with a quorum after the grace window; never without a quorum. A
@@ -52,6 +58,7 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   for (const Case& c : kCases) {
     Roster roster(4);
     for (const uint32_t group : c.awaited) roster.Enter(group, 0);
+    for (const uint32_t group : c.ended) roster.End(group);
     Round round({c.quorum, absl::Seconds(c.grace)});
     int second = 0;
     for (const uint32_t group : c.contributed) round.Add(kStart + absl::Seconds(second++), Of(group));
@@ -135,6 +142,12 @@ TEST(Roster, AwaitsWhoSpeaks) {
   roster.Speak(0, 8);
   EXPECT_TRUE(roster.Awaits(0));
   EXPECT_FALSE(roster.Awaits(1));
+  roster.End(0);
+  EXPECT_FALSE(roster.Awaits(0));
+  EXPECT_EQ(roster.remaining(), 1u);
+  roster.Enter(0, 0);
+  EXPECT_TRUE(roster.Awaits(0));
+  EXPECT_EQ(roster.remaining(), 2u);
 }
 
 // Who is behind by more than the bound, by the steps told; groups that are not awaited are not.

@@ -287,9 +287,12 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);
-    if (IsLastStep(sequence)) continue;
     absl::MutexLock roster_lock(&roster_mutex_);
-    roster_.Enter(group, sequence);
+    if (IsLastStep(sequence)) {
+      roster_.End(group);
+    } else {
+      roster_.Enter(group, sequence);
+    }
   }
 }
 

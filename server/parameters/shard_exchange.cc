@@ -45,7 +45,7 @@ void Shard::LeaveAtEnd(const Turn& turn) {
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
   {
     absl::MutexLock lock(&roster_mutex_);
-    roster_.Dismiss(turn.speaker.group);
+    roster_.End(turn.speaker.group);
   }
   WakeAll();
 }
@@ -201,7 +201,8 @@ void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block
 }
 
 // The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
-// since the ones of this round had their last. What the first block of an exchange found holds for all of it.
+// since the ones of this round had their last. What the first block of an exchange found holds for all of it at
+// least.
 std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
   std::vector<bool> is_live(plan_.job.groups());
   uint64_t answered = block.version;  // The oldest center that one of the round has trained from.
@@ -257,9 +258,11 @@ std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vect
 void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened) {
   if (opened == nullptr && turn.place.has_value()) opened = turn.place->pass.get();
   absl::MutexLock lock(&roster_mutex_);
+  const uint64_t pass = opened != nullptr ? opened->number : passes_;
   for (const uint32_t group : decision.missing) {
+    // Several ranks may have waited for it at the same time: it is dismissed once, in the first of their passes.
+    dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
     roster_.Dismiss(group);
-    dismissed_[group] = opened != nullptr ? opened->number : passes_;
   }
 }
 

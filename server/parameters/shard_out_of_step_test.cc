@@ -174,6 +174,28 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
   }
 }
 
+// Also where several ranks wait for it at the same time.
+TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
+  const Case& c = kCases[0];
+  for (int i = 0; i < 10; ++i) {
+    v1::AttachRequest request = Request(c, absl::Milliseconds(50));
+    request.mutable_job()->set_ranks(2);
+    const auto shard = MakeShard(request);
+    Attach(*shard, 1);
+    for (uint64_t interval = 1; interval <= 3; ++interval) {
+      const auto send = [&](uint32_t rank, uint64_t first) {
+        for (uint64_t block = first; block < first + 3; ++block) {
+          SendBlock(*shard, {0, rank, 1}, interval * kInterval, block);
+        }
+      };
+      std::thread other([&] { send(1, 3); });
+      send(0, 0);
+      other.join();
+      ExpectReach(*shard, c, static_cast<double>(interval) - 0.5);
+    }
+  }
+}
+
 // The last exchange of a job is of fewer steps than an interval: it counts by what it is, and so does the momentum.
 TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
   const Case c = kCases[3];

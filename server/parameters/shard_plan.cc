@@ -73,15 +73,20 @@ std::string RuleText(uint32_t rule) {
   return absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(static_cast<v1::AveragingSpec::Rule>(rule)));
 }
 
-std::string CompressionText(uint32_t number) {
-  const auto compression = number == 0 ? v1::AveragingSpec::COMPRESSION_NONE  // The two are the same.
-                                       : static_cast<v1::AveragingSpec::Compression>(number);
-  const std::string name = v1::AveragingSpec::Compression_Name(compression);
+// Not to say which, and to say none, is the same.
+v1::AveragingSpec::Compression CompressionOf(const v1::JobSpecForShard& job) {
+  if (job.compression() == 0) return v1::AveragingSpec::COMPRESSION_NONE;
+  return static_cast<v1::AveragingSpec::Compression>(job.compression());
+}
+
+std::string CompressionText(const v1::JobSpecForShard& job) {
+  const std::string name = v1::AveragingSpec::Compression_Name(CompressionOf(job));
   return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
 // The fields that only some rules have, whichever they are: the first that differs.
-absl::Status CompareRest(const v1::JobSpecForShard& center, const v1::JobSpecForShard& group) {
+absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
+  group.set_compression(center.compression());  // The same, whichever way it is said.
   google::protobuf::util::MessageDifferencer differencer;
   std::string differences;
   differencer.ReportDifferencesToString(&differences);
@@ -150,8 +155,8 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   if (center.job.ranks() != group.job.ranks()) return Differs("ranks", center.job.ranks(), group.job.ranks());
   if (center.job.rule() != group.job.rule())
     return Differs("rule", RuleText(center.job.rule()), RuleText(group.job.rule()));
-  if (center.job.compression() != group.job.compression()) {
-    return Differs("compression", CompressionText(center.job.compression()), CompressionText(group.job.compression()));
+  if (CompressionOf(center.job) != CompressionOf(group.job)) {
+    return Differs("compression", CompressionText(center.job), CompressionText(group.job));
   }
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
   // The model first: a group of another model has other numbers of everything that follows from it.

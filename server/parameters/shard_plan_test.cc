@@ -231,6 +231,16 @@ TEST(ComparePlans, NamesTheFirstDifference) {
   }
 }
 
+// A group that says that it does not compress, and one that says nothing of it, are of the same job.
+TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
+  v1::AttachRequest request = MakeAttachRequest({});
+  const ShardPlan unsaid = PlanShard(request).value();
+  request.mutable_job()->set_compression(v1::AveragingSpec::COMPRESSION_NONE);
+  const ShardPlan said = PlanShard(request).value();
+  EXPECT_EQ(ComparePlans(unsaid, said), absl::OkStatus());
+  EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
+}
+
 // So is whatever else the servers and the groups must agree on: interval, quorum, optimizer, schedule; but a different
 // model is told first, whose numbers differ in consequence.
 TEST(ComparePlans, NamesWhatRulesNeed) {

@@ -331,6 +331,20 @@ TEST(ShardRounds, NoStepWithoutAQuorum) {
   EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
 }
 
+// A group that has made its last step is not missed in the quorum: the other makes its steps alone.
+TEST(ShardRounds, AQuorumOfThoseThatRemain) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
+  request.mutable_job()->set_quorum(2);
+  const auto shard = MakeShard(request);
+  std::thread both([&] {
+    for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 1, 10, block);
+  });
+  for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 8, block);
+  both.join();
+  for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 9, block);
+  EXPECT_EQ(shard->updates(), 6u);
+}
+
 // A gradient of an older center than the present one is dropped, and its group in step again; a distance counts in the
 // next round, by half where the other group has made one of its own meanwhile or was waited for.
 TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {

@@ -87,7 +87,10 @@ class Convergence(unittest.TestCase):
         )
 
     def test_what_did_not_run_is_not_judged(self):
-        self.assertEqual(convergence.missed([row("elastic", 16, 10.0), row("diloco", 64, 10.0, "int8")]), [])
+        rows = [row("elastic", 16, 10.0), row("diloco", 64, 10.0, "int8")]
+        self.assertEqual(convergence.missed(rows), [])
+        self.assertEqual(convergence.compared(rows), [])
+        self.assertEqual(len(convergence.compared([*rows, row("sync", 1, 10.0)])), 1)
 
     def test_a_curve_has_each_evaluation_once_and_the_time_of_the_end(self):
         curve = convergence.Curve()
@@ -152,7 +155,8 @@ class Asked(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             report.judge([])
-        self.assertEqual(said.getvalue(), "met: all that is asked of what ran\n")
+            report.judge([], asked=False)
+        self.assertEqual(said.getvalue(), "met: all that is asked of what ran\nnothing is asked of what ran\n")
 
     def test_training(self):
         _, rows = training.table({"hooke": [90.0, 80.0, 95.0], "alone": [100.0, 100.0, 100.0]})
@@ -184,6 +188,8 @@ class Asked(unittest.TestCase):
         met += self.exchange_rows(4 << 10, 2.9, sockets=1.0) + self.exchange_rows(64 << 10, 90.0, sockets=1.0)
         self.assertEqual(exchange.missed(met), [])
         self.assertEqual(exchange.missed([]), [])
+        self.assertTrue(any(exchange.compared(met)))
+        self.assertFalse(any(exchange.compared(self.exchange_rows(64 << 10, 90.0, sockets=1.0))))
         self.assertEqual(
             exchange.missed(self.exchange_rows(256 << 20, 10.0, sockets=6.9, grpc_unary=29.0)),
             [

@@ -28,13 +28,14 @@ def write_json(path, rows):
                 file.write(json.dumps(row) + "\n")
 
 
-def judge(missed):
-    """Says whether what is asked was met, and ends the program with 1 where it was not. `missed`: a line for each that was not."""
+def judge(missed, asked=True):
+    """Says whether what is asked was met, and ends the program with 1 where it was not. `missed`: a line for each that was not. `asked`: whether there is
+    anything to compare in what ran."""
     for line in missed:
         print(f"MISSED: {line}", flush=True)
     if missed:
         raise SystemExit(1)
-    print("met: all that is asked of what ran", flush=True)
+    print("met: all that is asked of what ran" if asked else "nothing is asked of what ran", flush=True)
 
 
 def stop(process, seconds=10):

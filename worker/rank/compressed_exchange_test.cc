@@ -263,7 +263,10 @@ TEST(CompressedExchange, AttachRefusesAnotherCompression) {
   EXPECT_TRUE(attach(4, v1::AveragingSpec::ELASTIC).ok());
   const absl::Status differs = attach(2, v1::AveragingSpec::ELASTIC);
   EXPECT_EQ(differs.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(differs.message()), HasSubstr("job.compression differs: the center was made with 4"));
+  EXPECT_THAT(
+      std::string(differs.message()),
+      HasSubstr("job.compression differs: the center was made with int8, the group has float16; all groups of a "
+                "job run with the same job file"));
 }
 
 }  // namespace

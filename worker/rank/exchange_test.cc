@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "algorithms/compression.h"
 #include "algorithms/elastic.h"
 #include "gmock/gmock.h"
@@ -326,6 +327,24 @@ TEST_F(ExchangeTest, StoppedServer) {
   servers_[0]->SetAnswering(true);
   ExpectAllOk(client->Exchange(Call(4), group, Into(group)));
   EXPECT_LT(group.front(), 5.0f);
+}
+
+// What is said of it is by which time it is given up: its own, or that of the whole exchange.
+TEST_F(ExchangeTest, SaysWhichTimeHasPassed) {
+  Attach(Ramp(1, 0));
+  servers_[0]->SetAnswering(false);
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  ExchangeCall call = Call(1, absl::Milliseconds(100));
+  EXPECT_THAT(std::string(client->Exchange(call, group, Into(group))[0].status.message()),
+              testing::HasSubstr("server first:1 did not answer within 100ms"));
+  call = Call(2, absl::Seconds(10));
+  call.patience.first = absl::Seconds(10);
+  call.patience.whole = absl::Milliseconds(150);
+  client->Start(call, group, Into(group));
+  absl::SleepFor(absl::Milliseconds(200));  // The group has trained meanwhile.
+  EXPECT_THAT(std::string(client->Wait()[0].status.message()),
+              testing::HasSubstr("the exchange with server first:1 was not complete within 150ms"));
 }
 
 // One server, and a slice so small that no thread is woken to send it.

@@ -118,15 +118,16 @@ void GroupExchange::Take(const BlockAnswer& answer) {
   if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
 }
 
-// After the all-gather the other ranks' slices are what their servers answered, unless one failed.
+// After the all-gather the other ranks' slices are what their servers answered, unless one failed. With a server that
+// this rank had nothing to exchange with, as its part of the fragment there is empty, it did not fail here.
 void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
   if (center_ == nullptr) return;
   for (uint64_t server = 0; server < servers_; ++server) {
     const std::string& address = parts_.center->servers()[server]->address();
-    const bool answered = std::any_of(outcomes.begin(), outcomes.end(), [&address](const ServerOutcome& outcome) {
-      return outcome.status.ok() && outcome.address == address;
+    const bool failed = std::any_of(outcomes.begin(), outcomes.end(), [&address](const ServerOutcome& outcome) {
+      return !outcome.status.ok() && outcome.address == address;
     });
-    if (!answered) continue;
+    if (failed) continue;
     const Range shard = partition_.ShardValues({server, servers_});
     for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
       if (rank == slice_.index) continue;

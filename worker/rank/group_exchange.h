@@ -128,8 +128,9 @@ class GroupExchange {
   // With overlap, what is sent, as long as the vector; only this rank's slice is ever touched, and so in memory.
   std::unique_ptr<float[]> copy_;
   // By rules of which SendsFromLastAnswer holds, as long as the vector: the center as it last came, of this rank's
-  // slice block by block, of others' after an exchange with the server; there, with a delay, with what they trained
-  // meanwhile. Meaningful at the shards of servers that this rank exchanges with.
+  // slice block by block, of others' as the all-gather brings it, unless this rank's exchange with that server failed.
+  // There it has, too, what the others trained meanwhile with a delay, what compression left behind, and what they have
+  // trained where their exchange failed. Meaningful at the shards of servers that this rank exchanges with.
   std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;

@@ -82,6 +82,7 @@ class GroupExchangeTest : public ::testing::Test {
     Reporter reporter(std::move(reporting));
     GroupExchangeOptions options;
     options.sender = center.sender;
+    options.rule = rule_;
     options.overlaps = rhythm_.delay > 0 || rhythm_.fragments > 1;
     options.exchange_timeout = timeout_;
     options.clock = absl::Now;
@@ -153,6 +154,7 @@ class GroupExchangeTest : public ::testing::Test {
     return index < first.size() ? first[index] : servers_[1]->center()[index - first.size()];
   }
 
+  RuleName rule_ = RuleName::kElastic;  // The ranks'.
   ExchangeRhythm rhythm_;
   uint64_t stop_after_ = 0;  // Steps; 0: at the end.
   absl::Duration timeout_ = absl::Seconds(10);
@@ -272,6 +274,28 @@ TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromAVectorAtRest) {
   const std::vector<float> center = servers_[1]->center();
   ASSERT_FALSE(center.empty());
   EXPECT_THAT(center, Each(center[0])) << "all values of one moment";
+}
+
+// Where a rank keeps the center, it keeps of other ranks' parts what came last also where it has itself nothing to
+// exchange for a fragment: so has the second of three ranks of the second fragment, at the second server. Whichever
+// rank makes the lost shard again, it gets no values from the start.
+TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromTheLastFragments) {
+  rule_ = RuleName::kAverage;
+  rhythm_ = {.interval = 2, .fragments = 2, .steps_total = 40};
+  const uint64_t shard = Partition(kValues).ShardValues({1, 2}).begin;
+  ASSERT_LE(FragmentValues(Partition(kValues), {1, 3}, 2, {1, 2}).back().end, shard);
+  const uint64_t others = FragmentValues(Partition(kValues), {2, 3}, 2, {1, 2}).back().begin - shard;
+  int made_again = 0;
+  before_step_ = [&](uint64_t step) {
+    const bool first_fragment = step % 2 == 1;
+    if (step > 3 && !first_fragment) {
+      ++made_again;
+      EXPECT_NE(servers_[1]->center()[others], kStart) << step;
+    }
+    if (step > 2 && first_fragment) servers_[1]->Forget();
+  };
+  for (const RankResult& result : Run(3)) EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(made_again, 19);
 }
 
 // A server's final word about an exchange in flight ends the rank when it is settled.

@@ -128,14 +128,11 @@ absl::Status ServerExchange::Exchange() {
       absl::MutexLock lock(&mutex_);
       auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || expired_; };
       if (mutex_.AwaitWithTimeout(absl::Condition(&over), kRetryPause)) {
-        const absl::Duration silence = deadline_ - progress_.answered.value_or(progress_.started);
-        return ForWantOf(address(),
-                         absl::DeadlineExceededError(absl::StrCat("server ", address(), " did not answer within ",
-                                                                  absl::FormatDuration(silence), last_error)));
+        return ForWantOf(address(), absl::DeadlineExceededError(absl::StrCat(WhatTookTooLong(), last_error)));
       }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();
-      // It has answered, and gets the time that creating the shard takes.
+      // It has answered, and gets the time that creating the shard takes, as far as the whole exchange has it.
       const auto shard_time = TransferTime(options_.partition.values());
       deadline_ = std::min(absl::Now() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
       vector = sent_;
@@ -144,6 +141,15 @@ absl::Status ServerExchange::Exchange() {
     status = options_.recreate(vector, deadline);
     if (IsFatalExchangeError(status)) return status;
   }
+}
+
+std::string ServerExchange::WhatTookTooLong() const {
+  if (deadline_ >= progress_.started + call_.patience.whole) {
+    return absl::StrCat("the exchange with server ", address(), " was not complete within ",
+                        absl::FormatDuration(call_.patience.whole), ", as --collective-timeout has it");
+  }
+  const absl::Duration silence = deadline_ - progress_.answered.value_or(progress_.started);
+  return absl::StrCat("server ", address(), " did not answer within ", absl::FormatDuration(silence));
 }
 
 // One stream's worth: sends again what is unanswered, then the rest, until every block is answered or the stream

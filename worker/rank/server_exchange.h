@@ -110,6 +110,8 @@ class ServerExchange {
 
   void Run();
   absl::Status Exchange();
+  // Once the deadline has passed.
+  std::string WhatTookTooLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Attempt();
   absl::Status EncodeNext() ABSL_LOCKS_EXCLUDED(mutex_);
   void CutPiece() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
