@@ -74,7 +74,7 @@ absl::Status Run(const Options& options) {
     const auto apply = [&x](const BlockAnswer& answer) {
       ApplyElasticAnswer(answer.values, absl::MakeSpan(x).subspan(answer.first, answer.values.size()));
     };
-    for (const ServerOutcome& outcome : exchanges.Exchange({sequence, kTimeout, kTimeout}, x, apply)) {
+    for (const ServerOutcome& outcome : exchanges.Exchange({sequence, {kTimeout, kTimeout}}, x, apply)) {
       if (!outcome.status.ok()) return outcome.status;
     }
   }
