@@ -134,7 +134,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   ExchangeClient exchanges(std::move(options));
   for (uint64_t sequence = 1; sequence <= kExchanges; ++sequence) {
     for (const ServerOutcome& outcome :
-         exchanges.Exchange({sequence, kPatience, kPatience}, job.vector, [](const BlockAnswer&) {})) {
+         exchanges.Exchange({sequence, {kPatience, kPatience}}, job.vector, [](const BlockAnswer&) {})) {
       if (!outcome.status.ok()) return outcome.status;
     }
   }

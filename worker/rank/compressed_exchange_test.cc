@@ -148,7 +148,7 @@ class Groups {
     const AnswerSink keep = [&answer](const BlockAnswer& block) {
       std::copy(block.values.begin(), block.values.end(), answer.begin() + static_cast<std::ptrdiff_t>(block.first));
     };
-    return client.Exchange({sequence, kPatience, kPatience}, sent, keep)[0].status;
+    return client.Exchange({sequence, {kPatience, kPatience}}, sent, keep)[0].status;
   }
 
  private:

@@ -263,7 +263,7 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   servers_[0]->Forget();
   servers_[0]->MakeWait(100);
   servers_[0]->SetReachable(true);
-  ExpectAllOk(client->Exchange({2, absl::Seconds(30), absl::Milliseconds(200)}, group, Into(group)));
+  ExpectAllOk(client->Exchange({2, {absl::Seconds(30), absl::Milliseconds(200)}}, group, Into(group)));
 }
 
 // Errors that trying again does not cure end the exchange at once and keep their code.
