@@ -1,6 +1,7 @@
 #include "server/coordinator/heartbeat.h"
 
 #include <gmock/gmock.h>
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -24,6 +25,14 @@ namespace {
 using testing::HasSubstr;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
+
+// gRPC's own threads end with the last test, before the process does: else they may look leaked.
+class GrpcEnds : public testing::Environment {
+ public:
+  void SetUp() override { grpc_init(); }
+  void TearDown() override { grpc_shutdown_blocking(); }
+};
+const testing::Environment* const kGrpcEnds = testing::AddGlobalTestEnvironment(new GrpcEnds);  // GoogleTest owns it.
 
 // Holds two jobs; sealing "ended-1" fails a few times, then works.
 class FakeParameters : public ParameterServer {
