@@ -9,7 +9,7 @@
 namespace hooke {
 
 // The same code and words; UNKNOWN for a code that is none. Where a message was too large, what gRPC says of it becomes
-// its size, the limit, and the flag that raises it.
+// its size and the limit, and, unless the sender itself refused it, the flag that raises that.
 absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace hooke

@@ -77,17 +77,15 @@ void ClusterState::Tick(absl::Time now) {
 
 void ClusterState::ForgetOldJobs(absl::Time now) {
   if (jobs_.size() <= options_.finished_jobs_max) return;
-  size_t ended_jobs = 0;
+  const size_t ended_jobs = std::count_if(jobs_.begin(), jobs_.end(),
+                                          [](const auto& numbered) { return HasEnded(numbered.second.record.state); });
+  if (ended_jobs <= options_.finished_jobs_max) return;
   std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
   for (const auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state)) continue;
-    ++ended_jobs;
     // By the highest number the next start knows which have been given.
-    if (number != jobs_.rbegin()->first && HaveHeardOfItsEnd(job.record, now)) {
-      finished.emplace_back(job.record.ended_unix_ms, number);
-    }
+    if (!HasEnded(job.record.state) || number == jobs_.rbegin()->first) continue;
+    if (HaveHeardOfItsEnd(job.record, now)) finished.emplace_back(job.record.ended_unix_ms, number);
   }
-  if (ended_jobs <= options_.finished_jobs_max) return;
   std::sort(finished.begin(), finished.end());
   finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
   for (const auto& [ended, number] : finished) {

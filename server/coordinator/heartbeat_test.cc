@@ -18,13 +18,6 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/parameters/parameter_server.h"
 
-// The thread sanitizer's word for what it is not to report: gRPC ends its timer's thread when it likes, also after
-// main.
-extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "thread:grpc_core::Thread::Thread\n";
-}
-
 namespace hooke {
 namespace {
 

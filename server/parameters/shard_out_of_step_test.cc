@@ -2,23 +2,21 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/job.pb.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_shard.h"
 
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kLease = absl::Seconds(20);
 constexpr uint64_t kInterval = 4;
 constexpr uint64_t kIntervals = 6;
 constexpr uint64_t kValues = 24;  // Six blocks.
@@ -59,20 +57,9 @@ v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDurati
   return request;
 }
 
-void Attach(Shard& shard, uint32_t group) { ASSERT_TRUE(shard.Attach(absl::UnixEpoch(), {group, 0, 1}, kLease).ok()); }
-
 // Of zeros, with group 0 attached.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
-  auto shard = Shard::Create(PlanShard(request, 4).value()).value();
-  Attach(*shard, 0);
-  for (uint64_t block = 0; block < shard->blocks(); ++block) {
-    const Range range = shard->BlockRange(block);
-    const std::vector<float> zeros(range.size());
-    EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, range.begin, zeros).ok());
-  }
-  EXPECT_TRUE(shard->CompleteInitialize({}).ok());
-  Attach(*shard, 0);
-  return shard;
+  return MakeTestShard(request, std::vector<float>(kValues), 1);
 }
 
 // A group has gone by 1 everywhere.
@@ -113,7 +100,7 @@ void ExpectReach(const Shard& shard, const Case& c, double rounds) {
 TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c, absl::Seconds(10)));
-    Attach(*shard, 1);
+    AttachGroup(*shard, 1);
     std::thread other([&] {
       for (uint64_t interval = 1; interval <= kIntervals; ++interval) SendInterval(*shard, 1, interval);
     });
@@ -128,7 +115,7 @@ TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
 TEST(ShardOutOfStep, GroupsInRoundsOfTheirOwnMoveTheCenterByTheSame) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c));
-    Attach(*shard, 1);
+    AttachGroup(*shard, 1);
     for (uint64_t interval = 1; interval <= kIntervals; ++interval) {
       SendInterval(*shard, 0, interval);
       SendInterval(*shard, 1, interval);
@@ -146,7 +133,7 @@ TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
     const auto shard = MakeShard(Request(c));
     SendInterval(*shard, 0, 1);
     ExpectReach(*shard, c, 1);
-    Attach(*shard, 1);
+    AttachGroup(*shard, 1);
     for (uint64_t interval = 2; interval <= kIntervals; ++interval) {
       SendInterval(*shard, 0, interval);
       SendInterval(*shard, 1, interval - 1);
@@ -164,7 +151,7 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
     v1::AttachRequest request = Request(c);
     request.mutable_job()->set_ranks(2);
     const auto shard = MakeShard(request);
-    Attach(*shard, 1);
+    AttachGroup(*shard, 1);
     for (uint64_t interval = 1; interval <= 3; ++interval) {
       for (uint64_t block = 0; block < shard->blocks(); ++block) {
         SendBlock(*shard, {0, block < 3 ? 0u : 1u, 1}, interval * kInterval, block);
@@ -181,7 +168,7 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
     v1::AttachRequest request = Request(c, absl::Milliseconds(50));
     request.mutable_job()->set_ranks(2);
     const auto shard = MakeShard(request);
-    Attach(*shard, 1);
+    AttachGroup(*shard, 1);
     for (uint64_t interval = 1; interval <= 3; ++interval) {
       const auto send = [&](uint32_t rank, uint64_t first) {
         for (uint64_t block = first; block < first + 3; ++block) {
@@ -233,25 +220,17 @@ v1::AttachRequest FragmentsRequest() {
 TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   const auto shard = MakeShard(FragmentsRequest());
   SendBlock(*shard, {0, 0, 1}, 7, 0);
-  Attach(*shard, 1);
+  AttachGroup(*shard, 1);
   // On two streams: when one is told so, the other waits.
-  absl::Notification one_left;
-  std::atomic<int> left{0}, answered{0};
-  std::vector<std::thread> streams;
-  streams.reserve(2);
-  for (int stream = 0; stream < 2; ++stream) {
-    streams.emplace_back([&] {
-      const Range range = shard->BlockRange(3);
-      const std::vector<float> values(range.size(), 1);
-      std::vector<float> answer(range.size());
-      if (shard->ApplyBlock({{1, 0, 1}, 3, range.begin}, values, absl::MakeSpan(answer)).ok()) ++answered;
-      if (left++ == 0) one_left.Notify();
-    });
-  }
-  EXPECT_TRUE(one_left.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  TwoStreams streams([&] {
+    const Range range = shard->BlockRange(3);
+    const std::vector<float> values(range.size(), 1);
+    std::vector<float> answer(range.size());
+    return shard->ApplyBlock({{1, 0, 1}, 3, range.begin}, values, absl::MakeSpan(answer)).ok();
+  });
+  EXPECT_TRUE(streams.OneLeft(absl::Seconds(30)));
   for (const uint64_t block : {3, 4, 5}) SendBlock(*shard, {0, 0, 1}, 7, block);
-  for (std::thread& stream : streams) stream.join();
-  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(streams.Answered(), 1);
   EXPECT_EQ(shard->CopyBlock(3).version, 1u) << "they met";
   for (const uint64_t block : {4, 5}) SendBlock(*shard, {1, 0, 1}, 3, block);
 }
@@ -260,18 +239,18 @@ TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
 TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
   SendInterval(*shard, 0, kIntervals - 1);
-  Attach(*shard, 1);
+  AttachGroup(*shard, 1);
   std::thread other([&] { SendInterval(*shard, 1, kIntervals - 1); });
   SendInterval(*shard, 0, kIntervals);
   other.join();
-  Attach(*shard, 0);
+  AttachGroup(*shard, 0);
   SendInterval(*shard, 1, kIntervals);
 }
 
 // Nor by one that waits already when the other ends.
 TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
-  Attach(*shard, 1);
+  AttachGroup(*shard, 1);
   std::thread other([&] {
     SendInterval(*shard, 1, kIntervals - 1);
     SendInterval(*shard, 1, kIntervals);
@@ -285,7 +264,7 @@ TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaitedAfterARestart) {
   const v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
   const auto before = MakeShard(request);
   SendInterval(*before, 0, kIntervals);
-  Attach(*before, 1);
+  AttachGroup(*before, 1);
   const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
   for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
   shard->RestoreState(before->Incarnations(), before->updates());

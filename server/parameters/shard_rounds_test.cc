@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/job.pb.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_shard.h"
 
 namespace hooke {
 namespace {
@@ -47,17 +47,7 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_
 
 // With the values 0, 1/8, 2/8, ..., and the first `groups` groups attached, or all.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups) {
-  auto shard = Shard::Create(PlanShard(request, 4).value()).value();
-  EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {}, kLease).ok());
-  for (uint64_t block = 0; block < shard->blocks(); ++block) {
-    const Range range = shard->BlockRange(block);
-    EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, range.begin, Ramp(range.begin, range.size())).ok());
-  }
-  EXPECT_TRUE(shard->CompleteInitialize({}).ok());
-  for (uint32_t group = 0; group < groups; ++group) {
-    EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {group, 0, 1}, kLease).ok());
-  }
-  return shard;
+  return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups);
 }
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
   return MakeShard(request, request.job().groups());
@@ -363,25 +353,16 @@ TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
 // A block that comes again on another stream, while the first one still waits, counts once.
 TEST(ShardRounds, TheSameExchangeOnTwoStreamsCountsOnce) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
-  absl::Notification one_left;
-  std::atomic<int> left{0}, answered{0};
-  std::vector<std::thread> streams;
-  streams.reserve(2);
-  for (int stream = 0; stream < 2; ++stream) {
-    streams.emplace_back([&] {
-      const auto answer = Send(*shard, {0, 0, 1}, 1, 3);
-      if (answer.ok()) {
-        ++answered;
-      } else {
-        EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable) << answer.status();
-      }
-      if (left++ == 0) one_left.Notify();
-    });
-  }
-  EXPECT_TRUE(one_left.WaitForNotificationWithTimeout(kPatience));
+  TwoStreams streams([&] {
+    const auto answer = Send(*shard, {0, 0, 1}, 1, 3);
+    if (!answer.ok()) {
+      EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable) << answer.status();
+    }
+    return answer.ok();
+  });
+  EXPECT_TRUE(streams.OneLeft(kPatience));
   EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -2 * kRate);  // (3 + 1) / 2.
-  for (std::thread& stream : streams) stream.join();
-  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(streams.Answered(), 1);
   EXPECT_EQ(shard->updates(), 1u);
 }
 

@@ -97,12 +97,7 @@ class ExchangeTest : public ::testing::Test {
     ApplyElasticAnswer(answer, absl::MakeSpan(x));
   }
 
-  std::vector<std::unique_ptr<InMemoryServer>> servers_ = [] {
-    std::vector<std::unique_ptr<InMemoryServer>> servers;
-    servers.push_back(std::make_unique<InMemoryServer>("first:1"));
-    servers.push_back(std::make_unique<InMemoryServer>("second:2"));
-    return servers;
-  }();
+  std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   v1::Sender sender_;
   std::unique_ptr<CenterClient> center_;

@@ -160,12 +160,7 @@ class GroupExchangeTest : public ::testing::Test {
   absl::Duration timeout_ = absl::Seconds(10);
   std::function<void(uint64_t step)> before_step_;  // In rank 0; the others wait.
   std::atomic<int> seconds_{0};                     // By the reporters' clock: a step takes one, all else none.
-  std::vector<std::unique_ptr<InMemoryServer>> servers_ = [] {
-    std::vector<std::unique_ptr<InMemoryServer>> servers;
-    servers.push_back(std::make_unique<InMemoryServer>("first:1"));
-    servers.push_back(std::make_unique<InMemoryServer>("second:2"));
-    return servers;
-  }();
+  std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   std::vector<std::unique_ptr<ServerCalls>> calls_;
 };
 

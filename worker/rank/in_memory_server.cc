@@ -315,4 +315,11 @@ v1::JobSpecForShard InMemoryServer::job() const {
   return job_.job();
 }
 
+std::vector<std::unique_ptr<InMemoryServer>> TwoInMemoryServers() {
+  std::vector<std::unique_ptr<InMemoryServer>> servers;
+  servers.push_back(std::make_unique<InMemoryServer>("first:1"));
+  servers.push_back(std::make_unique<InMemoryServer>("second:2"));
+  return servers;
+}
+
 }  // namespace hooke

@@ -96,6 +96,9 @@ class InMemoryServer {
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// "first:1" and "second:2".
+std::vector<std::unique_ptr<InMemoryServer>> TwoInMemoryServers();
+
 }  // namespace hooke
 
 #endif  // HOOKE_WORKER_RANK_IN_MEMORY_SERVER_H_

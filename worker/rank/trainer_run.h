@@ -193,12 +193,7 @@ class TrainerRun : public ::testing::Test {
   TrainerOptions options_;
   bool with_servers_ = true;
   Record record_;
-  std::vector<std::unique_ptr<InMemoryServer>> servers_ = [] {
-    std::vector<std::unique_ptr<InMemoryServer>> servers;
-    servers.push_back(std::make_unique<InMemoryServer>("first:1"));
-    servers.push_back(std::make_unique<InMemoryServer>("second:2"));
-    return servers;
-  }();
+  std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   std::vector<std::unique_ptr<ServerCalls>> calls_;
 };
 
