@@ -1,0 +1,188 @@
+// The elastic rule at a shard over random schedules, against what its formula gives in double precision.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/parameters/shard.h"
+#include "server/parameters/test_center.h"
+#include "server/parameters/test_shard.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kValues = 10;
+constexpr uint64_t kBlocks = 3;  // Of 4, 4 and 2 values.
+
+// A group as it is, and as the formula says it is.
+struct Group {
+  Speaker speaker;
+  std::vector<float> x;
+  std::vector<double> expected;
+  // The exchange under way: what it sends, and the blocks without an answer yet, the next one last.
+  uint64_t sequence = 0;
+  std::vector<float> sent;
+  std::vector<double> expected_sent;
+  std::vector<uint64_t> open;
+  // By block: the exchange that the center counted last, and its answer.
+  std::vector<uint64_t> counted;
+  std::vector<std::vector<double>> expected_answers;
+  std::vector<std::vector<float>> answers;
+};
+
+// Groups that train, exchange their blocks in any order, lose answers and send again, send again what was answered, and
+// are started again in the middle of an exchange.
+class Schedule {
+ public:
+  Schedule(uint32_t seed, uint32_t groups) : random_(seed) {
+    center_.groups = groups;
+    center_.values = kValues;
+    center_.alpha = 0.9 / (groups + 1);
+    shard_ = MakeTestShard(MakeAttachRequest(center_), Ramp(0, kValues), groups);
+    for (const float value : Ramp(0, kValues)) expected_center_.push_back(value);
+    for (uint32_t i = 0; i < groups; ++i) {
+      groups_.emplace_back();
+      groups_.back().speaker = {i, 0, 1};
+      Start(groups_.back());
+    }
+  }
+
+  // Something happens to some group.
+  void Step() {
+    Group& group = groups_[random_() % groups_.size()];
+    if (group.open.empty()) {
+      Train(group);
+    } else if (random_() % 40 == 0) {
+      ++restarts;
+      ++group.speaker.incarnation;
+      ASSERT_TRUE(shard_->Attach(absl::UnixEpoch(), group.speaker, absl::Seconds(20)).ok());
+      Start(group);
+    } else {
+      Exchange(group);
+    }
+  }
+
+  // To 1e-4 of values up to about ten.
+  void ExpectTheFormula() const {
+    for (uint64_t i = 0; i < kValues; ++i) {
+      ASSERT_NEAR(CenterAt(i), expected_center_[i], 1e-4) << "value " << i;
+      for (const Group& group : groups_) ASSERT_NEAR(group.x[i], group.expected[i], 1e-4) << "value " << i;
+    }
+  }
+
+  // How often it happened.
+  int losses = 0, repeats = 0, restarts = 0;
+
+ private:
+  double CenterAt(uint64_t i) const { return shard_->CopyBlock(i / 4).values[i % 4]; }
+
+  // With the values of the center.
+  void Start(Group& group) {
+    group.sequence = 0;
+    group.open.clear();
+    group.x.clear();
+    for (uint64_t i = 0; i < kValues; ++i) group.x.push_back(static_cast<float>(CenterAt(i)));
+    group.expected = expected_center_;
+    group.counted.assign(kBlocks, 0);
+    group.expected_answers.assign(kBlocks, {});
+    group.answers.assign(kBlocks, {});
+  }
+
+  // Some steps, and an exchange begins.
+  void Train(Group& group) {
+    std::normal_distribution<float> step(0, 0.3f);
+    for (uint64_t i = 0; i < kValues; ++i) {
+      const float moved = group.x[i] + step(random_);
+      group.expected[i] += double{moved} - group.x[i];
+      group.x[i] = moved;
+    }
+    group.sequence += 1 + random_() % 5;
+    group.sent = group.x;
+    group.expected_sent = group.expected;
+    group.open = {0, 1, 2};
+    std::shuffle(group.open.begin(), group.open.end(), random_);
+  }
+
+  // The next block of the exchange. One of three answers does not arrive: then it is sent again some time.
+  void Exchange(Group& group) {
+    const uint64_t block = group.open.back();
+    const Range range = shard_->BlockRange(block);
+    CountOnce(group, block);
+    for (int times = random_() % 4 == 0 ? 2 : 1; times > 0; --times) {
+      ASSERT_NO_FATAL_FAILURE(Send(group, block));
+    }
+    if (random_() % 3 == 0) {
+      ++losses;
+      std::shuffle(group.open.begin(), group.open.end(), random_);
+      return;
+    }
+    for (uint64_t i = 0; i < range.size(); ++i) {
+      group.x[range.begin + i] -= group.answers[block][i];
+      group.expected[range.begin + i] -= group.expected_answers[block][i];
+    }
+    group.open.pop_back();
+  }
+
+  // d = alpha (x - c); c <- c + d, once for an exchange.
+  void CountOnce(Group& group, uint64_t block) {
+    if (group.counted[block] == group.sequence) return;
+    const Range range = shard_->BlockRange(block);
+    group.expected_answers[block].clear();
+    for (uint64_t i = range.begin; i < range.end; ++i) {
+      const double answer = center_.alpha * (group.expected_sent[i] - expected_center_[i]);
+      group.expected_answers[block].push_back(answer);
+      expected_center_[i] += answer;
+    }
+  }
+
+  // Every answer of one exchange is the first one.
+  void Send(Group& group, uint64_t block) {
+    const Range range = shard_->BlockRange(block);
+    std::vector<float> answer(range.size());
+    const auto values = absl::MakeConstSpan(group.sent).subspan(range.begin, range.size());
+    const Shard::Exchange id = {group.speaker, group.sequence, range.begin};
+    ASSERT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
+    if (group.counted[block] == group.sequence) {
+      ++repeats;
+      ASSERT_EQ(answer, group.answers[block]);
+    }
+    group.counted[block] = group.sequence;
+    group.answers[block] = answer;
+  }
+
+  std::mt19937 random_;
+  TestCenter center_;
+  std::unique_ptr<Shard> shard_;
+  std::vector<double> expected_center_;
+  std::vector<Group> groups_;
+};
+
+// A hundred schedules of one to eight groups: whatever order, loss, repeat or new start there is, center and groups
+// follow the formula.
+TEST(ShardElastic, FollowsTheFormula) {
+  int losses = 0, repeats = 0, restarts = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Schedule schedule(seed, seed % 8 + 1);
+    for (int event = 0; event < 300; ++event) {
+      ASSERT_NO_FATAL_FAILURE(schedule.Step());
+      ASSERT_NO_FATAL_FAILURE(schedule.ExpectTheFormula()) << "event " << event;
+    }
+    losses += schedule.losses;
+    repeats += schedule.repeats;
+    restarts += schedule.restarts;
+  }
+  EXPECT_GT(losses, 1000);
+  EXPECT_GT(repeats, 1000);
+  EXPECT_GT(restarts, 100);
+}
+
+}  // namespace
+}  // namespace hooke
