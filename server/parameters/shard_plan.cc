@@ -22,6 +22,10 @@ constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
 constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
+constexpr double kGroupBytes = 256;   // What a shard knows of a group besides.
+// In rounds, of each rank: where its exchange belongs; and, by group, who is in that round and who is live.
+constexpr double kSeatBytes = 128;
+constexpr double kLiveBytes = 8;
 
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
@@ -50,7 +54,8 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   }
   const double groups = plan.job.groups();
   const double kept = plan.rule.traits.answers_center ? 0 : 1;
-  const double messages = 2;  // One that came, and its answer.
+  // One that came, and its answer; with compression, both in either form.
+  const double messages = plan.rule.sent.compression == Compression::kNone ? 2 : 3;
   return groups * static_cast<double>(blocks) * BlockBytes(plan) * (kept + messages) +
          groups * plan.job.ranks() * kept * kWindowBytes;
 }
@@ -59,7 +64,10 @@ double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
   const double held = blocks * (BlockBytes(plan) * (1 + plan.rule.traits.state_values) + groups * kAppliedBytes);
-  return held + ExchangeBytes(plan, plan.window_blocks);
+  const double seats = plan.rule.traits.in_rounds ? groups * plan.job.ranks() : 0;
+  const double known = groups * kGroupBytes + seats * (kSeatBytes + groups * kLiveBytes) +
+                       static_cast<double>(plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong());
+  return held + known + ExchangeBytes(plan, plan.window_blocks);
 }
 
 absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const absl::AlphaNum& group) {

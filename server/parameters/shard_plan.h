@@ -30,8 +30,9 @@ struct ShardPlan {
   Partition partition{0};      // Of the whole center.
   Range blocks;                // This shard's, within the partition. Empty where there are more servers than blocks.
   uint32_t window_blocks = 1;  // Answers kept per rank to be repeated: AttachResponse.window_blocks.
-  uint64_t memory_bytes = 0;   // Values and the rule's state, what was last applied per block and group, the answers
-                               // kept, and the messages of all ranks' connections.
+  uint64_t memory_bytes = 0;   // Values and the rule's state, what was last applied per block and group, what is known
+                               // of groups and, in rounds, of their ranks, the layout, the answers kept, and the
+                               // messages of all ranks' connections.
 
   // How a message says which values a block holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }

@@ -27,13 +27,15 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// Memory: values, 24 bytes for each block and group; for each rank the answers kept, a message and its answer.
+// Memory: values, 24 bytes for each block and group, 256 for each group, the layout; for each rank the answers kept, a
+// message and its answer. In rounds no answers, but for each rank 128 bytes, and 8 for each group.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;
   center.ranks = 4;
   const ShardPlan plan = PlanShard(MakeAttachRequest(center)).value();
-  EXPECT_EQ(plan.memory_bytes, (4u << 20) + 64 * 2 * 24 + 2 * 4 * (64 + 3 * 16 * 65536));
+  const uint64_t held = (4u << 20) + 64 * 2 * 24 + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+  EXPECT_EQ(plan.memory_bytes, held + 2 * 4 * (64 + 3 * 16 * 65536));
 }
 
 // The window: as large as can be while all ranks together keep within the bytes for exchanges, at least one block.
@@ -150,6 +152,31 @@ TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
+}
+
+TEST(PlanShard, CountsMemoryOfRounds) {
+  v1::AttachRequest request = MakeSyncRequest();
+  request.mutable_job()->set_groups(40);
+  const ShardPlan plan = PlanShard(request).value();
+  const uint64_t held = 40 + 40 * 24 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+  EXPECT_EQ(plan.memory_bytes, held + 40 * (128 + 40 * 8) + 40 * 2 * 40);
+}
+
+// A layout is a peer's to choose: a thousand parameters with long names.
+TEST(PlanShard, CountsTheLayout) {
+  TestCenter center;
+  center.values = 1000;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  const uint64_t before = PlanShard(request).value().memory_bytes;
+  const v1::Parameter one = request.layout().parameters(0);
+  request.mutable_layout()->clear_parameters();
+  for (int i = 0; i < 1000; ++i) {
+    v1::Parameter& parameter = *request.mutable_layout()->add_parameters();
+    parameter = one;
+    parameter.set_name(std::string(200, 'w') + std::to_string(i));
+    parameter.set_shape(0, 1);
+  }
+  EXPECT_GE(PlanShard(request).value().memory_bytes, before + 200 * 1000);
 }
 
 // The largest layout that is allowed does not overflow the count.
