@@ -28,14 +28,18 @@ def write_json(path, rows):
                 file.write(json.dumps(row) + "\n")
 
 
-def judge(missed, asked=True):
+def judge(missed, asked=True, not_judged=()):
     """Says whether what is asked was met, and ends the program with 1 where it was not. `missed`: a line for each that was not. `asked`: whether there is
-    anything to compare in what ran."""
+    anything to compare in what ran. `not_judged`: what is asked and could not be compared; the last line names it, and "met" is not claimed then."""
     for line in missed:
         print(f"MISSED: {line}", flush=True)
+    if not_judged:
+        rest = "" if missed else "; nothing else was missed" if asked else "; nothing is asked of what ran"
+        print(f"not judged: {'; '.join(not_judged)}{rest}", flush=True)
     if missed:
         raise SystemExit(1)
-    print("met: all that is asked of what ran" if asked else "nothing is asked of what ran", flush=True)
+    if not not_judged:
+        print("met: all that is asked of what ran" if asked else "nothing is asked of what ran", flush=True)
 
 
 def stop(process, seconds=10):

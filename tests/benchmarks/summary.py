@@ -1,7 +1,22 @@
-"""A table of a collective in a few lines: the worst of each range of sizes, against the best rival, the limit, and the next power of two."""
+"""A table of a collective in a few lines: the worst of each range of sizes, against the best rival, the limit, and the next power of two.
+And what is asked of it, which docs/collectives.md has as a table.
+"""
 
 OWN = ("hooke", "hooke-private")
-SMALL, FULL, NETWORK = 1 << 14, 1 << 16, 1 << 20
+# Whose broadcast and reduction ours are compared with.
+MPI = ("openmpi", "openmpi-tuned", "mpich")
+SMALL, FULL, NETWORK, LARGE = 1 << 14, 1 << 16, 1 << 20, 1 << 26
+ANY = float("inf")
+# All-reduce by two ranks of one host with a core each: impl, from this many bytes, to this many, how many times as fast as the best rival at least.
+TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
+# Of the limit at least, values in the arena, from NETWORK to LARGE bytes.
+MEMORY_SHARE = 0.7
+# Of the best rival's time at most: private values of two ranks; and any values on one host with another number of ranks, or more than cores.
+SLOWER = 1.1
+# Between hosts, from NETWORK bytes: of the limit at least, and of the best rival's time at most.
+NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02
+# Of the time at the next larger power of two at most.
+CLIFF = 1.3
 
 
 def next_power_of_two(size):
@@ -48,3 +63,84 @@ def lines(rows):
         if found:
             text.append(f"{impl}: " + "; ".join(found))
     return text
+
+
+def where(operation, ranks, hosts):
+    return f"{operation}, {ranks} ranks on {hosts} host{'s' * (hosts > 1)}"
+
+
+# What follows yields, for each thing that is asked, whether it is so, and the words that say that it is not.
+
+
+def faster(row, rival, least):
+    ratio = rival["median_us"] / row["median_us"]
+    yield ratio >= least, f"is {ratio:.3f} times as fast as {rival['impl']}; asked is at least {least}"
+
+
+def not_slower(row, rival, most):
+    ratio = row["median_us"] / rival["median_us"]
+    yield ratio <= most, f"takes {ratio:.3f} times the time of {rival['impl']}; asked is at most {most}"
+
+
+def near_limit(row, least):
+    if row["limit_us"]:
+        share = row["limit_us"] / row["median_us"]
+        yield share >= least, f"has {share:.3f} of the limit; asked is at least {least}"
+
+
+def ahead(row, rival):
+    """Where two are at the limit of the links neither can be ahead."""
+    share = row["limit_us"] / row["median_us"] if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["limit_us"] else 0
+    most = NETWORK_SLOWER if share >= NETWORK_SHARE else 1
+    ratio = row["median_us"] / rival["median_us"]
+    yield ratio < most, f"takes {ratio:.3f} times the time of {rival['impl']}; asked is to be ahead"
+
+
+def asked_of_two(row, rival):
+    for impl, low, high, least in TIMES_AS_FAST:
+        if rival and row["impl"] == impl and low <= row["bytes"] <= high:
+            yield from faster(row, rival, least)
+    if rival and row["impl"] == "hooke-private":
+        yield from not_slower(row, rival, SLOWER)
+    if row["impl"] == "hooke" and NETWORK <= row["bytes"] <= LARGE:
+        yield from near_limit(row, MEMORY_SHARE)
+
+
+def asked_of(row, rival, cores):
+    """Of one of our rows; `rival`: the best one's, None where none ran."""
+    if row["benchmark"] != "allreduce":
+        if rival and row["bytes"] >= FULL:
+            yield from ahead(row, rival)
+    elif row["hosts"] > 1:
+        if row["bytes"] >= NETWORK:
+            yield from near_limit(row, NETWORK_SHARE)
+            yield from not_slower(row, rival, NETWORK_SLOWER) if rival else ()
+    elif row["ranks"] == 2 <= cores:
+        yield from asked_of_two(row, rival)
+    elif rival:
+        yield from not_slower(row, rival, SLOWER)
+
+
+def judged(rows, cores):
+    """All that is asked of what ran, of any number of layouts, on so many cores: whether it is so, and a line that says that it is not."""
+    right = {(row["benchmark"], row["ranks"], row["hosts"], row["bytes"], row["impl"]): row for row in rows if row["correct"]}
+    best = {}
+    for (operation, *layout, size, impl), row in right.items():
+        key = (operation, *layout, size)
+        if impl not in OWN and (operation == "allreduce" or impl in MPI) and (key not in best or row["median_us"] < best[key]["median_us"]):
+            best[key] = row
+    for (operation, ranks, hosts, size, impl), row in right.items():
+        if impl not in OWN:
+            continue
+        said = f"{where(operation, ranks, hosts)}, {size} bytes: {impl}"
+        for met, what in asked_of(row, best.get((operation, ranks, hosts, size)), cores):
+            yield met, f"{said} {what}"
+        after = right.get((operation, ranks, hosts, next_power_of_two(size), impl))
+        if after:
+            ratio = row["median_us"] / after["median_us"]
+            yield ratio <= CLIFF, f"{said} takes {ratio:.3f} times the time of {after['bytes']} bytes; asked is at most {CLIFF}"
+
+
+def missed(rows, cores):
+    """What was asked and is not so; a line each."""
+    return [line for met, line in judged(rows, cores) if not met]
