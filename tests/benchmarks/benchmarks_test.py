@@ -175,13 +175,24 @@ class Asked(unittest.TestCase):
         return lines, [{"model": model, "ranks": ranks, **row} for row in rows]
 
     def test_training(self):
-        _, rows = training.table({"hooke": [90.0, 80.0, 95.0], "alone": [100.0, 100.0, 100.0]})
+        _, rows = self.training_rows({"hooke": [90.0, 80.0, 95.0], "alone": [100.0, 100.0, 100.0]})
         self.assertEqual(training.missed(rows), [])
-        lines, rows = training.table({"hooke": [89.0, 80.0, 95.0], "ddp-gloo": [60.0, 50.0, 60.0], "alone": [100.0, 100.0, 100.0]})
-        self.assertEqual(training.missed(rows), ["hooke has 0.890 of alone's samples per second; asked is at least 0.9"])
+        lines, rows = self.training_rows({"hooke": [89.0, 80.0, 95.0], "ddp-gloo": [60.0, 50.0, 60.0], "alone": [100.0, 100.0, 100.0]})
+        self.assertEqual(training.missed(rows), ["hooke has 0.890 times the samples per second of alone; asked is at least 0.9"])
         self.assertEqual(lines[-1], "hooke / alone: median 0.890, min 0.800, max 0.950")
         self.assertEqual([row["ratio"] for row in rows], [None, 1.583, 0.89])
         self.assertEqual(training.missed(rows[:2]), [])
+
+    def test_training_against_ddp(self):
+        for model, least in (("lenet", 1.3), ("mlp", 2.5)):
+            _, rows = self.training_rows({"hooke": [100.0 * least], "ddp-gloo": [100.0]}, model)
+            self.assertEqual(training.missed(rows), [])
+            _, rows = self.training_rows({"hooke": [99.0 * least], "ddp-gloo": [100.0]}, model)
+            line = f"hooke has {0.99 * least:.3f} times the samples per second of ddp-gloo; asked is at least {least}"
+            self.assertEqual(training.missed(rows), [line])
+        # Asked of two ranks only.
+        _, rows = self.training_rows({"hooke": [50.0], "ddp-gloo": [100.0]}, "mlp", 4)
+        self.assertEqual(training.missed(rows), [])
 
     def test_startup(self):
         self.assertEqual(startup.missed({"first_step_s": 3.0}), [])

@@ -6,7 +6,7 @@
 `alone`: N times mpirun -n 1 hooke-rank with no server, at the same time; their rates added. All train lenet (or --model) on Fashion-MNIST
 with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
 start-up does not count. Repetitions alternate; the table shows medians, and the ratio pair by pair.
-Asked: hooke at least 0.9 of alone; otherwise the exit code is 1.
+Asked: hooke at least 0.9 of alone, and with two ranks at least 1.3 times ddp-gloo for lenet and 2.5 times for mlp; otherwise the exit code is 1.
 """
 
 import contextlib
@@ -25,6 +25,9 @@ PYTHON = "/usr/bin/python3"
 DDP_MODELS = ("lenet", "mlp")
 # What a group must have of the rate of as many ranks that do not communicate.
 SHARE_OF_ALONE = 0.9
+# How many times the rate of torch DDP a group of two ranks must have, by model.
+TIMES_DDP = {"lenet": 1.3, "mlp": 2.5}
+DDP_RANKS = 2
 
 
 # What a job file means that does not say: gradients travel while backward goes on.
@@ -143,10 +146,20 @@ def table(rates):
     return lines, rows
 
 
+def times_ddp(model, ranks):
+    """What is asked against torch DDP; None: nothing."""
+    return TIMES_DDP.get(model) if ranks == DDP_RANKS else None
+
+
 def missed(rows):
-    """What was asked and is not so; a line each."""
-    low = [row["ratio"] for row in rows if row["impl"] == "alone" and row["ratio"] < SHARE_OF_ALONE]
-    return [f"hooke has {ratio:.3f} of alone's samples per second; asked is at least {SHARE_OF_ALONE}" for ratio in low]
+    """What was asked and is not so; a line each. `rows` as they are written to the JSON file."""
+    asked = {"alone": lambda row: SHARE_OF_ALONE, "ddp-gloo": lambda row: times_ddp(row["model"], row["ranks"])}
+    lines = []
+    for row in rows:
+        least = asked[row["impl"]](row) if row["impl"] in asked else None
+        if least is not None and row["ratio"] < least:
+            lines.append(f"hooke has {row['ratio']:.3f} times the samples per second of {row['impl']}; asked is at least {least}")
+    return lines
 
 
 def main():
@@ -181,8 +194,9 @@ def main():
     lines, rows = table(rates)
     print("\n".join(lines))
     common = {"benchmark": "training", "model": arguments.model, "ranks": ranks}
-    report.write_json(arguments.json, [{**common, **row} for row in rows])
-    report.judge(missed(rows))
+    rows = [{**common, **row} for row in rows]
+    report.write_json(arguments.json, rows)
+    report.judge(missed(rows), not_judged=[f"hooke against ddp-gloo: {reason}"] if reason and times_ddp(arguments.model, ranks) else ())
 
 
 if __name__ == "__main__":
