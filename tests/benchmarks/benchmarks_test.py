@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 # Bazel runs a link to this file: the tree is where the file really is.
@@ -93,6 +94,31 @@ class Convergence(unittest.TestCase):
         self.assertEqual(convergence.compared(rows), [])
         self.assertEqual(len(convergence.compared([*rows, row("sync", 1, 10.0)])), 1)
 
+    # Else a sync that --limit cuts off makes every elastic case look good.
+    def test_a_job_that_was_stopped_is_missed_and_compared_with_nothing(self):
+        cut = {**row("sync", 1, 10.0), "complete": False, "wall_s": 1800.0}
+        rows = [cut, row("elastic", 16, 60.0), row("diloco", 64, 88.0), {**row("diloco", 64, 50.0, "int8"), "complete": False}]
+        stopped = ["sync 1 was stopped after 1800 s, before its end: --limit", "diloco 64 int8 was stopped after 10 s, before its end: --limit"]
+        self.assertEqual(convergence.missed(rows), stopped)
+        self.assertEqual(convergence.compared(rows), [])
+        self.assertEqual(convergence.not_judged(rows), [])
+
+    def test_bytes_that_were_not_counted_are_not_judged(self):
+        rows = [row("diloco", 64, 88.0, moved=None), row("diloco", 64, 87.9, "int8", moved=None)]
+        self.assertEqual(convergence.missed(rows), [])
+        self.assertEqual(convergence.not_judged(rows), ["the bytes of diloco 64 int8 against diloco 64, which were not counted"])
+        self.assertEqual(convergence.not_judged(rows[:1]), [])
+        self.assertEqual(convergence.not_judged([row("diloco", 64, 88.0), row("diloco", 64, 87.9, "int8")]), [])
+
+    def test_a_case_without_a_result_says_why(self):
+        arguments = argparse.Namespace(repetitions=1)
+        with unittest.mock.patch.object(convergence, "train", return_value=(convergence.Curve(), None)):
+            with self.assertRaisesRegex(convergence.NoResult, "^sync 1: its center was never evaluated"):
+                convergence.run_case(arguments, convergence.Case("sync", 1))
+        with unittest.mock.patch.object(convergence, "train", side_effect=cluster.Refused("no such rule")):
+            with self.assertRaisesRegex(convergence.NoResult, "^sync 1: no such rule"):
+                convergence.run_case(arguments, convergence.Case("sync", 1))
+
     def test_a_curve_has_each_evaluation_once_and_the_time_of_the_end(self):
         curve = convergence.Curve()
         curve.add(status("queued", 1500))
@@ -106,9 +132,18 @@ class Convergence(unittest.TestCase):
         self.assertEqual((curve.reached(80), curve.reached(85), curve.reached(95)), (2.0, 4.0, None))
 
     def test_time_between_hosts(self):
-        self.assertEqual(convergence.missed_time(10.0, None), [])
-        self.assertEqual(convergence.missed_time(10.0, 50.0), [])
-        self.assertEqual(convergence.missed_time(10.0, 40.0), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
+        self.assertEqual(convergence.missed_time(10.0, 50.0, 50.1, "running"), [])
+        self.assertEqual(convergence.missed_time(10.0, 40.0, 40.1, "running"), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
+        # Never at the target: it must have been watched for long enough, and have trained.
+        self.assertEqual(convergence.missed_time(10.0, None, 60.0, "running"), [])
+        self.assertEqual(convergence.missed_time(10.0, None, 50.0, "succeeded"), [])
+        (line,) = convergence.missed_time(10.0, None, 49.9, "succeeded")
+        self.assertEqual(
+            line, "not decided: sync ended all its epochs (take more: --epochs) after 49.9 s without 88 %, less than 5 times elastic's 10.0 s"
+        )
+        (line,) = convergence.missed_time(10.0, None, 60.0, "queued")
+        self.assertEqual(line, "not decided: the job of sync was queued after 60.0 s, and had not trained")
+        self.assertEqual(len(convergence.missed_time(10.0, None, 0.0, "")), 1)
 
     def test_the_table_has_a_row_for_each(self):
         lines = list(convergence.table([row("sync", 1, 90.0, moved=4000), row("elastic", 16, 89.5)]))
