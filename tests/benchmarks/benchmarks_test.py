@@ -263,6 +263,11 @@ class Asked(unittest.TestCase):
         self.assertEqual(len(exchange.missed(self.exchange_rows(4 << 10, 3.1, sockets=1.0))), 1)
 
 
+    def test_exchange_says_which_asked_sizes_it_had_no_time_for(self):
+        skipped = [((2, 1), 64 << 20), ((2, 1), 64 << 10)]
+        self.assertEqual(exchange.not_compared(skipped, exchange.WAYS), ["2 ranks, 1 servers, 67108864 bytes: no time for it"])
+        self.assertEqual(exchange.not_compared(skipped, ["hooke"]), [])
+        self.assertEqual(exchange.not_compared(skipped, ["sockets", "grpc-unary"]), [])
 
 
 class Collectives(unittest.TestCase):

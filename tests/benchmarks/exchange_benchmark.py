@@ -7,7 +7,7 @@ send it back; one connection for each pair of rank and server, nothing parsed. `
 way. Ranks and servers are processes that sleep while others are timed. For each size all check their answers; then they take turns, round
 by round. An exchange's time is the slowest rank's, from a barrier on. bytes_per_s counts the vector twice: it goes there and comes back.
 Asked of `hooke`, in each layout: from 64 MiB on 0.7 times the bytes per second of the sockets and 3 times those of unary gRPC; at 1 MiB 0.5
-times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1.
+times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1. What --quick had no time for is named in the last line.
 """
 
 import argparse
@@ -151,14 +151,32 @@ def show(rows):
         print(line.rstrip(), flush=True)
 
 
+def where(layout, size):
+    return f"{layout[0]} ranks, {layout[1]} servers, {size} bytes"
+
+
+def asked_at(size):
+    """(rival, least ratio) of what is asked at that size."""
+    return [(rival, least) for rival, low, high, least in ASKED if low <= size <= high]
+
+
 def compared(rows):
     """What is asked of the ways and sizes that ran: where, the rival, hooke's ratio to it, the least."""
     measured = {(row["ranks"], row["servers"], row["bytes"], row["impl"]): row for row in rows}
     for (ranks_count, servers, size, impl), row in measured.items():
-        for rival, low, high, least in ASKED:
+        for rival, least in asked_at(size):
             other = measured.get((ranks_count, servers, size, rival))
-            if impl == "hooke" and other is not None and low <= size <= high:
-                yield f"{ranks_count} ranks, {servers} servers, {size} bytes", rival, other["median_ms"] / row["median_ms"], least
+            if impl == "hooke" and other is not None:
+                yield where((ranks_count, servers), size), rival, other["median_ms"] / row["median_ms"], least
+
+
+def not_compared(skipped, ways):
+    """Those of `skipped`, (layout, size) that were left out for lack of time, of which something is asked with these ways; a line each."""
+    return [
+        f"{where(layout, size)}: no time for it"
+        for layout, size in skipped
+        if "hooke" in ways and any(rival in ways for rival, _ in asked_at(size))
+    ]
 
 
 def missed(rows):
@@ -171,7 +189,8 @@ def missed(rows):
 
 
 def run_layout(arguments, layout, deadline):
-    rows = []
+    """The table's rows, and the sizes that were left out for lack of time."""
+    rows, skipped = [], []
     print(f"\nexchange: {layout[0]} ranks, {layout[1]} servers, loopback TCP, {os.cpu_count()} cores")
     print(f"{'bytes':>10}  {'impl':11} {'median ms':>10} {'p99 ms':>10} {'GB/s':>7} {'CPU s/GiB':>9} {'x sockets':>11} {'x unary':>11}", flush=True)
     with contextlib.ExitStack() as stack:
@@ -180,6 +199,7 @@ def run_layout(arguments, layout, deadline):
         for size in arguments.sizes:
             if time.monotonic() > deadline:
                 print(f"SKIPPED: {size} bytes: the time of --quick is used up; is the machine busy?", flush=True)
+                skipped.append(size)
                 continue
             for way in ways:
                 way.prepare(size)
@@ -189,21 +209,24 @@ def run_layout(arguments, layout, deadline):
             rows += [way.row(size, layout) for way in ways]
             show(rows[-len(ways) :])
     report.write_json(arguments.json, rows)
-    return rows
+    return rows, skipped
 
 
 def main():
     arguments = parse()
     # So that everything started is ended also then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-    start, rows = time.monotonic(), []
+    start, rows, skipped = time.monotonic(), [], []
     for number, layout in enumerate(arguments.layouts, 1):
         deadline = start + QUICK_SECONDS * number / len(arguments.layouts) if arguments.quick else float("inf")
         try:
-            rows += run_layout(arguments, layout, deadline)
+            more, left_out = run_layout(arguments, layout, deadline)
+            rows, skipped = rows + more, skipped + [(layout, size) for size in left_out]
         except ranks.Failed as failure:
             raise SystemExit(f"FAILED: {failure}") from None
-    report.judge(missed(rows), asked=any(compared(rows)))
+    unjudged = not_compared(skipped, arguments.ways)
+    # Only --quick may leave out what is asked.
+    report.judge(missed(rows) + ([] if arguments.quick else unjudged), asked=any(compared(rows)), not_judged=unjudged if arguments.quick else ())
 
 
 if __name__ == "__main__":
