@@ -379,6 +379,66 @@ class OutOfStep(unittest.TestCase):
         row = {"case": "diloco at 64", "in_step": 87.0, "out_of_step": 83.0}
         self.assertEqual(out_of_step.missed([row]), [])
         self.assertEqual(out_of_step.missed([{**row, "out_of_step": 82.99}]), ["diloco at 64: 4.01 points below in step; asked is at most 4"])
+        # Better out of step is no miss; learning nothing, in step as out of it, is.
+        self.assertEqual(out_of_step.missed([{**row, "out_of_step": 89.0}]), [])
+        self.assertEqual(
+            out_of_step.missed([{**row, "in_step": 10.0, "out_of_step": 10.0}, row]), ["diloco at 64: 10.00 % in step; asked is at least 70 %"]
+        )
+
+    def test_a_row_has_means_over_seeds(self):
+        accuracies = {(True, 1): 88.0, (False, 1): 80.0, (True, 2): 86.0, (False, 2): 84.0}
+        case, asked = out_of_step.CASES[0], []
+
+        def accuracy(arguments, case, in_step, seed):
+            asked.append((in_step, seed))
+            return accuracies[in_step, seed]
+
+        with unittest.mock.patch.object(out_of_step, "accuracy", accuracy):
+            row = out_of_step.measure(argparse.Namespace(repetitions=2, epochs=2), case)
+        self.assertEqual(asked, list(accuracies))
+        self.assertEqual((row["case"], row["in_step"], row["out_of_step"], row["least_out_of_step"]), (case.name, 87.0, 82.0, 80.0))
+        self.assertEqual(out_of_step.missed([row]), [f"{case.name}: 5.00 points below in step; asked is at most 4"])
+
+    def follow(self, statuses):
+        """The accuracy of a job of these statuses; those that are exceptions are raised."""
+
+        def follow(text, seconds):
+            for status in statuses:
+                if isinstance(status, Exception):
+                    raise status
+                yield status
+
+        arguments = argparse.Namespace(programs="", train="a", test="b", epochs=2)
+        with unittest.mock.patch.object(out_of_step.cluster, "Cluster") as made:
+            made.return_value.__enter__.return_value.follow = follow
+            return out_of_step.accuracy(arguments, out_of_step.CASES[2], False, 7)
+
+    def test_accuracy_is_that_of_the_end_and_every_other_end_is_a_failure(self):
+        first, last = {"epoch": 1.0, "accuracy": 0.8}, {"epoch": 2.0, "accuracy": 0.875}
+        running = [status("queued", 1500), status("running", 3000, first)]
+        self.assertEqual(self.follow([*running, status("succeeded", 9000, last, ended=7000)]), 87.5)
+        for ends, said in (
+            ([{**status("failed", 4000, first), "reason": "no memory"}], "failed: no memory"),
+            ([], "not at its end after 600 s"),
+            ([cluster.Refused("line 3: no such rule")], "line 3: no such rule"),
+        ):
+            with self.assertRaises(SystemExit) as end:
+                self.follow([*running, *ends])
+            self.assertEqual(end.exception.code, f"FAILED: diloco at 64, 4 groups, out of step, seed 7: {said}")
+        with self.assertRaisesRegex(SystemExit, "its center was never evaluated"):
+            self.follow([status("succeeded", 9000, ended=7000)])
+
+    def test_hooke_takes_every_job_file(self):
+        arguments = argparse.Namespace(epochs=2, train="/data/train", test="/data/t10k")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            for case in out_of_step.CASES:
+                for in_step in (True, False):
+                    with open(path, "w") as file:
+                        file.write(out_of_step.job_text(arguments, case, in_step, 1))
+                    # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
+                    result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
+                    self.assertEqual(result.returncode, 1, result.stderr)
 
     def test_groups_out_of_step_wait_for_nobody(self):
         arguments = argparse.Namespace(train="a", test="b", epochs=2)
