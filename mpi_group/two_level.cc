@@ -31,7 +31,7 @@ absl::Status RingBetweenNodes(const TwoLevelCall& call, const TensorList& slice,
 }
 
 absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
-  // The same on all nodes, whether their values lie in an arena or not: all divide means alike.
+  // A node of one rank comes here while others are in ArenaRingAllReduce: all send the same chunks, divided alike.
   if (call.algorithm == Algorithm::kRing) return RingBetweenNodes(call, slice, op, {});
   absl::Status status = AllReduceBy(call.algorithm, *call.between, slice, Undivided(op), call.call);
   if (status.ok()) Finish(call, slice, op);
