@@ -9,10 +9,29 @@ constexpr int kRanks = TuningRule::kAnyRanks;
 using Where = TuningRule::Where;
 using Values = TuningRule::Values;
 
+// From 16 to 256 KiB. Halving-doubling of a number of ranks that is no power of two sends all values of some of them
+// there and back: with three that makes 3 times the values in a row, where a ring sends 4/3 in as many steps. Between
+// nodes, where bytes cost most, such numbers take the ring (16-bit sums: pairwise, see ring.h); from 17 on it has too
+// many steps for so few values. Ranks of one node that share no memory take halving-doubling, however many.
+std::vector<TuningRule> MiddlingAllReduceRules() {
+  constexpr Operation kOperation = Operation::kAllReduce;
+  std::vector<TuningRule> rules;
+  rules.reserve(7);
+  for (int power = 2; power <= 8; power *= 2) {
+    rules.push_back({kOperation, Where::kSeveralNodes, Values::kAny, power, false, 256 * kKi,
+                     Algorithm::kHalvingDoubling, 64 * kKi});
+    rules.push_back(
+        {kOperation, Where::kSeveralNodes, Values::kAny, 2 * power - 1, false, 256 * kKi, Algorithm::kRing, 64 * kKi});
+  }
+  rules.push_back(
+      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, 256 * kKi, Algorithm::kHalvingDoubling, 64 * kKi});
+  return rules;
+}
+
 // The last rule of each operation fits everything.
 std::vector<TuningRule> AllReduceRules() {
   constexpr Operation kOperation = Operation::kAllReduce;
-  return {
+  std::vector<TuningRule> rules = {
       {kOperation, Where::kOneNode, Values::kArena, kRanks, false, 4 * kKi, Algorithm::kStaged, 64 * kKi},
       {kOperation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
       {kOperation, Where::kOneNode, Values::kPrivate, 2, false, kAny, Algorithm::kStaged, 64 * kKi},
@@ -21,9 +40,11 @@ std::vector<TuningRule> AllReduceRules() {
       {kOperation, Where::kSeveralNodes, Values::kAny, kRanks, false, 16 * kKi, Algorithm::kTwoLevel, 64 * kKi, 1},
       {kOperation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi},
       {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, 16 * kKi, Algorithm::kRecursiveDoubling, 64 * kKi},
-      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, 256 * kKi, Algorithm::kHalvingDoubling, 64 * kKi},
-      {kOperation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},
   };
+  const std::vector<TuningRule> middling = MiddlingAllReduceRules();
+  rules.insert(rules.end(), middling.begin(), middling.end());
+  rules.push_back({kOperation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi});
+  return rules;
 }
 
 std::vector<TuningRule> RootedRules(Operation operation) {
