@@ -35,14 +35,22 @@ void SocketStream::Drop() {
 }
 
 absl::StatusOr<bool> SocketStream::Move() {
-  absl::StatusOr<bool> in = receives_.empty() ? false : MoveIn();
-  if (!in.ok()) return in;
-  const absl::StatusOr<bool> out = sends_.empty() ? false : MoveOut();
+  if (!failure_.ok()) return failure_;
+  const absl::StatusOr<bool> in = receives_.empty() ? false : Receive();
+  if (!in.ok()) return failure_ = in.status();
+  const absl::StatusOr<bool> out = MoveOut();
   if (!out.ok()) return out.status();
   return *in || *out;
 }
 
 absl::StatusOr<bool> SocketStream::MoveOut() {
+  if (!failure_.ok()) return failure_;
+  const absl::StatusOr<bool> out = sends_.empty() ? false : Send();
+  if (!out.ok()) return failure_ = out.status();
+  return *out;
+}
+
+absl::StatusOr<bool> SocketStream::Send() {
   std::array<iovec, 2 * kTogether> parts;
   size_t count = 0;
   for (size_t i = 0; i < std::min(sends_.size(), kTogether); ++i) {
@@ -72,7 +80,7 @@ absl::StatusOr<bool> SocketStream::MoveOut() {
 
 // A header and its message's bytes in one system call, as far as both have come. Where the header turns out to be
 // another than the expected one, some bytes that followed it lie in the message's memory: unspecified after an error.
-absl::StatusOr<bool> SocketStream::MoveIn() {
+absl::StatusOr<bool> SocketStream::Receive() {
   SocketMessage& message = *receives_.front();
   if (header_bytes_ == kHeader && message.moved < kHeader) {
     // It came before it was expected.

@@ -42,8 +42,10 @@ class SocketStream {
   void Start(SocketMessage* message) { (message->receives ? receives_ : sends_).push_back(message); }
 
   // Moves what can be moved at once, a part of it at least; whether any bytes were. UNAVAILABLE: the peer is gone.
-  // INVALID_ARGUMENT: what comes is not what is expected.
+  // INVALID_ARGUMENT: what comes is not what is expected. After an error nothing moves any more: both return it again.
   absl::StatusOr<bool> Move();
+  // Only what is sent: for who has just started a send, and knows of no reason why anything should have come.
+  absl::StatusOr<bool> MoveOut();
 
   // A message that nothing here expects so far: INVALID_ARGUMENT if it will never be expected, as it is of an earlier
   // call than the given one, or of one that has its number and is another. A connection that ended is no error here.
@@ -58,8 +60,8 @@ class SocketStream {
   void Drop();
 
  private:
-  absl::StatusOr<bool> MoveOut();
-  absl::StatusOr<bool> MoveIn();
+  absl::StatusOr<bool> Send();
+  absl::StatusOr<bool> Receive();
   absl::Status CheckArrived(const MessageHeader& expected) const;
   absl::Status Lost(const char* what, int error) const;
 
@@ -69,6 +71,7 @@ class SocketStream {
   std::deque<SocketMessage*> receives_;
   MessageHeader arrived_;      // Of the message that is coming in.
   uint64_t header_bytes_ = 0;  // Of it, that have come.
+  absl::Status failure_;       // Of a move. Past a header that was refused comes nothing that could be understood.
 };
 
 }  // namespace hooke

@@ -58,16 +58,19 @@ class SocketTransport : public Transport {
   absl::Status Wait(Ticket ticket, absl::Time deadline) override {
     if (ticket.slot < 0) return absl::OkStatus();
     if (!failure_.ok()) return failure_;
-    failure_ = IsThrough(ticket) ? AwaitThrough({ticket.slot / 2}, deadline) : AwaitOwn(ticket.slot / 2, deadline);
-    if (!failure_.ok()) Drop();
-    return failure_;
+    absl::Status status =
+        IsThrough(ticket) ? AwaitThrough({ticket.slot / 2}, deadline) : AwaitOwn(ticket.slot / 2, deadline);
+    return status.ok() ? status : Fail(status);
   }
 
   bool IsDone(Ticket ticket) override {
     if (ticket.slot < 0 || !failure_.ok()) return true;
     if (IsThrough(ticket)) return transport_.IsDone({ticket.slot / 2});
     const SocketMessage& message = messages_[ticket.slot / 2];
-    return message.done || !MoveAll().ok() || message.done;
+    if (message.done) return true;
+    const absl::StatusOr<bool> moved = MoveAll();
+    if (!moved.ok()) Fail(Explain(moved.status())).IgnoreError();  // Wait returns it.
+    return message.done || !failure_.ok();
   }
 
   void Begin(const CallLabel& label, absl::Time now) override {
@@ -101,7 +104,7 @@ class SocketTransport : public Transport {
       // A rank that comes when the others have given up starts nothing: their memory may be gone.
       check_due_ = false;
       absl::Status status = transport_.CheckNotices();
-      if (!status.ok()) return failure_ = status;
+      if (!status.ok()) return Fail(status);
     }
     if (free_.empty()) {
       free_.push_back(static_cast<int>(messages_.size()));
@@ -116,8 +119,15 @@ class SocketTransport : public Transport {
     if (receives) return Ticket{2 * slot};
     // The link is not to wait until this rank does.
     const absl::StatusOr<bool> moved = Move(*streams_[peer]);
-    if (!moved.ok()) return failure_ = Explain(moved.status());
+    if (!moved.ok()) return Fail(Explain(moved.status()));
     return Ticket{2 * slot};
+  }
+
+  // From here on every call returns this.
+  absl::Status Fail(const absl::Status& status) {
+    failure_ = status;
+    Drop();
+    return failure_;
   }
 
   absl::Status AwaitOwn(int slot, absl::Time deadline) {

@@ -6,8 +6,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "mpi_group/call_label.h"
 #include "mpi_group/in_process_transport.h"
@@ -15,6 +18,7 @@
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/socket_ranks.h"
+#include "mpi_group/transport.h"
 
 namespace hooke {
 namespace {
@@ -185,24 +189,58 @@ TEST(SocketTransportTest, SettlingWakesAll) {
   EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
 }
 
+// Rank 0 of two, in its first call. The test holds the other end of its connection.
+class LoneRank {
+ public:
+  LoneRank() : inner_(MakeInProcessTransports(2)) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    peer_ = FileDescriptor(ends[1]);
+    std::vector<FileDescriptor> connections(2);
+    connections[1] = FileDescriptor(ends[0]);
+    rank_ = MakeSocketTransport(*inner_[0], std::move(connections));
+    rank_->Begin(AllReduce(1), absl::Now());
+  }
+
+  Transport& rank() { return *rank_; }
+  void Hear(const std::string& bytes) const {
+    ASSERT_EQ(send(peer_.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+
+ private:
+  const std::vector<std::unique_ptr<Transport>> inner_;
+  FileDescriptor peer_;
+  std::unique_ptr<Transport> rank_;
+};
+
 // Whatever bytes a peer sends, none are written past a message's memory, and the rank is told.
 TEST(SocketTransportTest, Garbage) {
   for (char garbage : {'\0', '\1', '\xff'}) {
-    const std::vector<std::unique_ptr<Transport>> inner = MakeInProcessTransports(2);
-    int ends[2] = {-1, -1};
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-    const FileDescriptor peer(ends[1]);
-    std::vector<FileDescriptor> connections(2);
-    connections[1] = FileDescriptor(ends[0]);
-    const std::unique_ptr<Transport> rank = MakeSocketTransport(*inner[0], std::move(connections));
-    rank->Begin(AllReduce(1), absl::Now());
-    const std::string bytes(1000, garbage);
-    ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), 0), 1000);
+    LoneRank lone;
+    lone.Hear(std::string(1000, garbage));
     std::string memory(100, '.');
-    const absl::Status status = rank->Receive({1, absl::MakeSpan(memory).first(50)}, Soon());
+    const absl::Status status = lone.rank().Receive({1, absl::MakeSpan(memory).first(50)}, Soon());
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(memory.substr(50), std::string(50, '.'));
   }
+}
+
+// A message that is refused while somebody asks whether it is done is refused for whoever waits for it too, though what
+// follows would be enough to complete it.
+TEST(SocketTransportTest, GarbageSeenByIsDone) {
+  LoneRank lone;
+  std::string memory(50, '.');
+  const auto ticket = lone.rank().StartReceive({1, absl::MakeSpan(memory)});
+  ASSERT_TRUE(ticket.ok());
+  EXPECT_FALSE(lone.rank().IsDone(*ticket));
+  lone.Hear(std::string(40, 'x'));
+  EXPECT_TRUE(lone.rank().IsDone(*ticket));
+  lone.Hear(std::string(100, 'x'));
+  EXPECT_TRUE(lone.rank().IsDone(*ticket));
+  const absl::Status status = lone.rank().Wait(*ticket, Soon());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status), HasSubstr("rank 1, which is in another call"));
+  EXPECT_EQ(lone.rank().StartReceive({1, absl::MakeSpan(memory)}).status(), status);
 }
 
 }  // namespace
