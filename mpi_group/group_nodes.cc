@@ -11,7 +11,6 @@
 #include "mpi_group/on_all_ranks.h"
 #include "mpi_group/sockets/host_addresses.h"
 #include "mpi_group/sockets/socket_mesh.h"
-#include "mpi_group/sockets/socket_transport.h"
 #include "mpi_group/steady_clock.h"
 #include "mpi_group/sub_transport.h"
 
@@ -19,10 +18,11 @@ namespace hooke {
 namespace {
 
 // Null where MPI is to carry all, or must: then *why says so, if the tuning does not.
-absl::StatusOr<std::unique_ptr<Transport>> ConnectNodes(Transport& transport, const Nodes& nodes,
-                                                        Tuning::BetweenNodes between, absl::Time deadline,
-                                                        std::string* why) {
-  if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi) return std::unique_ptr<Transport>();
+absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
+                                                              Tuning::BetweenNodes between, absl::Time deadline,
+                                                              std::string* why) {
+  if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi)
+    return std::unique_ptr<SocketTransport>();
   MeshOptions options;
   options.identity = NodeIdentity();
   options.addresses = OwnAddresses();
@@ -31,13 +31,13 @@ absl::StatusOr<std::unique_ptr<Transport>> ConnectNodes(Transport& transport, co
   absl::StatusOr<Mesh> mesh = ConnectMesh(transport, nodes, options, deadline);
   if (!mesh.ok()) return mesh.status();
   *why = mesh->why_not;
-  if (!why->empty()) return std::unique_ptr<Transport>();
+  if (!why->empty()) return std::unique_ptr<SocketTransport>();
   return MakeSocketTransport(transport, std::move(mesh->connections));
 }
 
 }  // namespace
 
-GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<Transport> sockets, Nodes nodes)
+GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes)
     : sockets_(std::move(sockets)),
       transport_(sockets_ != nullptr ? *sockets_ : transport),
       nodes_(std::move(nodes)),
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   const absl::StatusOr<Tuning> shared_tuning = ParseTuning(*text);
   if (!shared_tuning.ok()) return shared_tuning.status();
   std::string why_no_sockets;
-  absl::StatusOr<std::unique_ptr<Transport>> sockets =
+  absl::StatusOr<std::unique_ptr<SocketTransport>> sockets =
       ConnectNodes(transport, *nodes, shared_tuning->between_nodes, deadline, &why_no_sockets);
   if (!sockets.ok()) return sockets.status();
   std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(sockets), *std::move(nodes)));
@@ -123,6 +123,7 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   if (!cores.ok()) return cores.status();
   const bool enough = local_->size() <= *cores;
   meeting_->SetPatience(PatienceFor(enough));
+  if (sockets_ != nullptr) sockets_->SetPatience(SocketPatienceFor(enough));
   const absl::StatusOr<bool> enough_everywhere = OnAllRanks(transport_, enough, deadline);
   if (!enough_everywhere.ok()) return enough_everywhere.status();
   topology_.shared_memory = true;

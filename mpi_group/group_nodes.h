@@ -16,6 +16,7 @@
 #include "mpi_group/node_meeting.h"
 #include "mpi_group/shared_arena.h"
 #include "mpi_group/shared_memory.h"
+#include "mpi_group/sockets/socket_transport.h"
 #include "mpi_group/topology.h"
 #include "mpi_group/transport.h"
 
@@ -63,7 +64,7 @@ class GroupNodes {
                                                   std::string* why);
 
  private:
-  GroupNodes(Transport& transport, std::unique_ptr<Transport> sockets, Nodes nodes);
+  GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes);
 
   const std::vector<int>& LocalRanks() const { return nodes_.ranks_of_node[node()]; }
   // The same memory on all ranks of a node, or null on all ranks of the group.
@@ -72,7 +73,7 @@ class GroupNodes {
   // Through the meeting: the cores that some rank of the node may run on.
   absl::StatusOr<int> CoresOfNode(absl::Duration limit);
 
-  const std::unique_ptr<Transport> sockets_;  // Null where MPI carries all.
+  const std::unique_ptr<SocketTransport> sockets_;  // Null where MPI carries all.
   Transport& transport_;
   const Nodes nodes_;
   const std::unique_ptr<Transport> local_;

@@ -7,11 +7,10 @@
 
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/sockets/file_descriptor.h"
-#include "mpi_group/sockets/socket_transport.h"
 
 namespace hooke {
 
-SocketRanks::SocketRanks(const std::vector<int>& node_of_rank)
+SocketRanks::SocketRanks(const std::vector<int>& node_of_rank, absl::Duration patience)
     : inner_(MakeInProcessTransports(static_cast<int>(node_of_rank.size()))) {
   const size_t n = node_of_rank.size();
   std::vector<std::vector<FileDescriptor>> connections(n);
@@ -26,7 +25,9 @@ SocketRanks::SocketRanks(const std::vector<int>& node_of_rank)
     }
   }
   for (size_t rank = 0; rank < n; ++rank) {
-    ranks_.push_back(MakeSocketTransport(*inner_[rank], std::move(connections[rank])));
+    std::unique_ptr<SocketTransport> transport = MakeSocketTransport(*inner_[rank], std::move(connections[rank]));
+    transport->SetPatience(patience);
+    ranks_.push_back(std::move(transport));
   }
 }
 

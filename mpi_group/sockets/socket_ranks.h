@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "mpi_group/sockets/socket_transport.h"
 #include "mpi_group/transport.h"
 
 namespace hooke {
@@ -13,7 +15,8 @@ namespace hooke {
 class SocketRanks {
  public:
   // Rank r is on node node_of_rank[r]. Socket pairs stand for connections.
-  explicit SocketRanks(const std::vector<int>& node_of_rank);
+  explicit SocketRanks(const std::vector<int>& node_of_rank,
+                       absl::Duration patience = SocketPatienceFor(/*enough_cores=*/false));
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Transport& operator[](int rank) { return *ranks_[rank]; }

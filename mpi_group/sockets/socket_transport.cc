@@ -1,6 +1,7 @@
 #include "mpi_group/sockets/socket_transport.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <deque>
@@ -17,8 +18,8 @@
 namespace hooke {
 namespace {
 
-// An answer that is on its way comes within this time; after it the core is given away.
-constexpr absl::Duration kSpin = absl::Microseconds(20);
+// To look for notices takes as long as to start several messages: calls that nobody waits in do it no more often.
+constexpr absl::Duration kLook = absl::Milliseconds(1);
 // The other transport moves its messages only inside its calls: while there are some, sleeps are short.
 constexpr absl::Duration kNap = absl::Microseconds(50);
 // A failure elsewhere is seen soon, at no cost to waits that end as they should.
@@ -29,9 +30,9 @@ constexpr absl::Duration kNewsDelay = absl::Milliseconds(200);
 
 timespec ToPollTime(absl::Duration duration) { return absl::ToTimespec(std::max(duration, absl::ZeroDuration())); }
 
-class SocketTransport : public Transport {
+class TransportOverStreams final : public SocketTransport {
  public:
-  SocketTransport(Transport& transport, std::vector<FileDescriptor> connections)
+  TransportOverStreams(Transport& transport, std::vector<FileDescriptor> connections)
       : transport_(transport), streams_(connections.size()) {
     for (size_t peer = 0; peer < connections.size(); ++peer) {
       if (!connections[peer].open()) continue;
@@ -41,6 +42,8 @@ class SocketTransport : public Transport {
 
   int rank() const override { return transport_.rank(); }
   int size() const override { return transport_.size(); }
+
+  void SetPatience(absl::Duration patience) override { patience_ = patience; }
 
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     if (outgoing.bytes.empty()) return Ticket();
@@ -76,7 +79,10 @@ class SocketTransport : public Transport {
   void Begin(const CallLabel& label, absl::Time now) override {
     call_ = label;
     fingerprint_ = label.Fingerprint();
-    check_due_ = true;
+    if (now >= next_look_) {
+      look_due_ = true;
+      next_look_ = now + kLook;
+    }
     transport_.Begin(label, now);
   }
 
@@ -100,12 +106,6 @@ class SocketTransport : public Transport {
 
   absl::StatusOr<Ticket> Start(int peer, absl::Span<char> bytes, bool receives) {
     if (!failure_.ok()) return failure_;
-    if (check_due_) {
-      // A rank that comes when the others have given up starts nothing: their memory may be gone.
-      check_due_ = false;
-      absl::Status status = transport_.CheckNotices();
-      if (!status.ok()) return Fail(status);
-    }
     if (free_.empty()) {
       free_.push_back(static_cast<int>(messages_.size()));
       messages_.emplace_back();
@@ -118,8 +118,14 @@ class SocketTransport : public Transport {
     if (first) ++busy_;
     if (receives) return Ticket{2 * slot};
     // The link is not to wait until this rank does.
-    const absl::StatusOr<bool> moved = Move(*streams_[peer]);
+    const absl::StatusOr<bool> moved = Moved(*streams_[peer], streams_[peer]->MoveOut());
     if (!moved.ok()) return Fail(Explain(moved.status()));
+    if (look_due_) {
+      // The others may have given up before this rank came.
+      look_due_ = false;
+      absl::Status status = transport_.CheckNotices();
+      if (!status.ok()) return Fail(status);
+    }
     return Ticket{2 * slot};
   }
 
@@ -150,10 +156,14 @@ class SocketTransport : public Transport {
   }
 
   // Moves bytes until `enough`, an error, or the deadline; that it has passed is for the caller to see.
+  //
+  // While patience lasts the rank polls, and after each poll in vain gives its core to whoever can use it. That may be
+  // the kernel, which hands what a link brings at full speed to a thread of its own: a rank that held on to the core
+  // would wait for bytes that it keeps from coming. Or the peer, where hosts share cores, or this rank's computation.
   absl::Status MoveUntil(absl::FunctionRef<bool()> enough, absl::Time deadline) {
     if (enough()) return absl::OkStatus();
-    const absl::Time start = SteadyNow();
-    absl::Time next_watch = start + kFirstWatch;
+    absl::Time last_moved = SteadyNow();
+    absl::Time next_watch = last_moved + kFirstWatch;
     while (true) {
       const absl::StatusOr<bool> moved = MoveAll();
       if (!moved.ok()) return Explain(moved.status());
@@ -166,8 +176,13 @@ class SocketTransport : public Transport {
       if (status.ok() && watch) status = LookForStrays();
       if (!status.ok()) return status;
       if (watch) next_watch = now + kWatch;
-      if (*moved || now - start < kSpin) continue;
-      Sleep(through_ > 0 ? kNap : std::min(next_watch, deadline) - now);
+      if (*moved) {
+        last_moved = now;
+      } else if (now - last_moved < patience_) {
+        sched_yield();
+      } else {
+        Sleep(through_ > 0 ? kNap : std::min(next_watch, deadline) - now);
+      }
     }
   }
 
@@ -177,15 +192,15 @@ class SocketTransport : public Transport {
     for (size_t peer = 0; peer < streams_.size() && left > 0; ++peer) {
       if (!streams_[peer].has_value() || streams_[peer]->idle()) continue;
       --left;
-      const absl::StatusOr<bool> moved = Move(*streams_[peer]);
+      const absl::StatusOr<bool> moved = Moved(*streams_[peer], streams_[peer]->Move());
       if (!moved.ok()) return moved.status();
       any = any || *moved;
     }
     return any;
   }
 
-  absl::StatusOr<bool> Move(SocketStream& stream) {
-    absl::StatusOr<bool> moved = stream.Move();
+  // Passes on what came of a move of a stream that was busy.
+  absl::StatusOr<bool> Moved(const SocketStream& stream, const absl::StatusOr<bool>& moved) {
     if (moved.ok() && stream.idle()) --busy_;
     return moved;
   }
@@ -237,14 +252,18 @@ class SocketTransport : public Transport {
   uint32_t fingerprint_ = CallLabel().Fingerprint();
   int busy_ = 0;     // Streams with messages under way.
   int through_ = 0;  // Messages under way of the other transport.
-  bool check_due_ = false;
+  absl::Duration patience_ = SocketPatienceFor(/*enough_cores=*/false);
+  absl::Time next_look_ = absl::InfinitePast();  // For notices.
+  bool look_due_ = false;                        // After the next send.
   absl::Status failure_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeSocketTransport(Transport& transport, std::vector<FileDescriptor> connections) {
-  return std::make_unique<SocketTransport>(transport, std::move(connections));
+absl::Duration SocketPatienceFor(bool enough_cores) { return absl::Microseconds(enough_cores ? 200 : 50); }
+
+std::unique_ptr<SocketTransport> MakeSocketTransport(Transport& transport, std::vector<FileDescriptor> connections) {
+  return std::make_unique<TransportOverStreams>(transport, std::move(connections));
 }
 
 }  // namespace hooke

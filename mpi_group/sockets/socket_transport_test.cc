@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/call_label.h"
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/message_cases.h"
@@ -46,6 +48,18 @@ TEST(SocketTransportTest, ManyMessagesUnderWay) {
         ranks[rank].Begin(AllReduce(call), absl::Now());
         CheckMessagesWithPeers(ranks[rank], {15, /*long_each=*/7, /*long_bytes=*/700000}, Soon());
       }
+    });
+  }
+}
+
+// A rank may sleep at once, or ask its sockets for long: messages are the same.
+TEST(SocketTransportTest, EveryPatience) {
+  for (absl::Duration patience :
+       {absl::ZeroDuration(), SocketPatienceFor(false), SocketPatienceFor(true), absl::InfiniteDuration()}) {
+    SocketRanks ranks({0, 1, 1}, patience);
+    RunRanks(ranks.size(), [&](int rank) {
+      ranks[rank].Begin(AllReduce(1), absl::Now());
+      CheckMessagesWithPeers(ranks[rank], {15, /*long_each=*/7, /*long_bytes=*/700000}, Soon());
     });
   }
 }
@@ -189,16 +203,40 @@ TEST(SocketTransportTest, SettlingWakesAll) {
   EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
 }
 
+// A transport that asks the test for notices.
+class AskingTransport : public Transport {
+ public:
+  AskingTransport(std::unique_ptr<Transport> transport, std::function<absl::Status()> look)
+      : transport_(std::move(transport)), look_(std::move(look)) {}
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override { return transport_->StartSend(outgoing); }
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_->Wait(ticket, deadline); }
+  bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
+  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
+  absl::Status CheckNotices() override { return look_(); }
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    return transport_->Settle(failure, until);
+  }
+
+ private:
+  const std::unique_ptr<Transport> transport_;
+  const std::function<absl::Status()> look_;
+};
+
 // Rank 0 of two, in its first call. The test holds the other end of its connection.
 class LoneRank {
  public:
-  LoneRank() : inner_(MakeInProcessTransports(2)) {
+  explicit LoneRank(std::function<absl::Status()> look = [] { return absl::OkStatus(); })
+      : inner_(std::move(MakeInProcessTransports(2).front()), std::move(look)) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     peer_ = FileDescriptor(ends[1]);
     std::vector<FileDescriptor> connections(2);
     connections[1] = FileDescriptor(ends[0]);
-    rank_ = MakeSocketTransport(*inner_[0], std::move(connections));
+    rank_ = MakeSocketTransport(inner_, std::move(connections));
     rank_->Begin(AllReduce(1), absl::Now());
   }
 
@@ -206,9 +244,14 @@ class LoneRank {
   void Hear(const std::string& bytes) const {
     ASSERT_EQ(send(peer_.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
+  // Of what the rank has sent, all of it not yet taken.
+  ssize_t BytesSent() const {
+    char bytes[1000];
+    return recv(peer_.get(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+  }
 
  private:
-  const std::vector<std::unique_ptr<Transport>> inner_;
+  AskingTransport inner_;
   FileDescriptor peer_;
   std::unique_ptr<Transport> rank_;
 };
@@ -241,6 +284,39 @@ TEST(SocketTransportTest, GarbageSeenByIsDone) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(status), HasSubstr("rank 1, which is in another call"));
   EXPECT_EQ(lone.rank().StartReceive({1, absl::MakeSpan(memory)}).status(), status);
+}
+
+// A rank that comes when the others have given up is told so at its first send, which is under way by then.
+TEST(SocketTransportTest, FirstSendGoesBeforeNotices) {
+  ssize_t sent = -1;
+  std::function<ssize_t()> bytes_sent;
+  LoneRank lone([&] {
+    sent = bytes_sent();
+    return absl::AbortedError("rank 1 failed");
+  });
+  bytes_sent = [&lone] { return lone.BytesSent(); };
+  const std::string word = "word";
+  EXPECT_EQ(lone.rank().StartSend({1, word}).status(), absl::AbortedError("rank 1 failed"));
+  EXPECT_EQ(sent, 24 + 4);
+  EXPECT_EQ(lone.rank().StartSend({1, word}).status(), absl::AbortedError("rank 1 failed"));
+  EXPECT_EQ(lone.BytesSent(), 24 + 4);
+}
+
+// Short calls look for notices once a millisecond, not each of them.
+TEST(SocketTransportTest, NoticesAreLookedForNowAndThen) {
+  int looks = 0;
+  LoneRank lone([&looks] {
+    ++looks;
+    return absl::OkStatus();
+  });
+  const absl::Time start = absl::Now() + absl::Seconds(1);
+  const std::string word = "word";
+  for (uint64_t call = 0; call < 40; ++call) {
+    lone.rank().Begin(AllReduce(2 + call), start + call * absl::Microseconds(250));
+    EXPECT_EQ(lone.rank().Send({1, word}, Soon()), absl::OkStatus());
+    EXPECT_EQ(lone.rank().Send({1, word}, Soon()), absl::OkStatus());
+  }
+  EXPECT_EQ(looks, 10);
 }
 
 }  // namespace
