@@ -1,6 +1,7 @@
 #include "mpi_group/accumulator.h"
 
 #include "mpi_group/reduce.h"
+#include "mpi_group/reduce_list.h"
 
 namespace hooke {
 namespace {
@@ -29,12 +30,7 @@ Accumulator::Accumulator(const TensorList& values, ReduceOp op, int ranks, Scrat
 void Accumulator::Store() {
   if (list_.type() == values_.type() || list_.empty()) return;
   const absl::Span<const float> wide(reinterpret_cast<const float*>(list_.pieces().front().data()), list_.size());
-  uint64_t begin = 0;
-  for (absl::Span<char> piece : values_.pieces()) {
-    const uint64_t count = piece.size() / SizeOf(values_.type());
-    Narrow(values_.type(), wide.subspan(begin, count), piece);
-    begin += count;
-  }
+  NarrowIntoList(wide, values_);
 }
 
 }  // namespace hooke

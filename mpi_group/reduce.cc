@@ -25,6 +25,12 @@ void Reduce(const Reduction& reduction, absl::Span<const char* const> sources, a
       sources.data(), sources.size(), destinations.data(), destinations.size(), values, reduction.mean_of);
 }
 
+void ReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span<float> to) {
+  const auto kernel = type == DataType::kBFloat16 ? Best().wide_sum_bfloat16 : Best().wide_sum_float16;
+  char* const destination = reinterpret_cast<char*>(to.data());
+  kernel(sources.data(), sources.size(), &destination, 1, to.size(), /*mean_of=*/0);
+}
+
 void ReduceInto(const Reduction& reduction, absl::Span<const char> from, absl::Span<char> into) {
   const char* const sources[] = {into.data(), from.data()};
   char* const destinations[] = {into.data()};

@@ -25,6 +25,10 @@ struct Reduction {
 void Reduce(const Reduction& reduction, absl::Span<const char* const> sources, absl::Span<char* const> destinations,
             uint64_t values);
 
+// The sums of 16-bit values before they are rounded: to[i] = what is i-th in sources[0] + sources[1] + ..., in this
+// order, as float32. `type` is kBFloat16 or kFloat16; at least one source; `to` overlaps none.
+void ReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span<float> to);
+
 // Of two: into = into op from. As many bytes.
 void ReduceInto(const Reduction& reduction, absl::Span<const char> from, absl::Span<char> into);
 

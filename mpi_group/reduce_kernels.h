@@ -48,11 +48,12 @@ void StoreVector(V vector, char* to) {
   __builtin_memcpy(to, &vector, sizeof(vector));
 }
 
-// A type's values in memory (Stored) and in arithmetic (Value).
+// A type's values in memory (Stored), in arithmetic (Value), and in memory as a reduction leaves them (Result).
 template <typename T>
 struct Plain {
   using Stored = T;
   using Value = T;
+  using Result = T;
   template <int n>
   static Vector<T, n> Load(const char* from) {
     return LoadVector<Vector<T, n>>(from);
@@ -66,6 +67,7 @@ struct Plain {
 struct Bfloat {
   using Stored = uint16_t;
   using Value = float;
+  using Result = uint16_t;
   template <int n>
   static Vector<float, n> Load(const char* from) {
     return (Vector<float, n>)(__builtin_convertvector(LoadVector<Vector<uint16_t, n>>(from), Vector<uint32_t, n>)
@@ -144,6 +146,7 @@ Vector<uint16_t, 16> ToHalves<16>(Vector<float, 16> values) {
 struct Half {
   using Stored = uint16_t;
   using Value = float;
+  using Result = uint16_t;
   template <int n>
   static Vector<float, n> Load(const char* from) {
     return FromHalves<n>(LoadVector<Vector<uint16_t, n>>(from));
@@ -151,6 +154,22 @@ struct Half {
   template <int n>
   static void Store(Vector<float, n> values, char* to) {
     StoreVector(ToHalves<n>(values), to);
+  }
+};
+
+// Values of 16 bits whose reductions are left as float32.
+template <typename Type>
+struct Wide {
+  using Stored = typename Type::Stored;
+  using Value = float;
+  using Result = float;
+  template <int n>
+  static Vector<float, n> Load(const char* from) {
+    return Type::template Load<n>(from);
+  }
+  template <int n>
+  static void Store(Vector<float, n> values, char* to) {
+    StoreVector(values, to);
   }
 };
 
@@ -217,10 +236,11 @@ struct Places {
   uint64_t destination_count;
 };
 
-// `unroll` vectors of n values from byte `offset` on. All is loaded before anything is stored.
+// `unroll` vectors of n values from byte `offset` of the sources on. All is loaded before anything is stored.
 template <typename Type, typename Op, int n, int unroll>
 __attribute__((always_inline)) inline void ReduceVectors(const Op& op, const Places& at, uint64_t offset) {
   constexpr uint64_t kBytes = n * sizeof(typename Type::Stored);
+  constexpr uint64_t kGrowth = sizeof(typename Type::Result) / sizeof(typename Type::Stored);
   Vector<typename Type::Value, n> result[unroll];
   for (int u = 0; u < unroll; ++u) result[u] = Type::template Load<n>(at.sources[0] + offset + u * kBytes);
   for (uint64_t s = 1; s < at.source_count; ++s) {
@@ -231,8 +251,8 @@ __attribute__((always_inline)) inline void ReduceVectors(const Op& op, const Pla
   }
   for (int u = 0; u < unroll; ++u) result[u] = op.template Finish<n>(result[u]);
   for (uint64_t d = 0; d < at.destination_count; ++d) {
-    char* destination = at.destinations[d] + offset;
-    for (int u = 0; u < unroll; ++u) Type::template Store<n>(result[u], destination + u * kBytes);
+    char* destination = at.destinations[d] + offset * kGrowth;
+    for (int u = 0; u < unroll; ++u) Type::template Store<n>(result[u], destination + u * kBytes * kGrowth);
   }
 }
 
@@ -324,6 +344,8 @@ constexpr ReduceVariant VariantNamed(const char* name) {
   variant.widen_float16 = ConvertKernel<Half, Plain<float>>;
   variant.narrow_bfloat16 = ConvertKernel<Plain<float>, Bfloat>;
   variant.narrow_float16 = ConvertKernel<Plain<float>, Half>;
+  variant.wide_sum_bfloat16 = ReduceKernel<Wide<Bfloat>, Sum<float>>;
+  variant.wide_sum_float16 = ReduceKernel<Wide<Half>, Sum<float>>;
   return variant;
 }
 

@@ -17,4 +17,12 @@ void ReduceIntoList(const Reduction& reduction, absl::Span<const absl::Span<cons
   }
 }
 
+void NarrowIntoList(absl::Span<const float> from, const TensorList& list) {
+  for (absl::Span<char> piece : list.pieces()) {
+    const uint64_t count = piece.size() / SizeOf(list.type());
+    Narrow(list.type(), from.first(count), piece);
+    from.remove_prefix(count);
+  }
+}
+
 }  // namespace hooke

@@ -15,6 +15,9 @@ namespace hooke {
 void ReduceIntoList(const Reduction& reduction, absl::Span<const absl::Span<const char>> others, size_t place,
                     const TensorList& list);
 
+// Rounds float32 values, as many as the list has, to its 16-bit ones.
+void NarrowIntoList(absl::Span<const float> from, const TensorList& list);
+
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_REDUCE_LIST_H_

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 namespace hooke {
 namespace {
@@ -117,6 +118,14 @@ void ReferenceReduce(const Reduction& reduction, absl::Span<const char* const> s
       return ReduceAs<Plain<int32_t>>(reduction, sources, destinations, values);
     case DataType::kInt64:
       return ReduceAs<Plain<int64_t>>(reduction, sources, destinations, values);
+  }
+}
+
+void ReferenceReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span<float> to) {
+  std::vector<float> source_values(to.size());
+  for (size_t s = 0; s < sources.size(); ++s) {
+    ReferenceWiden(type, {sources[s], to.size() * SizeOf(type)}, absl::MakeSpan(source_values));
+    for (size_t i = 0; i < to.size(); ++i) to[i] = s == 0 ? source_values[i] : to[i] + source_values[i];
   }
 }
 

@@ -14,6 +14,8 @@ namespace hooke {
 void ReferenceReduce(const Reduction& reduction, absl::Span<const char* const> sources,
                      absl::Span<char* const> destinations, uint64_t values);
 
+void ReferenceReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span<float> to);
+
 void ReferenceWiden(DataType type, absl::Span<const char> from, absl::Span<float> to);
 void ReferenceNarrow(DataType type, absl::Span<const float> from, absl::Span<char> to);
 

@@ -274,6 +274,49 @@ TEST(ReduceTest, PublicFunctions) {
   EXPECT_THAT(into, ElementsAre(2, 3, 5.5));
 }
 
+// Sums of 16-bit values that stay float32 are those of the plain loop, to the bit, in every variant, and what is beside
+// them stays as it was.
+TEST(ReduceTest, WideSumsEqualReference) {
+  for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
+    for (uint64_t values : kSizes) {
+      std::vector<Buffer> inputs = AnySources(type, values);
+      std::vector<const char*> sources;
+      sources.reserve(inputs.size());
+      for (Buffer& input : inputs) {
+        sources.push_back(input.data());
+        Buffer want(DataType::kFloat32, values);
+        ReferenceReduceWide(type, sources, {reinterpret_cast<float*>(want.data()), values});
+        for (const ReduceVariant* variant : SupportedReduceVariants()) {
+          Buffer got(DataType::kFloat32, values);
+          char* const destination = got.data();
+          (type == DataType::kBFloat16 ? variant->wide_sum_bfloat16 : variant->wide_sum_float16)(
+              sources.data(), sources.size(), &destination, 1, values, 0);
+          ASSERT_EQ(Difference(DataType::kFloat32, got, want, values), "")
+              << variant->name << ", " << NameOf(type) << " of " << sources.size() << " sources";
+        }
+      }
+    }
+  }
+}
+
+// What is lost in 16 bits is kept: 2048 and 256 are followed by 2050 and 258 there.
+TEST(ReduceTest, WideSumsAreNotRounded) {
+  const struct {
+    DataType type;
+    uint16_t big;
+    uint16_t one;
+    float sum;
+  } kCases[] = {{DataType::kFloat16, 0x6800, 0x3C00, 2051}, {DataType::kBFloat16, 0x4380, 0x3F80, 259}};
+  for (const auto& test : kCases) {
+    const std::vector<uint16_t> big(21, test.big), ones(21, test.one);
+    const auto* const big_bytes = reinterpret_cast<const char*>(big.data());
+    const auto* const one_bytes = reinterpret_cast<const char*>(ones.data());
+    std::vector<float> sums(21);
+    ReduceWide(test.type, {big_bytes, one_bytes, one_bytes, one_bytes}, absl::MakeSpan(sums));
+    EXPECT_THAT(sums, testing::Each(test.sum)) << NameOf(test.type);
+  }
+}
+
 using WidenKernel = ReduceVariant::WidenKernel;
 
 WidenKernel WidenOf(const ReduceVariant& variant, DataType type) {

@@ -26,6 +26,8 @@ struct ReduceVariant {
   WidenKernel widen_float16;
   WidenKernel narrow_bfloat16;
   WidenKernel narrow_float16;
+  ReduceKernel wide_sum_bfloat16;  // As ReduceWide() does it: destinations are of float32, `mean_of` is not looked at.
+  ReduceKernel wide_sum_float16;
 };
 
 extern const ReduceVariant kReduceBaseline;
