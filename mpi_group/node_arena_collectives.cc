@@ -65,6 +65,21 @@ absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, 
   });
 }
 
+absl::Status ArenaWideReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
+                                    absl::Span<const ValueRange> parts, absl::Span<float> sums) {
+  return InPlace(call, [&] { ReduceWideFromArena(arena, values.Slice(parts[arena.rank()]), sums); });
+}
+
+void ReduceWideFromArena(const SharedArena& arena, const TensorList& values, absl::Span<float> sums) {
+  Sources sources(arena.ranks());
+  for (absl::Span<char> piece : values.pieces()) {
+    for (int rank = 0; rank < arena.ranks(); ++rank) sources[rank] = arena.PlaceOf(rank, piece.data());
+    const uint64_t count = piece.size() / SizeOf(values.type());
+    ReduceWide(values.type(), sources, sums.first(count));
+    sums.remove_prefix(count);
+  }
+}
+
 void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction) {
   ReduceRange(arena, values, {0, values.bytes()}, reduction, {arena.rank(), arena.rank() + 1});
 }

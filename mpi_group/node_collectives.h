@@ -43,6 +43,10 @@ absl::Status ArenaReduce(const NodeCall& call, const SharedArena& arena, const T
 // Each rank reduces its own part from all; parts as for Group::ReduceScatter, one per rank of the node.
 absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                 absl::Span<const ValueRange> parts, const Reduction& reduction);
+// The same of 16-bit values, whose sums are not rounded but left in `sums`, as many as the rank's own part has; the
+// values stay as they are.
+absl::Status ArenaWideReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
+                                    absl::Span<const ValueRange> parts, absl::Span<float> sums);
 // Each rank writes its own part to all others.
 absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                             absl::Span<const ValueRange> parts);
@@ -53,6 +57,8 @@ absl::Status ArenaBroadcast(const NodeCall& call, const SharedArena& arena, cons
 // its own values become the reduction of all ranks'; and all others get its values.
 void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction);
 void CopyToArena(const SharedArena& arena, const TensorList& values);
+// The sums of all ranks' 16-bit values, as ReduceWide makes them; as many as `values`, which stay as they are.
+void ReduceWideFromArena(const SharedArena& arena, const TensorList& values, absl::Span<float> sums);
 
 // Every rank reduces all values from all slots: copies V, reads nV. For two ranks, and for few values.
 absl::Status StagedAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction);
@@ -62,6 +68,8 @@ absl::Status StagedSlicesAllReduce(const NodeCall& call, const TensorList& value
 absl::Status StagedReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction, int root);
 absl::Status StagedReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                                  const Reduction& reduction);
+absl::Status StagedWideReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
+                                     absl::Span<float> sums);
 absl::Status StagedAllGather(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts);
 // The root copies V, while the others do.
 absl::Status StagedBroadcast(const NodeCall& call, const TensorList& values, int root);

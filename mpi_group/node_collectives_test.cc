@@ -11,6 +11,7 @@
 #include "mpi_group/call.h"
 #include "mpi_group/node_ranks.h"
 #include "mpi_group/rank_threads.h"
+#include "mpi_group/reduce.h"
 
 namespace hooke {
 namespace {
@@ -178,6 +179,41 @@ TEST(NodeCollectivesTest, ReduceScatter) {
                               : StagedReduceScatter(call, list, parts, SumOf(tested.ranks));
         },
         [&](int rank, uint64_t index) { return OwnerOf(parts, index) == rank ? Sum(tested.ranks, index) : -1; });
+  }
+}
+
+// Whole numbers that float16 has; sums of them it has not.
+float Half(int rank, uint64_t index) { return static_cast<float>(1024 + index % 1000 + rank); }
+
+// Each rank ends with the unrounded sums of its part; the values stay.
+TEST(NodeCollectivesTest, WideReduceScatter) {
+  for (const Case& tested : AllCases()) {
+    SCOPED_TRACE(absl::StrCat(tested.ranks, " ranks, ", tested.values, " values, chunks of ", tested.chunk_bytes));
+    const Parts parts = UnevenParts(tested);
+    NodeRanks ranks(tested.ranks, {}, {}, tested.values * sizeof(uint16_t));
+    RunRanks(tested.ranks, [&](int rank) {
+      std::vector<float> wide(tested.values);
+      for (uint64_t i = 0; i < tested.values; ++i) wide[i] = Half(rank, i);
+      std::vector<uint16_t> own(tested.values), before(tested.values);
+      Narrow(DataType::kFloat16, wide, MutableBytesOf(absl::MakeSpan(before)));
+      const absl::Span<char> room =
+          tested.arena ? ranks.arena(rank).ValuesOf(rank) : MutableBytesOf(absl::MakeSpan(own));
+      const uint64_t cut = tested.values / 2 * sizeof(uint16_t);
+      const TensorList list(DataType::kFloat16, {room.first(cut), room.subspan(cut)});
+      Scatter(BytesOf(absl::MakeConstSpan(before)), list);
+      ranks.meeting(rank).Begin(kLong);
+      const NodeCall call = {ranks.meeting(rank), Purpose(), tested.chunk_bytes};
+      std::vector<float> sums(parts[rank].size());
+      ASSERT_EQ(tested.arena ? ArenaWideReduceScatter(call, ranks.arena(rank), list, parts, absl::MakeSpan(sums))
+                             : StagedWideReduceScatter(call, list, parts, absl::MakeSpan(sums)),
+                absl::OkStatus());
+      for (uint64_t i = 0; i < sums.size(); ++i) {
+        float wanted = 0;
+        for (int other = 0; other < tested.ranks; ++other) wanted += Half(other, parts[rank].begin + i);
+        ASSERT_EQ(sums[i], wanted) << "at " << i << " on rank " << rank;
+      }
+      ASSERT_EQ(room, BytesOf(absl::MakeConstSpan(before)));
+    });
   }
 }
 

@@ -53,10 +53,44 @@ void TakeReduction(const NodeMeeting& meeting, uint64_t skip, const Reduction& r
   });
 }
 
+// What the others brought, `skip` bytes into their slots, and this rank's own values of a range of them, as sums.
+void TakeWideSums(const NodeMeeting& meeting, uint64_t skip, const TensorList& values, ByteRange range,
+                  absl::Span<float> sums) {
+  const uint64_t value_bytes = SizeOf(values.type());
+  Sources sources(meeting.ranks());
+  ForEachPiece(values, range, [&](char* memory, uint64_t bytes, uint64_t offset) {
+    for (int rank = 0; rank < meeting.ranks(); ++rank) sources[rank] = meeting.Slot(rank) + skip + offset;
+    sources[meeting.rank()] = memory;
+    ReduceWide(values.type(), sources, sums.subspan(offset / value_bytes, bytes / value_bytes));
+  });
+}
+
 uint64_t LongestPart(const TensorList& values, absl::Span<const ValueRange> parts) {
   uint64_t longest = 0;
   for (const ValueRange& part : parts) longest = std::max(longest, part.size() * SizeOf(values.type()));
   return longest;
+}
+
+// A slot holds a portion of each rank's part, one after the other. After the meeting: take(portion of the own part,
+// where it lies in the slots).
+template <typename Take>
+absl::Status StageParts(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
+                        const Take& take) {
+  const int n = call.meeting.ranks();
+  const uint64_t chunk = std::max(kLine, ChunkOf(call) / n / kLine * kLine);
+  const auto portion_of = [&](int rank, ByteRange turn) {
+    return Portion(BytesOf(values, parts[rank]), turn.begin / chunk, chunk);
+  };
+  return Stage(
+      call, {0, LongestPart(values, parts)}, chunk,
+      [&](ByteRange turn, char* slot) {
+        for (int rank = 0; rank < n; ++rank) {
+          if (rank != call.meeting.rank()) CopyIn(values, portion_of(rank, turn), slot + rank * chunk);
+        }
+      },
+      [&](ByteRange turn, uint64_t skip) {
+        take(portion_of(call.meeting.rank(), turn), skip + call.meeting.rank() * chunk);
+      });
 }
 
 }  // namespace
@@ -117,25 +151,18 @@ absl::Status StagedReduce(const NodeCall& call, const TensorList& values, const 
       });
 }
 
-// A slot holds a portion of each rank's part, one after the other.
 absl::Status StagedReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                                  const Reduction& reduction) {
-  const int n = call.meeting.ranks();
-  const uint64_t chunk = std::max(kLine, ChunkOf(call) / n / kLine * kLine);
-  const auto portion_of = [&](int rank, ByteRange turn) {
-    return Portion(BytesOf(values, parts[rank]), turn.begin / chunk, chunk);
-  };
-  return Stage(
-      call, {0, LongestPart(values, parts)}, chunk,
-      [&](ByteRange turn, char* slot) {
-        for (int rank = 0; rank < n; ++rank) {
-          if (rank != call.meeting.rank()) CopyIn(values, portion_of(rank, turn), slot + rank * chunk);
-        }
-      },
-      [&](ByteRange turn, uint64_t skip) {
-        TakeReduction(call.meeting, skip + call.meeting.rank() * chunk, reduction, values,
-                      portion_of(call.meeting.rank(), turn));
-      });
+  return StageParts(call, values, parts,
+                    [&](ByteRange own, uint64_t skip) { TakeReduction(call.meeting, skip, reduction, values, own); });
+}
+
+absl::Status StagedWideReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
+                                     absl::Span<float> sums) {
+  const uint64_t begin = BytesOf(values, parts[call.meeting.rank()]).begin;
+  return StageParts(call, values, parts, [&](ByteRange own, uint64_t skip) {
+    TakeWideSums(call.meeting, skip, values, own, sums.subspan((own.begin - begin) / SizeOf(values.type())));
+  });
 }
 
 absl::Status StagedAllGather(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts) {
