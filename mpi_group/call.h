@@ -21,6 +21,8 @@ struct Scratch {
   std::vector<std::vector<char>> incoming;
   // Of a whole list (accumulator.h, reference.h).
   std::vector<char> working;
+  // Of a slice (two_level_wide.h).
+  std::vector<float> sums;
 };
 
 struct Call {

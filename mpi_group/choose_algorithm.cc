@@ -17,7 +17,10 @@ bool Possible(Algorithm algorithm, const Topology& topology, const Workload& wor
     case Algorithm::kStagedSlices:
       return topology.nodes == 1 && topology.shared_memory;
     case Algorithm::kTwoLevel:
-      return topology.nodes > 1 && topology.largest_node > 1 && topology.shared_memory && !workload.rounds_once;
+      if (topology.nodes == 1 || topology.largest_node == 1 || !topology.shared_memory) return false;
+      // Sums that are rounded once cross links as float32: worth it where every node has several ranks that would send
+      // 16 bits each. A tree of all ranks carries float32 as well.
+      return !workload.rounds_once || (topology.smallest_node > 1 && workload.operation != Operation::kReduce);
     default:
       return true;
   }

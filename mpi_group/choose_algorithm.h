@@ -29,7 +29,7 @@ struct Workload {
   Operation operation = Operation::kAllReduce;
   uint64_t bytes = 0;
   bool shared = false;  // The values lie in an arena of the node's ranks.
-  // A sum of 16-bit values: it is rounded once, so partial sums must not be stored.
+  // A sum of 16-bit values: it is rounded once, so partial sums are not stored in 16 bits.
   bool rounds_once = false;
 
   friend bool operator==(const Workload& a, const Workload& b) {

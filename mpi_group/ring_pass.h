@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_RING_PASS_H_
 #define HOOKE_MPI_GROUP_RING_PASS_H_
 
-// What RingReduceScatter, RingAllGather and RingAllReduce have in common; with stages, what two_level.cc
-// is made of.
+// What RingReduceScatter, RingAllGather and RingAllReduce have in common; with stages, what two_level.cc and
+// two_level_wide.cc are made of.
 
 #include <functional>
 
@@ -23,7 +23,8 @@ struct RingSteps {
   int end = 0;
 };
 
-// What happens to each chunk besides, while others travel; null for nothing. Only with all 2(n-1) steps.
+// What happens to each chunk besides, while others travel; null for nothing. `before` goes with steps from 0 on only;
+// `after` is called in step n-2 and those that follow.
 struct RingStages {
   // Before this rank sends or reduces its values of the chunk.
   std::function<void(const TensorList& chunk)> before;

@@ -288,6 +288,8 @@ class TransportGroup : public Group {
     between_nodes.ranks = between_nodes.nodes = nodes;
     Workload workload = plan.workload;
     workload.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, plan.choice.drivers));
+    // Sums that are rounded once travel as float32.
+    if (std::exchange(workload.rounds_once, false)) workload.bytes *= 2;
     const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
     Call call = CallFor(plan);
     call.chunk_bytes = inner.chunk_bytes;

@@ -66,6 +66,7 @@ const std::vector<NodesCase>& AllNodesCases() {
       {"Interleaved", {"a", "b", "b", "a", "b"}},
       {"ThreeNodes", {"a", "b", "b", "c", "c", "c"}},
       {"TwoOfFour", {"a", "a", "a", "a", "b", "b", "b", "b"}},
+      {"TwoTwoAndThree", {"a", "b", "c", "c", "a", "b", "c"}},
   };
   return *cases;
 }
@@ -97,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
 
 // Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small chunks.
 TEST(GroupTuningTest, EveryAlgorithm) {
-  for (const std::vector<std::string>& nodes : {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}}) {
+  for (const std::vector<std::string>& nodes :
+       {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
     for (Algorithm algorithm : kAllAlgorithms) {
       GroupOptions options;
       for (Operation operation : kAllOperations) {
@@ -111,7 +113,7 @@ TEST(GroupTuningTest, EveryAlgorithm) {
       options.tuning.slot_bytes = 4096;
       SCOPED_TRACE(NameOf(algorithm));
       const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
-      RunRanks(3, [&](int rank) { CheckGroup(*groups[rank], {SizeClass::kOdd, true}); });
+      RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], {SizeClass::kOdd, true}); });
     }
   }
 }

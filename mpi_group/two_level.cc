@@ -3,8 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "mpi_group/accumulator.h"
 #include "mpi_group/message_collectives.h"
 #include "mpi_group/ring_pass.h"
+#include "mpi_group/two_level_wide.h"
 
 namespace hooke {
 namespace {
@@ -125,13 +127,20 @@ Joined SlicesOfDrivers(DataType type, const std::vector<TensorList>& nodes, int 
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers) {
   NodeMeeting& meeting = call.node.meeting;
   const bool alone = meeting.ranks() == 1;
+  const bool wide = NeedsWideSums(values.type(), op, call.ranks);
   const Parts parts = DriverParts(values.size(), drivers, meeting.ranks());
   if (!alone && call.arena != nullptr && call.algorithm == Algorithm::kRing) {
-    return ArenaRingAllReduce(call, values.Slice(parts[meeting.rank()]), op);
+    const TensorList slice = values.Slice(parts[meeting.rank()]);
+    return wide ? WideArenaRingAllReduce(call, slice, op) : ArenaRingAllReduce(call, slice, op);
   }
-  absl::Status status = alone ? absl::OkStatus() : ReduceScatterInNode(call, values, parts, op);
-  if (status.ok() && call.between != nullptr) {
-    status = AllReduceBetweenNodes(call, values.Slice(parts[meeting.rank()]), op);
+  absl::Status status;
+  if (wide) {
+    status = WideAllReduce(call, values, parts, op);
+  } else {
+    if (!alone) status = ReduceScatterInNode(call, values, parts, op);
+    if (status.ok() && call.between != nullptr) {
+      status = AllReduceBetweenNodes(call, values.Slice(parts[meeting.rank()]), op);
+    }
   }
   if (!status.ok() || alone) return status;
   return AllGatherInNode(call, values, parts);
@@ -184,18 +193,21 @@ absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& v
   const NodeMeeting& meeting = call.node.meeting;
   const bool alone = meeting.ranks() == 1;
   const std::vector<TensorList> nodes = AllNodes(values, where);
+  const bool wide = NeedsWideSums(values.type(), op, call.ranks);
+  Joined slice;
+  if (call.between != nullptr) slice = SliceOfDriver(values.type(), nodes, drivers, meeting.rank());
   absl::Status status;
-  if (!alone) {
+  if (!alone || wide) {
     const Joined all = SlicesOfDrivers(values.type(), nodes, drivers, meeting.ranks());
-    status = ReduceScatterInNode(call, all.values, all.parts, op);
+    status = wide ? WideReduceScatter(call, all.values, all.parts, slice.parts, op)
+                  : ReduceScatterInNode(call, all.values, all.parts, op);
   }
-  const TensorList& own = nodes[where.node];
-  if (status.ok() && call.between != nullptr) {
-    const Joined slice = SliceOfDriver(values.type(), nodes, drivers, meeting.rank());
+  if (status.ok() && call.between != nullptr && !wide) {
     status = ReduceScatterBy(call.algorithm, *call.between, slice.values, slice.parts, Undivided(op), call.call);
     if (status.ok()) Finish(call, slice.values.Slice(slice.parts[where.node]), op);
   }
   if (!status.ok() || alone) return status;
+  const TensorList& own = nodes[where.node];
   return AllGatherInNode(call, own, DriverParts(own.size(), drivers, meeting.ranks()));
 }
 

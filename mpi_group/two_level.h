@@ -4,6 +4,9 @@
 // Collectives of several nodes: through shared memory inside a node, by messages between nodes, so that each byte
 // crosses a node's link once per direction, however many ranks the node has. h is the number of nodes.
 //
+// Sums and means of 16-bit values are float32 from the ranks of a node on and rounded once, where they are whole: they
+// cross a link as float32, their results as 16 bits.
+//
 // Nodes may have different numbers of ranks; the drivers of a node are its first ranks, as many on each node.
 
 #include "absl/status/status.h"
@@ -30,15 +33,16 @@ struct TwoLevelCall {
 };
 
 // Reduce-scatter inside the node, so that driver i has slice i of `drivers`; all-reduce of slice i among the i-th
-// drivers of all nodes; all-gather inside the node. A node sends 2(h-1)/h of the values. Where they lie in an arena and
-// the nodes form a ring, all three go on at once, chunk by chunk, so that links do not rest while a node works.
+// drivers of all nodes; all-gather inside the node. A node sends 2(h-1)/h of the values, 3(h-1)/h where their sums are
+// float32. Where they lie in an arena and the nodes form a ring, all three go on at once, chunk by chunk, so that links
+// do not rest while a node works.
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
 
 // The root to one rank of each other node, each of them to all of its node. The root is the driver of its own node;
 // `driver` is that of this rank's node, as the node counts; `root_node` the root's node.
 absl::Status TwoLevelBroadcast(const TwoLevelCall& call, const TensorList& values, int driver, int root_node);
 
-// The other way.
+// The other way. For 16-bit values the reduction is a minimum or a maximum.
 absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int driver, int root_node);
 
 // Whose parts of the values are on which node.
@@ -53,7 +57,8 @@ struct NodesParts {
 absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                int drivers);
 
-// The other way; beside its own part a rank may end with those of its node's other ranks.
+// The other way, float32 sums being twice as many bytes; beside its own part a rank may end with those of its node's
+// other ranks.
 absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                    ReduceOp op, int drivers);
 
