@@ -8,7 +8,7 @@
 // Group come from one thread at a time. After OK all ranks hold bitwise the same values.
 //
 // Sums and means of 16-bit values are added in float32, in an order that the topology and the size give, and rounded
-// once; one rank rounds and the others copy, or all round the same sum.
+// once; one rank rounds and the others copy, or all round the same sum. Groups in devices' memory say how they differ.
 //
 // Values may lie anywhere, but alike on all ranks: in one arena (AllocateShared) at the same places of it, or all of
 // them in other memory, wherever that is. A call whose values lie in an arena on some ranks only, or in another arena
