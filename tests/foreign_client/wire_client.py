@@ -1,191 +1,237 @@
 """A group of one rank in Python, written from docs/wire.md: creates a center on one server, exchanges with it, reads it.
 
 Debian's python3-grpcio and python3-protobuf. Calls of Protocol Buffers messages take those generated from parameter_server.proto; the
-streams of tensors take bytes as they are.
+streams of tensors take bytes as they are, and so do connections without gRPC. Messages and encodings are in wire_codec.py, what a group
+does by a rule in wire_rules.py.
 """
 
 import array
+import collections
 import queue
-import struct
+import socket
+import threading
 
 import grpc
-
+import wire_codec
 from proto import parameter_server_pb2 as messages
 
 SERVICE = "/hooke.v1.ParameterServer/"
-OPENING, VALUES = 1, 2
-VERSION = 1
-FLOAT32, FLOAT16, INT8 = 1, 2, 4
-INT8_RUN = 256
-FLOAT16_MAX = 65504.0
+ELASTIC, NONE, SYNC, ASYNC, AVERAGE = 1, 2, 3, 4, 7
+GRPC, TCP, LOCAL = WAYS = ("grpc", "tcp", "local")
+UNAVAILABLE = 14
 SECONDS = 30
 
 
-def opening(sender):
-    job_id = sender.job_id.encode()
-    return struct.pack("<BBHIII", OPENING, VERSION, len(job_id), sender.group, sender.rank, sender.incarnation) + job_id
+class Refused(Exception):
+    """With what a server ends a call or a stream: gRPC's number of the status, and a text."""
+
+    def __init__(self, status, text):
+        super().__init__(f"status {status}: {text}")
+        self.status, self.text = status, text
 
 
-def scale_of(run):
-    """The scale of a run of int8: the largest magnitude / 127 as a float32, cut to 17 significant bits."""
-    bits = struct.unpack("<I", struct.pack("<f", max(map(abs, run)) / 127))[0] & 0xFFFFFF80
-    scale = struct.unpack("<f", struct.pack("<I", bits))[0]
-    return scale if scale >= 2.0**-126 else 0.0
-
-
-def encode(value_type, values):
-    if value_type == FLOAT32:
-        return values.tobytes()
-    if value_type == FLOAT16:
-        return struct.pack(f"<{len(values)}e", *(max(-FLOAT16_MAX, min(FLOAT16_MAX, v)) for v in values))
-    payload = b""
-    for start in range(0, len(values), INT8_RUN):
-        run = values[start : start + INT8_RUN]
-        scale = scale_of(run)
-        quotients = array.array("f", (v / scale for v in run)) if scale > 0 else [0] * len(run)
-        payload += struct.pack("<f", scale) + array.array("b", map(round, quotients)).tobytes()
-    return payload
-
-
-def decode(value_type, count, payload):
-    if value_type == FLOAT32:
-        return array.array("f", payload)
-    if value_type == FLOAT16:
-        return array.array("f", struct.unpack(f"<{count}e", payload))
-    values = array.array("f")
-    while len(values) < count:
-        codes = array.array("b", payload[4 : 4 + min(INT8_RUN, count - len(values))])
-        scale = struct.unpack_from("<f", payload)[0]
-        values.extend(scale * code for code in codes)
-        payload = payload[4 + len(codes) :]
-    return values
-
-
-def values_message(sequence, first, values, value_type=FLOAT32):
-    return struct.pack("<BBHIQQ", VALUES, value_type, 0, len(values), sequence, first) + encode(value_type, values)
-
-
-def read_values(message):
-    """(sequence, first, values) of a message."""
-    kind, value_type, zero, count, sequence, first = struct.unpack_from("<BBHIQQ", message)
-    if (kind, zero) != (VALUES, 0) or value_type not in (FLOAT32, FLOAT16, INT8):
-        raise ValueError(f"no message of values: {message[:24].hex()}")
-    values = decode(value_type, count, message[24:])
-    if len(values) != count:
-        raise ValueError(f"{count} values announced, {len(values)} there")
-    return sequence, first, values
-
-
-def part(count, index, parts):
-    """Of `count` blocks those of part `index`: the first count mod parts have one more."""
-    begin = index * (count // parts) + min(index, count % parts)
-    return range(begin, begin + count // parts + (index < count % parts))
+def refused(error):
+    return Refused(error.code().value[0], error.details())
 
 
 def elastic(alpha):
     """A job of one group of one rank on one server."""
-    return messages.JobSpecForShard(rule=1, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
+    return messages.JobSpecForShard(rule=ELASTIC, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
 
 
-def average(groups, interval, parameters, fragments=1):
-    """A job of so many groups of one rank on one server, whose center moves to the mean of all."""
-    job = messages.JobSpecForShard(rule=7, groups=groups, ranks=1, shard_index=0, shard_count=1, interval=interval, parameters=parameters)
-    job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, 1, 1
+def stepped(rule, groups, interval, parameters, learning_rate=1, quorum=None, fragments=1):
+    """A job of so many groups of one rank on one server, whose center is stepped by plain SGD. Without a `quorum` rounds are of all."""
+    job = messages.JobSpecForShard(rule=rule, groups=groups, ranks=1, shard_index=0, shard_count=1, interval=interval, parameters=parameters)
+    job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, learning_rate, 1
     job.epochs, job.steps_per_epoch, job.fragments = 1, 1000, fragments
-    job.quorum, job.grace_seconds = groups, 10
+    if rule != ASYNC:
+        job.quorum, job.grace_seconds = quorum or groups, 0 if quorum else 10
     return job
 
 
-class Stream:
-    """Exchanges of a group, one after another, on one stream."""
+def compressed(job, value_type, top_k=0):
+    """The same job with values of another type."""
+    if value_type != wire_codec.FLOAT32:
+        job.compression, job.top_k = value_type, top_k
+    return job
 
-    def __init__(self, group, count, block_values, window_blocks):
-        self.value_type, self.block_values, self.window_blocks = group.value_type, block_values, window_blocks
-        self.blocks = -(-count // block_values)
+
+class GrpcStream:
+    """Messages of Exchange, by gRPC."""
+
+    def __init__(self, channel):
         self.outgoing = queue.SimpleQueue()
-        self.outgoing.put(opening(group.sender))
-        self.answers = group.channel.stream_stream(SERVICE + "Exchange")(iter(self.outgoing.get, None), timeout=SECONDS)
+        self.incoming = channel.stream_stream(SERVICE + "Exchange")(iter(self.outgoing.get, None), timeout=SECONDS)
 
-    def exchange(self, sequence, values, fragment=0, fragments=1):
-        """Sends the fragment's blocks of `values`; yields (first, values) of each answer. Values that were answered may be changed meanwhile."""
-        blocks = part(self.blocks, fragment, fragments)
-        sent = 0
-        for done, block in enumerate(blocks):
-            while sent < len(blocks) and sent < done + self.window_blocks:
-                first = blocks[sent] * self.block_values
-                self.outgoing.put(values_message(sequence, first, values[first : first + self.block_values], self.value_type))
-                sent += 1
-            answered, first, answer = read_values(next(self.answers))
-            if (answered, first) != (sequence, block * self.block_values):
-                raise ValueError(f"an answer to exchange {answered}, value {first}, where {sequence}, block {block} was due")
-            yield first, answer
+    def send(self, message):
+        self.outgoing.put(message)
+
+    def receive(self):
+        """The next message; None where the server has ended the stream as the client did. Refused."""
+        try:
+            return next(self.incoming, None)
+        except grpc.RpcError as error:
+            self.end()
+            raise refused(error) from error
+
+    def end(self):
+        """No more is sent."""
+        self.outgoing.put(None)
 
     def close(self):
+        self.end()
+        self.incoming.cancel()
+
+
+class PlainStream:
+    """The same messages, one behind the other, on a connected socket."""
+
+    def __init__(self, connected):
+        self.socket, self.incoming = connected, connected.makefile("rb")
+        self.ended = False
+        self.outgoing = queue.SimpleQueue()
+        self.writer = threading.Thread(target=self.write, daemon=True)  # Reads go on while it writes.
+        self.writer.start()
+
+    def write(self):
+        try:
+            for message in iter(self.outgoing.get, None):
+                self.socket.sendall(message)
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # Who reads is told.
+
+    def send(self, message):
+        self.outgoing.put(message)
+
+    def receive(self):
+        header = self.read(wire_codec.HEADER_BYTES)
+        if not header and self.ended:
+            return None
+        message = header + (self.read(wire_codec.bytes_behind(header)) if len(header) == wire_codec.HEADER_BYTES else b"")
+        if len(header) < wire_codec.HEADER_BYTES or len(message) < len(header) + wire_codec.bytes_behind(header):
+            raise Refused(UNAVAILABLE, "the connection has ended")
+        if message[0] != wire_codec.REFUSAL:
+            return message
+        self.end()
+        if self.read(1):
+            raise ValueError("a refusal was not the last message")
+        raise Refused(*wire_codec.read_refusal(message))
+
+    def read(self, count):
+        """Fewer bytes where the connection ends."""
+        try:
+            return self.incoming.read(count)
+        except ConnectionError:
+            return b""
+
+    def end(self):
+        self.ended = True
         self.outgoing.put(None)
-        if (more := next(self.answers, None)) is not None:
+
+    def close(self):
+        self.end()
+        self.writer.join(SECONDS)
+        self.incoming.close()
+        self.socket.close()
+
+
+class Exchanges:
+    """Exchanges of a group, one after another, on one stream."""
+
+    def __init__(self, group, way=GRPC):
+        self.group, self.stream = group, group.open(way)
+        self.blocks = -(-group.count // group.block_values)
+        self.answered = wire_codec.answer_encoding(*group.encoding, group.job.rule not in (ELASTIC, NONE))
+
+    def exchange(self, sequence, values, fragment=0, fragments=1):
+        """Sends the fragment's blocks of `values`. Yields of each answer (first, what was sent as the server decodes it, the answer)."""
+        blocks = wire_codec.part(self.blocks, fragment, fragments)
+        unanswered = collections.deque()
+        left = iter(blocks)
+        for _ in blocks:
+            while len(unanswered) < self.group.window_blocks and (block := next(left, None)) is not None:
+                first = block * self.group.block_values
+                message = wire_codec.values_message(sequence, first, values[first : first + self.group.block_values], *self.group.encoding)
+                unanswered.append(wire_codec.read_values(message))
+                self.stream.send(message)
+            answer, sent = wire_codec.read_values(self.stream.receive()), unanswered.popleft()
+            due = (*self.answered, sequence, sent.first, len(sent.values))
+            if (*answer[:4], len(answer.values)) != due:
+                raise ValueError(f"an answer {answer[:4]} with {len(answer.values)} values where {due} was due")
+            yield sent.first, sent.values, answer.values
+
+    def close(self):
+        self.stream.end()
+        if (more := self.stream.receive()) is not None:
             raise ValueError(f"an answer that was not asked for: {more[:24].hex()}")
-
-
-class Averaged:
-    """A group's values x by the rule average, without compression: call exchange() after every so many steps on x."""
-
-    def __init__(self, stream, center):
-        self.stream, self.x, self.base = stream, array.array("f", center), array.array("f", center)
-
-    def exchange(self, sequence, fragment=0, fragments=1):
-        distance = array.array("f", (b - x for b, x in zip(self.base, self.x)))
-        for first, center in self.stream.exchange(sequence, distance, fragment, fragments):
-            # The group has waited: nothing has come to what it sent.
-            self.x[first : first + len(center)] = self.base[first : first + len(center)] = center
+        self.stream.close()
 
 
 class Group:
-    def __init__(self, address, job_id, value_type=FLOAT32, group=0):
-        self.channel = grpc.insecure_channel(address)
-        self.value_type = value_type
-        self.sender = messages.Sender(job_id=job_id, group=group, rank=0, incarnation=1)
+    """`job` as elastic() or stepped() has it, for a center of `count` values. attach() comes first."""
 
-    def attach(self, count, job):
-        """The server's answer to a center of `count` values; `job` as elastic() or average() has it."""
-        if self.value_type != FLOAT32:
-            job.compression = self.value_type
-        request = messages.AttachRequest(
-            sender=self.sender,
-            job=job,
-            layout=messages.Layout(parameters=[messages.Parameter(name="w", type=messages.Parameter.FLOAT32, shape=[count])]),
-        )
+    def __init__(self, address, job_id, job, count, group=0, incarnation=1):
+        self.address, self.channel = address, grpc.insecure_channel(address)
+        self.job, self.count = job, count
+        value_type = job.compression or wire_codec.FLOAT32
+        self.encoding = value_type, wire_codec.entries_of_whole_run(job.top_k) if value_type == wire_codec.TOP_K else 0
+        self.sender = messages.Sender(job_id=job_id, group=group, rank=0, incarnation=incarnation)
+
+    def call(self, name, request, response):
         call = self.channel.unary_unary(
-            SERVICE + "Attach",
-            request_serializer=messages.AttachRequest.SerializeToString,
-            response_deserializer=messages.AttachResponse.FromString,
+            SERVICE + name, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
         )
-        return call(request, timeout=SECONDS)
+        try:
+            return call(request, timeout=SECONDS)
+        except grpc.RpcError as error:
+            raise refused(error) from error
 
-    def initialize(self, values, block_values):
-        def stream():
-            yield opening(self.sender)
-            for first in range(0, len(values), block_values):
-                yield values_message(0, first, values[first : first + block_values])
+    def attach(self):
+        layout = messages.Layout(parameters=[messages.Parameter(name="w", type=messages.Parameter.FLOAT32, shape=[self.count])])
+        request = messages.AttachRequest(sender=self.sender, job=self.job, layout=layout)
+        answer = self.call("Attach", request, messages.AttachResponse)
+        self.block_values, self.window_blocks = answer.block_values, answer.window_blocks
+        return answer
 
+    def initialize(self, values):
+        blocks = range(0, len(values), self.block_values)
+        self.send_initial([wire_codec.values_message(0, first, values[first : first + self.block_values]) for first in blocks])
+
+    def send_initial(self, values_messages):
         call = self.channel.stream_unary(SERVICE + "Initialize", response_deserializer=messages.InitializeResponse.FromString)
-        call(stream(), timeout=SECONDS)
+        try:
+            call(iter([self.opening(), *values_messages]), timeout=SECONDS)
+        except grpc.RpcError as error:
+            raise refused(error) from error
 
-    def exchanges(self, x, sequences, block_values, window_blocks):
-        """One exchange for each sequence by the elastic rule, on one stream; changes x."""
-        stream = Stream(self, len(x), block_values, window_blocks)
-        for sequence in sequences:
-            for first, difference in stream.exchange(sequence, x):
-                for i, d in enumerate(difference, first):
-                    x[i] -= d  # Rounded to float32 by the array.
-        stream.close()
+    def opening(self):
+        return wire_codec.opening(self.sender.job_id, self.sender.group, self.sender.rank, self.sender.incarnation)
+
+    def connect(self, way):
+        """A stream for messages of Exchange, on which nothing was sent."""
+        if way == GRPC:
+            return GrpcStream(self.channel)
+        located = self.call("Locate", messages.LocateRequest(), messages.LocateResponse)
+        if way == TCP:
+            connected = socket.create_connection((self.address.rsplit(":", 1)[0], located.port), timeout=1)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connected.connect(b"\0" + located.local_name.encode())
+        connected.settimeout(SECONDS)
+        return PlainStream(connected)
+
+    def open(self, way):
+        stream = self.connect(way)
+        stream.send(self.opening())
+        return stream
 
     def pace(self, steps_per_second):
-        call = self.channel.unary_unary(
-            SERVICE + "Pace",
-            request_serializer=messages.PaceRequest.SerializeToString,
-            response_deserializer=messages.PaceResponse.FromString,
-        )
-        return call(messages.PaceRequest(sender=self.sender, steps_per_second=steps_per_second), timeout=SECONDS)
+        return self.call("Pace", messages.PaceRequest(sender=self.sender, steps_per_second=steps_per_second), messages.PaceResponse)
+
+    def save(self):
+        self.call("Save", messages.SaveRequest(job_id=self.sender.job_id), messages.SaveResponse)
 
     def pull(self):
         call = self.channel.unary_stream(
@@ -197,13 +243,3 @@ class Group:
         for response in call(messages.PullRequest(job_id=self.sender.job_id), timeout=SECONDS):
             center.frombytes(response.block.values)
         return center
-
-    def send_raw(self, *stream):
-        """The status with which the server ends an Exchange of these messages."""
-        call = self.channel.stream_stream(SERVICE + "Exchange")(iter(stream), timeout=SECONDS)
-        try:
-            for _ in call:
-                pass
-        except grpc.RpcError as error:
-            return error.code()
-        return grpc.StatusCode.OK

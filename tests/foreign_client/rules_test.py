@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""The Python client by rules whose answers are the center, against a real server: numbers worked out here, in plain Python.
+
+Where the numbers are halves, quarters and eighths, sums of them are exact, and so is what is expected.
+"""
+
+import array
+import concurrent.futures
+import sys
+import unittest
+
+sys.dont_write_bytecode = True  # The modules lie in the tree.
+
+from real_server import BLOCK_VALUES, ServerTest, VALUES, initial  # noqa: E402
+import wire_client  # noqa: E402
+import wire_codec  # noqa: E402
+from wire_rules import Distances, Gradients  # noqa: E402
+
+PARAMETERS = VALUES - 300  # In the middle of a block: the rest are buffers.
+RATE = 0.5
+
+
+def gradient(group):
+    return array.array("f", (0.5 * ((i * (group + 3)) % 33) - 8 for i in range(PARAMETERS)))
+
+
+def moved(values, by):
+    return array.array("f", (x + by for x in values))
+
+
+def together(members, *arguments):
+    with concurrent.futures.ThreadPoolExecutor(len(members)) as threads:
+        for done in [threads.submit(member.exchange, *arguments) for member in members]:
+            done.result(60)
+
+
+class Rules(ServerTest):
+    def groups(self, job_id, make_job, count=2):
+        """`make_job` makes a new description for each group."""
+        return self.attached(*(wire_client.Group(self.address, job_id, make_job(), VALUES, group=index) for index in range(count)))
+
+    def by_gradients(self, job_id, make_job, count=2, way=wire_client.TCP):
+        groups = self.groups(job_id, make_job, count)
+        return groups, [Gradients(wire_client.Exchanges(group, way), group.pull(), PARAMETERS) for group in groups]
+
+    def by_distances(self, job_id, make_job, way=wire_client.GRPC):
+        groups = self.groups(job_id, make_job)
+        return groups, [Distances(wire_client.Exchanges(group, way), group.pull()) for group in groups]
+
+    def close(self, members):
+        for member in members:
+            member.exchanges.close()
+
+    def test_async(self):
+        """Each group steps the center at once, with the mean of its own gradients, and gets it; of buffers its share of how far it has gone."""
+        groups, members = self.by_gradients("async", lambda: wire_client.stepped(wire_client.ASYNC, 2, 4, PARAMETERS, RATE))
+        center = initial()
+        for index, sequence in ((0, 4), (1, 4), (0, 6)):
+            member, steps = members[index], sequence - (4 if sequence == 6 else 0)
+            for _ in range(steps):
+                member.step(gradient(index))
+            member.x[PARAMETERS:] = moved(member.x[PARAMETERS:], 2 * index + 2)
+            expected_buffers = [c + (x - b) / 2 for c, x, b in zip(center[PARAMETERS:], member.x[PARAMETERS:], member.base[PARAMETERS:])]
+            expected = [c - RATE * g for c, g in zip(center, gradient(index))] + expected_buffers
+            center = array.array("f", expected)
+            member.exchange(sequence)
+            self.assertEqual(member.x, center)
+            self.assertFalse(any(member.sum))
+            self.assertEqual(groups[1 - index].pull(), center)
+        self.close(members)
+
+    def test_sync_in_rounds(self):
+        """One step with the mean of all gradients, of buffers the mean of all; all have the same center."""
+        groups, members = self.by_gradients("sync", lambda: wire_client.stepped(wire_client.SYNC, 2, 2, PARAMETERS, RATE), way=wire_client.LOCAL)
+        center = initial()
+        for sequence in (2, 4):
+            for index, member in enumerate(members):
+                member.step(gradient(index))
+                member.step(gradient(2))
+                member.x[PARAMETERS:] = moved(member.x[PARAMETERS:], (1, 4)[index])
+            together(members, sequence)
+            mean = [(a + b + 2 * c) / 4 for a, b, c in zip(gradient(0), gradient(1), gradient(2))]
+            center = array.array("f", [c - RATE * g for c, g in zip(center, mean)] + [c + 2.5 for c in center[PARAMETERS:]])
+            self.assertEqual([member.x for member in members], [center] * 2)
+        self.assertEqual(groups[0].pull(), center)
+        self.close(members)
+
+    def test_sync_drops_what_is_late(self):
+        """Rounds of one group at once: the other's gradient, of a center that has moved since, changes nothing; the answer is the center."""
+        _, (late, first) = self.by_gradients("late", lambda: wire_client.stepped(wire_client.SYNC, 2, 1, PARAMETERS, RATE, quorum=1))
+        late.exchange(1)  # Nothing yet. But from now on the server knows which center the group has.
+        first.step(gradient(0))
+        first.exchange(1)
+        center = array.array("f", [c - RATE * g for c, g in zip(initial(), gradient(0))] + list(initial()[PARAMETERS:]))
+        self.assertEqual(first.x, center)
+        late.step(gradient(1))
+        late.exchange(2)
+        self.assertEqual(late.x, center)
+        self.assertFalse(any(late.sum))
+        late.step(gradient(1))  # Of the present center.
+        late.exchange(3)
+        self.assertEqual(late.x[:PARAMETERS], array.array("f", [c - RATE * g for c, g in zip(center, gradient(1))]))
+        self.close([late, first])
+
+    def test_top_k_sends_the_largest_and_keeps_the_rest(self):
+        """By async. The center steps by what was sent, answers are the center as float16, and what was left out goes the next time."""
+
+        def make_job():
+            return wire_client.compressed(wire_client.stepped(wire_client.ASYNC, 1, 1, PARAMETERS, RATE), wire_codec.TOP_K, 0.125)
+
+        (group,), (member,) = self.by_gradients("top-k", make_job, 1)
+        total = array.array("f", (0.1 * ((i * 7) % 1009) - 50 for i in range(PARAMETERS)))
+        member.step(total)
+        taken = array.array("f", bytes(4 * PARAMETERS))
+        center = initial()[:PARAMETERS]
+        for sequence in (1, 2):
+            before = member.sum[:]
+            member.exchange(sequence)
+            sent = [a - b for a, b in zip(before, member.sum)]
+            self.assertLess(0.1 * PARAMETERS, sum(s != 0 for s in sent))
+            self.assertLess(sum(s != 0 for s in sent), 0.126 * PARAMETERS)
+            taken = [a + b for a, b in zip(taken, sent)]
+            center = [c - RATE * s for c, s in zip(center, sent)]
+            pulled = group.pull()
+            self.assertLess(max(abs(a - b) for a, b in zip(pulled, center)), 1e-4)
+            self.assertEqual(member.x, wire_codec.rounded(wire_codec.FLOAT16, 0, pulled))
+            # Of the largest nothing is left but what bfloat16 rounds away.
+            self.assertLess(max(map(abs, member.sum)), max(map(abs, before)))
+        self.assertLess(max(abs(t - s - left) for t, s, left in zip(total, taken, member.sum)), 1e-4)
+        self.close([member])
+
+    def test_compressed_answers_are_the_center_rounded(self):
+        """By average, of types that answer in themselves, and int4, answered as int8: groups have the same bits; Pull has the center itself."""
+        answers = {wire_codec.BFLOAT16: wire_codec.BFLOAT16, wire_codec.INT8: wire_codec.INT8, wire_codec.INT4: wire_codec.INT8}
+        for value_type, answered in answers.items():
+
+            def make_job(value_type=value_type):
+                return wire_client.compressed(wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES), value_type)
+
+            with self.subTest(value_type=value_type):
+                groups, members = self.by_distances(f"average-{value_type}", make_job, wire_client.LOCAL)
+                center = initial()
+                for sequence in (16, 32):
+                    for index, member in enumerate(members):
+                        member.x = array.array("f", (x + 0.01 * ((i * (index + 2)) % 101) for i, x in enumerate(member.x)))
+                    sent = [wire_codec.rounded(value_type, 0, array.array("f", (b - x for b, x in zip(m.base, m.x)))) for m in members]
+                    center = [c - (a + b) / 2 for c, a, b in zip(center, *sent)]
+                    together(members, sequence)
+                    pulled = groups[0].pull()
+                    self.assertLess(max(abs(a - b) for a, b in zip(pulled, center)), 1e-4)
+                    for member in members:
+                        self.assertEqual(member.base.tobytes(), wire_codec.rounded(answered, 0, pulled).tobytes())
+                    self.assertNotEqual(members[0].base.tobytes(), pulled.tobytes())
+                self.close(members)
+
+    def test_average_in_rounds(self):
+        """Rounds of two groups: the center goes to their mean, exactly, as the numbers are; both have it; and on from there."""
+        groups, members = self.by_distances("average", lambda: wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES))
+        expected = initial()
+        for sequence, moves in ((16, (1.0, 3.0)), (32, (-0.5, 2.0))):
+            for member, move in zip(members, moves):
+                member.x = moved(member.x, move)
+            together(members, sequence)
+            expected = moved(expected, sum(moves) / 2)
+            self.assertEqual([member.x.tobytes() for member in members], [expected.tobytes()] * 2)
+        self.close(members)
+        self.assertEqual(groups[1].pull().tobytes(), expected.tobytes())
+
+    def test_average_by_fragments_as_pace_says(self):
+        groups, members = self.by_distances("fragments", lambda: wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES, fragments=2))
+        border = 2 * BLOCK_VALUES  # Of four blocks two are of the first fragment.
+        expected = initial()
+        for turn, sequence in ((0, 8), (1, 16), (0, 24)):
+            paces = [group.pace(speed) for group, speed in zip(groups, (10, 4))]
+            self.assertEqual([pace.next_fragment for pace in paces], [turn, turn])
+            self.assertEqual(paces[1].fastest_steps_per_second, 10)
+            part = slice(border, VALUES) if turn else slice(0, border)
+            members[0].x = moved(members[0].x, 1)
+            before = [member.x[part] for member in members]
+            together(members, sequence, turn, 2)
+            expected[part] = array.array("f", (sum(both) / 2 for both in zip(*before)))
+            self.assertEqual([member.x[part].tobytes() for member in members], [expected[part].tobytes()] * 2)
+            self.assertEqual(groups[0].pull().tobytes(), expected.tobytes())
+        self.close(members)
+
+
+if __name__ == "__main__":
+    unittest.main()
