@@ -50,6 +50,14 @@ class Docs(unittest.TestCase):
         flags = set().union(*(help_flags("hooke", command) for command in commands))
         self.assertEqual(flags - page, set())
 
+    def test_the_six_modes_are_shown_as_their_files_have_them(self):
+        page = (ROOT / "docs/rules/README.md").read_text()
+        shown = dict(re.findall(r"^# deploy/jobs/modes/([a-z-]+\.yaml)\n((?:(?!#|```).+\n)+)", page, re.MULTILINE))
+        blocks = re.compile(r"^(?:groups|averaging):.*\n(?: .*\n)*", re.MULTILINE)
+        files = {path.name: "".join(blocks.findall(path.read_text())) for path in (ROOT / "deploy/jobs/modes").glob("*.yaml")}
+        self.assertEqual(len(files), 6)
+        self.assertEqual(shown, files)
+
     def test_no_placeholder_is_left(self):
         for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
             self.assertNotRegex(page.read_text(), r"@[A-Z]+@|TBD|\?\?\?", page.name)
