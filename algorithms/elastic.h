@@ -11,7 +11,8 @@
 
 namespace hooke {
 
-// min(0.9 / groups, 1 / (groups + 1)). The paper's beta = groups * alpha = 0.9 overshoots for one or two groups.
+// min(0.9 / groups, 1 / (groups + 1)). Where all exchange against one center, the paper's beta = groups * alpha = 0.9
+// overshoots for fewer than nine groups: alpha + beta is more than 1.
 // `groups` >= 1.
 double DefaultElasticAlpha(uint32_t groups);
 
