@@ -25,6 +25,22 @@ int64_t Whole(int rank, uint64_t place) {
   return static_cast<int64_t>((static_cast<uint64_t>(rank) * 7919 + place * 104729) % kPeriod) - 504;
 }
 
+// The smallest number whose successor the type has not: half of the distance to the next is 1, and ties go to it.
+double LargeNumber(DataType type) { return type == DataType::kBFloat16 ? 256 : 2048; }
+
+double Floating(DataType type, Numbers numbers, int rank, uint64_t place) {
+  constexpr uint64_t kTurns = 8;
+  switch (numbers) {
+    case Numbers::kWhole:
+      break;
+    case Numbers::kFractions:
+      return static_cast<double>(Whole(rank, place)) / 53;
+    case Numbers::kOneLarge:
+      return static_cast<uint64_t>(rank) % kTurns == place % kTurns ? LargeNumber(type) : 1;
+  }
+  return static_cast<double>(Whole(rank, place));
+}
+
 // ---- One value of any type, in memory and as the widest of its kind.
 
 template <typename T>
@@ -106,11 +122,11 @@ Pattern MakeInput(DataType type, Numbers numbers, int rank) {
   Pattern pattern = {type, std::vector<char>(kPeriod * SizeOf(type))};
   for (uint64_t i = 0; i < kPeriod; ++i) {
     char* const to = pattern.bytes.data() + i * SizeOf(type);
-    const int64_t whole = Whole(rank, i);
     if (IsInteger(type)) {
+      const int64_t whole = Whole(rank, i);
       PutInteger(type, i % 7 == 0 ? whole * (int64_t{1} << (8 * SizeOf(type) - 11)) : whole, to);
     } else {
-      PutFloat(type, numbers == Numbers::kWhole ? static_cast<double>(whole) : static_cast<double>(whole) / 53, to);
+      PutFloat(type, Floating(type, numbers, rank, i), to);
     }
   }
   return pattern;

@@ -15,7 +15,11 @@ namespace hooke {
 
 // Sums of whole numbers are exact in any order and, in 16 bits, need rounding; sums of fractions depend on the order.
 // For integers both are whole, and some sums wrap around.
-enum class Numbers { kWhole, kFractions };
+//
+// kOneLarge is for sums of 16 bits only: at each place one of 8 ranks in turn has a number so large, and all others
+// have so little, 1, that adding it changes nothing where the result is rounded; the sum, rounded once, has all of
+// them.
+enum class Numbers { kWhole, kFractions, kOneLarge };
 
 // Values of a type that repeat for ever: value i is number i modulo a prime of them.
 struct Pattern {

@@ -34,14 +34,33 @@ struct CaseCall {
 // The memory of one rank's list.
 std::vector<double> Room(uint64_t values) { return std::vector<double>(CaseList::RoomBytes(values) / sizeof(double)); }
 
-// Calls check(op, numbers) for all that differ: of fractions, the sums of floats.
+std::string NameOf(Numbers numbers) {
+  switch (numbers) {
+    case Numbers::kWhole:
+      return "whole numbers";
+    case Numbers::kFractions:
+      return "fractions";
+    case Numbers::kOneLarge:
+      return "a large number and ones";
+  }
+  return "unknown numbers";
+}
+
+// Whether there is more to see than with whole numbers.
+bool Differs(Numbers numbers, DataType type, ReduceOp op) {
+  if (numbers == Numbers::kWhole) return true;
+  const bool is_float = type != DataType::kInt32 && type != DataType::kInt64;
+  return op == ReduceOp::kSum && (numbers == Numbers::kFractions ? is_float : SizeOf(type) == 2);
+}
+
+// Calls check(op, numbers) for all that differ: of fractions, the sums of floats; that sums of 16 bits are rounded
+// once.
 template <typename Check>
 void ForEachReduction(DataType type, const Check& check) {
-  const bool is_float = type != DataType::kInt32 && type != DataType::kInt64;
   for (ReduceOp op : kOps) {
-    for (Numbers numbers : {Numbers::kWhole, Numbers::kFractions}) {
-      if (numbers == Numbers::kFractions && !(is_float && op == ReduceOp::kSum)) continue;
-      SCOPED_TRACE(absl::StrCat(NameOf(op), numbers == Numbers::kWhole ? " of whole numbers" : " of fractions"));
+    for (Numbers numbers : {Numbers::kWhole, Numbers::kFractions, Numbers::kOneLarge}) {
+      if (!Differs(numbers, type, op)) continue;
+      SCOPED_TRACE(absl::StrCat(NameOf(op), " of ", NameOf(numbers)));
       check(op, numbers);
     }
   }
