@@ -27,10 +27,15 @@ constexpr uint64_t kValues = 3000;
 constexpr int kRounds = 3;
 constexpr int kWrongRound = 1;
 
-enum class Where { kArena, kStaged, kMessages, kSockets };
+enum class Where { kArena, kStaged, kMessages, kSockets, kTwoLevel, kTwoLevelArena };
+
+bool InArena(Where where) { return where == Where::kArena || where == Where::kTwoLevelArena; }
 
 // A rank alone on its node has only messages.
 bool ByMessages(Where where) { return where == Where::kMessages || where == Where::kSockets; }
+
+// Two ranks on each node, but for an odd last one: shared memory in a node, messages between them.
+bool ByBoth(Where where) { return where == Where::kTwoLevel || where == Where::kTwoLevelArena; }
 
 struct Error {
   std::string name;
@@ -54,6 +59,7 @@ std::vector<std::unique_ptr<Group>> Groups(int n, Where where, absl::Duration de
     GroupOptions options;
     options.deadline = deadline;
     if (ByMessages(where)) options.node = absl::StrCat("node ", transport->rank());
+    if (ByBoth(where)) options.node = absl::StrCat("node ", transport->rank() / 2);
     options.tuning.between_nodes =
         where == Where::kSockets ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
     groups.push_back(MakeTransportGroup(std::move(transport), options));
@@ -83,7 +89,7 @@ std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& 
   RunRanks(static_cast<int>(groups.size()), [&](int rank) {
     std::vector<float> own(kValues);
     absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
-    if (where == Where::kArena) values = AllocateSharedValues<float>(*groups[rank], kValues);
+    if (InArena(where)) values = AllocateSharedValues<float>(*groups[rank], kValues);
     told[rank] = values.status();
     for (int round = 0; round < kRounds && told[rank].ok(); ++round) {
       told[rank] = Round(*groups[rank], *values, rank == victim && round == kWrongRound ? error : "");
@@ -92,17 +98,22 @@ std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& 
   return told;
 }
 
+// Whether nothing of the different calls meets: two ranks wait for each other to receive, as two roots do, or to send;
+// or one waits in its node's memory for another, which waits for a message.
+bool TakesTheDeadline(Where where, const std::string& error) {
+  if (error == "Root" || error == "Order") return ByMessages(where) || ByBoth(where);
+  return ByBoth(where) && (error == "Skip" || error == "Empty");
+}
+
 class GroupErrorTest : public testing::TestWithParam<std::tuple<int, Where, Error>> {};
 
 // A call that differs on one rank, in whatever way, is an error on every rank; it says what that rank calls and what
-// the others do. That takes until the deadline only where no messages of different calls meet: two ranks wait for each
-// other to receive, as two roots do, or to send.
+// the others do. That takes until the deadline only where it must.
 TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
   const auto& [n, where, error] = GetParam();
   const int victim = n - 1;
-  const bool at_the_deadline = ByMessages(where) && (error.name == "Root" || error.name == "Order");
   const std::vector<std::unique_ptr<Group>> groups =
-      Groups(n, where, at_the_deadline ? absl::Seconds(3) : absl::Seconds(60));
+      Groups(n, where, TakesTheDeadline(where, error.name) ? absl::Seconds(3) : absl::Seconds(60));
   const absl::Time start = absl::Now();
   const std::vector<absl::Status> told = WhatIsTold(groups, where, victim, error.name);
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
@@ -126,8 +137,17 @@ std::string NameOf(Where where) {
       return "Messages";
     case Where::kSockets:
       return "Sockets";
+    case Where::kTwoLevel:
+      return "TwoLevel";
+    case Where::kTwoLevelArena:
+      return "TwoLevelArena";
   }
   return "Unknown";
+}
+
+std::string NameOfError(const testing::TestParamInfo<std::tuple<int, Where, Error>>& info) {
+  const auto& [n, where, error] = info.param;
+  return absl::StrCat(error.name, NameOf(where), "On", n);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GroupErrorTest,
@@ -135,10 +155,14 @@ INSTANTIATE_TEST_SUITE_P(All, GroupErrorTest,
                                           testing::Values(Where::kArena, Where::kStaged, Where::kMessages,
                                                           Where::kSockets),
                                           testing::ValuesIn(kErrors)),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<2>(info.param).name, NameOf(std::get<1>(info.param)), "On",
-                                               std::get<0>(info.param));
-                         });
+                         NameOfError);
+
+// The rank that goes wrong shares its node with another, or is alone on it.
+INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupErrorTest,
+                         testing::Combine(testing::Values(4, 5),
+                                          testing::Values(Where::kTwoLevel, Where::kTwoLevelArena),
+                                          testing::ValuesIn(kErrors)),
+                         NameOfError);
 
 class GroupAbsenceTest : public testing::TestWithParam<std::tuple<int, Where>> {};
 
@@ -191,12 +215,18 @@ TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
   }
 }
 
+std::string NameOfAbsence(const testing::TestParamInfo<std::tuple<int, Where>>& info) {
+  return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GroupAbsenceTest,
                          testing::Combine(testing::Values(2, 3, 5, 8),
                                           testing::Values(Where::kStaged, Where::kMessages, Where::kSockets)),
-                         [](const auto& info) {
-                           return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
-                         });
+                         NameOfAbsence);
+
+// The missing rank is its node's second, which sends no messages to other nodes, or its first, which does.
+INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupAbsenceTest,
+                         testing::Combine(testing::Values(3, 4), testing::Values(Where::kTwoLevel)), NameOfAbsence);
 
 }  // namespace
 }  // namespace hooke

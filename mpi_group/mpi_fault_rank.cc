@@ -67,16 +67,19 @@ absl::Status Round(Group& group, absl::Span<float> values, const std::string& er
 absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
-  // Messages only: as if each rank had a node of its own.
-  if (options.values != "shared") group_options.node = absl::StrCat("node ", session.rank());
+  // As if every two ranks had a node of their own, or each one: then there are only messages.
+  const bool two_level = options.values == "two-level";
+  const bool shared = options.values == "shared" || two_level;
+  if (two_level) group_options.node = absl::StrCat("node ", session.rank() / 2);
+  if (!shared) group_options.node = absl::StrCat("node ", session.rank());
   group_options.tuning.between_nodes =
-      options.values == "sockets" ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
+      options.values == "messages" ? Tuning::BetweenNodes::kMpi : Tuning::BetweenNodes::kSockets;
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
   if (!group.ok()) return group.status();
   // Peers may read a failed rank's values until it has exited: never freed.
   std::vector<float>& own = *new std::vector<float>(1 << 20);
   absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
-  if (options.values == "shared") values = AllocateSharedValues<float>(**group, own.size());
+  if (shared) values = AllocateSharedValues<float>(**group, own.size());
   if (!values.ok()) return values.status();
   absl::Status status;
   for (int round = 0; status.ok(); ++round) {
@@ -98,7 +101,7 @@ int main(int argc, char** argv) try {
   app.add_option("--error", options.error);
   app.add_option("--reports", options.reports, "How many ranks will report");
   app.add_option("--values", options.values, "How they go between ranks")
-      ->check(CLI::IsMember({"shared", "messages", "sockets"}));
+      ->check(CLI::IsMember({"shared", "messages", "sockets", "two-level"}));
   CLI11_PARSE(app, argc, argv);
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {

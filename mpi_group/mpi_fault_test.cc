@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -61,17 +62,20 @@ bool Gone(pid_t process) { return kill(process, 0) != 0 && errno == ESRCH; }
 class RunningGroup {
  public:
   struct Options {
-    std::string values = "shared";  // How they go between ranks: "messages" are MPI's, "sockets" ours.
-    std::string error = "";         // As mpi_fault_rank knows it.
-    int reports = kRanks - 1;       // That are expected.
-    bool outlives_ranks = false;    // Whether mpirun lets the others go on when a rank dies.
+    // How they go between ranks: "messages" are MPI's, "sockets" ours; "two-level": by sockets between nodes of two
+    // ranks that share memory.
+    std::string values = "shared";
+    std::string error = "";       // As mpi_fault_rank knows it.
+    int reports = kRanks - 1;     // That are expected.
+    bool outlives_ranks = false;  // Whether mpirun lets the others go on when a rank dies.
     int deadline_ms = kDeadlineMs;
+    int ranks = kRanks;
   };
 
-  explicit RunningGroup(const Options& options) : folder_(MakeFolder()) {
+  explicit RunningGroup(const Options& options) : folder_(MakeFolder()), size_(options.ranks) {
     std::vector<std::string> words(CommandLine().begin() + 1, CommandLine().end());
     if (options.outlives_ranks) words.push_back("--enable-recovery");
-    words.insert(words.end(), {"-n", absl::StrCat(kRanks), CommandLine().front(), "--folder", folder_, "--deadline-ms",
+    words.insert(words.end(), {"-n", absl::StrCat(size_), CommandLine().front(), "--folder", folder_, "--deadline-ms",
                                absl::StrCat(options.deadline_ms), "--reports", absl::StrCat(options.reports)});
     words.insert(words.end(), {"--values", options.values});
     if (!options.error.empty()) words.insert(words.end(), {"--error", options.error});
@@ -166,7 +170,7 @@ class RunningGroup {
 
   void AwaitSumming() {
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (ranks_.size() < kRanks && absl::Now() < deadline) {
+    while (ranks_.size() < size_ && absl::Now() < deadline) {
       ReadSome(absl::Milliseconds(100));
       std::istringstream lines(text_.substr(0, text_.rfind('\n') + 1));
       std::string word;
@@ -176,10 +180,11 @@ class RunningGroup {
         if (word == "summing" && lines >> rank >> process) ranks_[rank] = process;
       }
     }
-    EXPECT_EQ(ranks_.size(), kRanks) << text_;
+    EXPECT_EQ(ranks_.size(), size_) << text_;
   }
 
   const std::string folder_;
+  const size_t size_;
   pid_t mpirun_ = 0;
   int output_ = -1;
   std::string text_;
@@ -242,6 +247,67 @@ TEST(MpiFaultTest, KilledRankIsNamedByAll) {
                 Each(Pair(_, HasSubstr(sockets ? "lost rank 1 in call "
                                                : "for rank 1, which did not come or got stuck in call "))));
     EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);  // Asked not to mind, Open MPI's reports success.
+    ExpectNothingLeft(run.ranks());
+  }
+}
+
+// Two nodes of two ranks: those that share memory with a rank that goes wrong and those that have only messages of its
+// node's are told the same.
+constexpr int kTwoLevelRanks = 4;
+
+RunningGroup::Options OnTwoLevels(const std::string& error, int reports) {
+  RunningGroup::Options options;
+  options.values = "two-level";
+  options.error = error;
+  options.reports = reports;
+  options.ranks = kTwoLevelRanks;
+  return options;
+}
+
+// A rank stopped in mid-collective is named by its node's and by the other node's ranks.
+TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
+  RunningGroup run(OnTwoLevels("", kTwoLevelRanks - 1));
+  ASSERT_EQ(run.ranks().size(), kTwoLevelRanks);
+  kill(run.ranks().at(kVictim), SIGSTOP);
+  EXPECT_TRUE(Await(kToReport, [&] { return run.ReportsOfSurvivors().size() == kTwoLevelRanks - 1; }));
+  EXPECT_THAT(
+      run.ReportsOfSurvivors(),
+      Each(Pair(_, AllOf(HasSubstr("DEADLINE_EXCEEDED: "), HasSubstr("waited until the deadline for rank 1")))));
+  EXPECT_GT(run.AwaitEnd(absl::Seconds(20)), 0);
+  ExpectNothingLeft(run.ranks());
+}
+
+// So is one that is killed, where mpirun lets the others live.
+TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
+  if (absl::StrContains(CommandLine()[1], "mpich")) GTEST_SKIP() << "MPICH's mpirun fails when a rank is killed";
+  RunningGroup::Options options = OnTwoLevels("", kTwoLevelRanks - 1);
+  options.outlives_ranks = true;
+  RunningGroup run(options);
+  ASSERT_EQ(run.ranks().size(), kTwoLevelRanks);
+  kill(run.ranks().at(kVictim), SIGKILL);
+  EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kTwoLevelRanks - 1; }));
+  // By the end of its connections, or at the deadline where only its own node waits for it.
+  EXPECT_THAT(run.Reports(), Each(Pair(_, AllOf(ContainsRegex("UNAVAILABLE: |DEADLINE_EXCEEDED: "),
+                                                ContainsRegex("(lost|deadline for) rank 1")))));
+  EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
+  ExpectNothingLeft(run.ranks());
+}
+
+// A wrong size is named at once; a call that is left out, where the ranks of its node wait for each other in different
+// places, at the deadline.
+TEST(MpiTwoLevelFaultTest, WrongCallIsNamedOnEveryRank) {
+  for (const auto& [error, wrong] :
+       {std::pair<std::string, std::string>{"size", "all-reduce .mean. of 1048575 float32"}, {"skip", "barrier"}}) {
+    RunningGroup::Options options = OnTwoLevels(error, kTwoLevelRanks);
+    if (error == "size") options.deadline_ms = kLongDeadlineMs;
+    RunningGroup run(options);
+    EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kTwoLevelRanks; }));
+    EXPECT_THAT(run.Reports(), Each(Pair(_, HasSubstr("INVALID_ARGUMENT: "))));
+    EXPECT_THAT(run.Reports(),
+                Each(Pair(_, ContainsRegex(
+                                 absl::StrCat("rank 1 in call [0-9]+: ", wrong, "[^,;]*, rank 0, 2, 3 in call [0-9]+: ",
+                                              "all-reduce .mean. of 1048576 float32[^,;]*; all ranks must call")))));
+    EXPECT_GT(run.AwaitEnd(absl::Seconds(20)), 0);
     ExpectNothingLeft(run.ranks());
   }
 }
