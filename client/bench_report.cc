@@ -99,11 +99,12 @@ absl::StatusOr<ExplanationReport> ReportExplanation(absl::string_view printed) {
         {"OPERATION", "VALUES", "FROM", "TO", "ALGORITHM", "CHUNK", "REASON"}};
     for (const ordered_json& choice : report.document.at("choices")) {
       const bool has_end = choice.contains("bytes_to");
-      rows.push_back({choice.at("operation").get<std::string>(), choice.at("values").get<std::string>(),
-                      SizeText(choice.at("bytes_from").get<uint64_t>()),
-                      has_end ? SizeText(choice.at("bytes_to").get<uint64_t>()) : "any",
-                      choice.at("algorithm").get<std::string>(), SizeText(choice.at("chunk_bytes").get<uint64_t>()),
-                      choice.at("reason").get<std::string>()});
+      std::string operation = choice.at("operation").get<std::string>();
+      if (choice.contains("of")) operation += ", " + choice.at("of").get<std::string>();
+      rows.push_back(
+          {operation, choice.at("values").get<std::string>(), SizeText(choice.at("bytes_from").get<uint64_t>()),
+           has_end ? SizeText(choice.at("bytes_to").get<uint64_t>()) : "any", choice.at("algorithm").get<std::string>(),
+           SizeText(choice.at("chunk_bytes").get<uint64_t>()), choice.at("reason").get<std::string>()});
     }
     report.table = FormatTable(rows);
     return report;

@@ -29,18 +29,21 @@ TEST(BenchReportTest, Tuning) {
   EXPECT_THAT(report->notes, HasSubstr("time was up after 2 of 9 lines"));
 }
 
-// Ranges of sizes with the reason; the last one has no end.
+// Ranges of sizes with the reason; the last one has no end. What only some values take says which.
 TEST(BenchReportTest, Explanation) {
   const absl::StatusOr<ExplanationReport> report = ReportExplanation(
       R"({"choices": [{"operation": "reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
                        "algorithm": "staged", "chunk_bytes": 65536, "reason": "because"},
                       {"operation": "reduce", "values": "arena", "bytes_from": 8192,
-                       "algorithm": "arena", "chunk_bytes": 65536, "reason": "why not"}]})");
+                       "algorithm": "arena", "chunk_bytes": 65536, "reason": "why not"},
+                      {"operation": "reduce", "values": "arena", "of": "16-bit sums", "bytes_from": 4,
+                       "algorithm": "ring", "chunk_bytes": 65536, "reason": "rounded once"}]})");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->table,
-            "OPERATION  VALUES  FROM   TO     ALGORITHM  CHUNK   REASON\n"
-            "reduce     arena   4 B    4 KiB  staged     64 KiB  because\n"
-            "reduce     arena   8 KiB  any    arena      64 KiB  why not\n");
+            "OPERATION            VALUES  FROM   TO     ALGORITHM  CHUNK   REASON\n"
+            "reduce               arena   4 B    4 KiB  staged     64 KiB  because\n"
+            "reduce               arena   8 KiB  any    arena      64 KiB  why not\n"
+            "reduce, 16-bit sums  arena   4 B    any    ring       64 KiB  rounded once\n");
 }
 
 // What another version prints is an error, not the end of the program.

@@ -80,6 +80,34 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
+bool SameWay(const Choice& a, const Choice& b) {
+  return a.algorithm == b.algorithm && a.chunk_bytes == b.chunk_bytes && a.drivers == b.drivers;
+}
+
+// `workload` but for its bytes.
+std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tuning& tuning, Workload workload) {
+  constexpr uint64_t kLargest = uint64_t{1} << 30;
+  std::vector<ExplainedChoice> choices;
+  uint64_t from = 4;
+  for (uint64_t bytes = from; bytes <= kLargest; bytes *= 2) {
+    workload.bytes = bytes;
+    const Choice choice = ChooseAlgorithm(topology, workload, tuning);
+    workload.bytes = bytes * 2;
+    const bool last = bytes == kLargest;
+    if (!last && SameWay(ChooseAlgorithm(topology, workload, tuning), choice)) continue;
+    choices.push_back({workload.operation, workload.shared, workload.rounds_once, from,
+                       last ? TuningRule::kAnyBytes : bytes, choice});
+    from = bytes * 2;
+  }
+  return choices;
+}
+
+bool SameChoices(const std::vector<ExplainedChoice>& a, const std::vector<ExplainedChoice>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ExplainedChoice& one, const ExplainedChoice& two) {
+    return one.bytes_to == two.bytes_to && SameWay(one.choice, two.choice);
+  });
+}
+
 }  // namespace
 
 Topology OneNode(int ranks) { return {ranks, 1, ranks, ranks, true, false}; }
@@ -99,35 +127,28 @@ Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const
 }
 
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning) {
-  constexpr uint64_t kLargest = uint64_t{1} << 30;
   std::vector<ExplainedChoice> choices;
   for (Operation operation : kAllOperations) {
     for (bool shared : {true, false}) {
       if (operation == Operation::kBarrier && shared) continue;
-      uint64_t from = 4;
-      for (uint64_t bytes = from; bytes <= kLargest; bytes *= 2) {
-        const Choice choice = ChooseAlgorithm(topology, {operation, bytes, shared}, tuning);
-        const Choice next = ChooseAlgorithm(topology, {operation, bytes * 2, shared}, tuning);
-        const bool last = bytes == kLargest;
-        if (!last && next.algorithm == choice.algorithm && next.chunk_bytes == choice.chunk_bytes &&
-            next.drivers == choice.drivers) {
-          continue;
-        }
-        choices.push_back({operation, shared, from, last ? TuningRule::kAnyBytes : bytes, choice});
-        from = bytes * 2;
-      }
+      const std::vector<ExplainedChoice> most = ChoicesBySize(topology, tuning, {operation, 0, shared});
+      choices.insert(choices.end(), most.begin(), most.end());
+      if (!Reduces(operation)) continue;
+      const std::vector<ExplainedChoice> sums = ChoicesBySize(topology, tuning, {operation, 0, shared, true});
+      if (!SameChoices(sums, most)) choices.insert(choices.end(), sums.begin(), sums.end());
     }
   }
   return choices;
 }
 
 std::string ExplainChoices(const Topology& topology, const Tuning& tuning) {
-  std::string table = absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %12s  %-18s %12s  %s\n",
-                                      topology.ranks, topology.nodes, topology.smallest_node, topology.largest_node,
-                                      "operation", "values", "bytes up to", "algorithm", "chunk bytes", "reason");
+  std::string table =
+      absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %-11s %12s  %-18s %12s  %s\n", topology.ranks,
+                      topology.nodes, topology.smallest_node, topology.largest_node, "operation", "values", "what",
+                      "bytes up to", "algorithm", "chunk bytes", "reason");
   for (const ExplainedChoice& line : ListChoices(topology, tuning)) {
-    absl::StrAppendFormat(&table, "%-14s %-8s %12s  %-18s %12d  %s\n", NameOf(line.operation),
-                          line.shared ? "arena" : "private",
+    absl::StrAppendFormat(&table, "%-14s %-8s %-11s %12s  %-18s %12d  %s\n", NameOf(line.operation),
+                          line.shared ? "arena" : "private", line.rounds_once ? "16-bit sums" : "",
                           line.bytes_to == TuningRule::kAnyBytes ? "any" : absl::StrCat(line.bytes_to),
                           NameOf(line.choice.algorithm), line.choice.chunk_bytes, line.choice.reason);
   }

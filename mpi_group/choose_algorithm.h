@@ -50,11 +50,13 @@ Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const
 struct ExplainedChoice {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
+  bool rounds_once = false;  // Of sums of 16-bit values.
   uint64_t bytes_from = 0;
   uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: all that is larger.
   Choice choice;
 };
-// In the order of kAllOperations, values in an arena first, sizes ascending.
+// In the order of kAllOperations, values in an arena first, sizes ascending. Sums of 16-bit values have ranges of their
+// own, after those of all else, where anything about them differs.
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning);
 
 // The same as a table, for people: the choice for each operation and size, values in an arena or not.

@@ -172,6 +172,36 @@ TEST(ChooseAlgorithmTest, Explanation) {
   EXPECT_THAT(table, HasSubstr("all-reduce     arena"));
   EXPECT_THAT(table, HasSubstr("values in a shared arena: in place, no copy, no messages"));
   EXPECT_THAT(table, Not(HasSubstr("ring")));
+  EXPECT_THAT(table, Not(HasSubstr("16-bit")));
+}
+
+// Sums of 16-bit values have lines of their own where they are made in another way than all else, and only there.
+TEST(ChooseAlgorithmTest, ExplanationOfSumsOf16Bits) {
+  // A way that may be possible for all but such sums.
+  Tuning tuning;
+  tuning.rules.resize(1);
+  tuning.rules[0].operation = Operation::kReduce;
+  tuning.rules[0].algorithm = Algorithm::kTwoLevel;
+  for (const Topology& topology : {OneNode(4), Nodes(2, 1, 1), Nodes(2, 2, 2)}) {
+    bool differs = false;
+    for (Operation operation : kAllOperations) {
+      for (uint64_t bytes = 4; Reduces(operation) && bytes <= uint64_t{1} << 30; bytes *= 2) {
+        for (bool shared : {false, true}) {
+          const Choice plain = ChooseAlgorithm(topology, {operation, bytes, shared, false}, tuning);
+          const Choice sum = ChooseAlgorithm(topology, {operation, bytes, shared, true}, tuning);
+          differs = differs || plain.algorithm != sum.algorithm || plain.chunk_bytes != sum.chunk_bytes ||
+                    plain.drivers != sum.drivers;
+        }
+      }
+    }
+    EXPECT_EQ(testing::Value(ExplainChoices(topology, tuning), HasSubstr("16-bit sums")), differs);
+    for (const ExplainedChoice& line : ListChoices(topology, tuning)) {
+      if (!line.rounds_once) continue;
+      EXPECT_TRUE(Reduces(line.operation));
+      const Workload workload = {line.operation, line.bytes_from, line.shared, true};
+      EXPECT_EQ(line.choice.algorithm, ChooseAlgorithm(topology, workload, tuning).algorithm);
+    }
+  }
 }
 
 }  // namespace

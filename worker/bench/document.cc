@@ -45,6 +45,7 @@ std::string ExplanationDocument(const Topology& topology, const Tuning& tuning) 
     ordered_json choice = {{"operation", std::string(NameOf(one.operation))},
                            {"values", ValuesName(one.shared)},
                            {"bytes_from", one.bytes_from}};
+    if (one.rounds_once) choice["of"] = "16-bit sums";
     if (one.bytes_to != TuningRule::kAnyBytes) choice["bytes_to"] = one.bytes_to;
     choice["algorithm"] = std::string(NameOf(one.choice.algorithm));
     choice["chunk_bytes"] = one.choice.chunk_bytes;

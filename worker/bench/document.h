@@ -19,7 +19,8 @@ std::string TuningDocument(const Topology& topology, const Measured& measured, c
 
 // {"topology": {...}, "choices": [{"operation": "all-reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
 //                                  "algorithm": "staged", "chunk_bytes": 65536, "reason": "..."}, ...]}
-// with a line end. The last range of an operation has no "bytes_to".
+// with a line end. The last range of an operation has no "bytes_to". "of": "16-bit sums" is in those of their own
+// ranges (ListChoices).
 std::string ExplanationDocument(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke
