@@ -10,6 +10,9 @@
 // Sums and means of 16-bit values are added in float32, in an order that the topology and the size give, and rounded
 // once; one rank rounds and the others copy, or all round the same sum. Groups in devices' memory say how they differ.
 //
+// A rank contributes one list of values to a call. A caller with several vectors in one process, each of them as long,
+// has them reduced by AllReduceReplicas (replicas.h).
+//
 // Values may lie anywhere, but alike on all ranks: in one arena (AllocateShared) at the same places of it, or all of
 // them in other memory, wherever that is. A call whose values lie in an arena on some ranks only, or in another arena
 // or at other places of it, is INVALID_ARGUMENT on all ranks where the ranks of a node share memory, and fails the

@@ -96,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
                                std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
                          });
 
-// Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small chunks.
+// Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small
+// chunks; so does a sum of several lists of each rank.
 TEST(GroupTuningTest, EveryAlgorithm) {
   for (const std::vector<std::string>& nodes :
        {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
@@ -113,7 +114,10 @@ TEST(GroupTuningTest, EveryAlgorithm) {
       options.tuning.slot_bytes = 4096;
       SCOPED_TRACE(NameOf(algorithm));
       const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
-      RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], {SizeClass::kOdd, true}); });
+      RunRanks(static_cast<int>(nodes.size()), [&](int rank) {
+        CheckGroup(*groups[rank], {SizeClass::kOdd, true});
+        CheckReplicas(*groups[rank], {SizeClass::kOdd, true});
+      });
     }
   }
 }
