@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 
@@ -14,13 +15,13 @@ absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
 }
 
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   while (true) {
     const cudaError_t code = cudaStreamQuery(stream);
     if (code != cudaErrorNotReady) return CudaStatus(code, "work on the device");
     absl::Status status = healthy();
     if (!status.ok()) return status;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
     if (now - start > absl::Milliseconds(5)) {
       absl::SleepFor(absl::Microseconds(50));

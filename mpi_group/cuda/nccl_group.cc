@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/device_reduce.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -69,7 +69,7 @@ class NcclGroupOfLanes : public NcclGroup {
       if (lane.communicator == nullptr) continue;
       if (failure_.ok()) {
         ncclCommFinalize(lane.communicator);
-        const absl::Time deadline = absl::Now() + options_.deadline;
+        const absl::Time deadline = SteadyNow() + options_.deadline;
         if (!AwaitCommunicator(lane, deadline).ok()) {
           ncclCommAbort(lane.communicator);
           continue;
@@ -101,7 +101,7 @@ class NcclGroupOfLanes : public NcclGroup {
     }
     status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
     if (!status.ok()) return Fail(status);
-    const absl::Time deadline = absl::Now() + options_.deadline;
+    const absl::Time deadline = SteadyNow() + options_.deadline;
     for (Lane& lane : lanes_) {
       status = AwaitCommunicator(lane, deadline);
       if (!status.ok()) return Fail(status);
@@ -243,7 +243,7 @@ class NcclGroupOfLanes : public NcclGroup {
       absl::Status status = NcclStatus(ncclCommGetAsyncError(lane.communicator, &state), "ncclCommGetAsyncError");
       status.Update(NcclStatus(state, "NCCL"));
       if (!status.ok() || state == ncclSuccess) return status;
-      if (absl::Now() >= deadline) {
+      if (SteadyNow() >= deadline) {
         return absl::DeadlineExceededError("waited for the other ranks' communicators until the deadline");
       }
       sched_yield();
@@ -258,7 +258,7 @@ class NcclGroupOfLanes : public NcclGroup {
     absl::Status status;
     for (size_t i = 0; i < lists.size(); ++i) status.Update(lanes_[i].kinds.CheckOnDevice(lists[i], lanes_[i].device));
     if (!status.ok()) return status;
-    const absl::Time deadline = absl::Now() + options_.deadline;
+    const absl::Time deadline = SteadyNow() + options_.deadline;
     status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
     for (size_t i = 0; i < lists.size(); ++i) status.Update(enqueue(lanes_[i], lists[i]));
     status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpi_group/all_gather.h"
 #include "mpi_group/barrier.h"
 #include "mpi_group/call.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/staging.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -117,7 +117,7 @@ class StagedGroup : public Group {
     absl::Status status = CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
     status.Update(kinds_.CheckOnDevice(values, options_.device));
     if (!status.ok()) return status;
-    const absl::Time deadline = absl::Now() + options_.deadline;
+    const absl::Time deadline = SteadyNow() + options_.deadline;
     status = collective(deadline);
     status.Update(staging_->AwaitAll(deadline));
     if (status.ok()) return status;

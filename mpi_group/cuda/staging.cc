@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_reduce.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 
@@ -111,7 +111,7 @@ absl::Status Staging::AwaitEvent(const Event& event, absl::Time deadline) {
   while (true) {
     const cudaError_t code = cudaEventQuery(event.get());
     if (code != cudaErrorNotReady) return CudaStatus(code, "work on the device");
-    if (absl::Now() >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
+    if (SteadyNow() >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
     sched_yield();
   }
 }

@@ -20,11 +20,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/group_nodes.h"
 #include "mpi_group/mpi_group.h"
 #include "mpi_group/mpi_session.h"
 #include "mpi_group/mpi_transport.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/topology.h"
 #include "worker/bench/document.h"
 #include "worker/bench/fit_tuning.h"
@@ -58,11 +59,11 @@ int Complain(const absl::Status& status, int code = 1) {
 
 absl::StatusOr<Topology> TopologyOf(MpiSession& session) {
   MpiTransportOptions options;
-  options.deadline = absl::Now() + kMeetingTime;
+  options.deadline = SteadyNow() + kMeetingTime;
   absl::StatusOr<std::unique_ptr<Transport>> transport = MakeMpiTransport(session, options);
   if (!transport.ok()) return transport.status();
   const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-      GroupNodes::Gather(**transport, NodeIdentity(), Tuning(), absl::Now() + kMeetingTime);
+      GroupNodes::Gather(**transport, NodeIdentity(), Tuning(), SteadyNow() + kMeetingTime);
   if (!nodes.ok()) return nodes.status();
   return (*nodes)->topology();
 }
