@@ -29,6 +29,16 @@ Parts EvenParts(uint64_t values, int n) {
   return parts;
 }
 
+uint64_t Mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15u + 1; }
+
+uint64_t HashOf(absl::Span<const ValueRange> parts) {
+  uint64_t hash = 0;
+  for (const ValueRange& part : parts) {
+    for (uint64_t end : {part.begin, part.end}) hash = Mix(hash, end);
+  }
+  return hash;
+}
+
 ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values) {
   const uint64_t begin = std::min(range.begin + index * values, range.end);
   return {begin, std::min(begin + values, range.end)};

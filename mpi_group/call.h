@@ -47,6 +47,11 @@ absl::Span<const char> ContiguousValues(const TensorList& list, std::vector<char
 using Parts = absl::InlinedVector<ValueRange, 8>;
 Parts EvenParts(uint64_t values, int n);
 
+// For a CallLabel's detail: one more thing that ranks must agree on; and parts. The same on all ranks for the same, and
+// in all likelihood for no other.
+uint64_t Mix(uint64_t hash, uint64_t value);
+uint64_t HashOf(absl::Span<const ValueRange> parts);
+
 // Portion `index` of a range cut into portions of `values` values; empty past the range's end.
 ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values);
 uint64_t ChunkCount(ValueRange range, uint64_t values);

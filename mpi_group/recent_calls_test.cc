@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "mpi_group/call_label.h"
+#include "mpi_group/steady_clock.h"
 #include "mpi_group/transport.h"
 
 namespace hooke {
@@ -32,8 +33,12 @@ class HearingTransport : public Transport {
         absl::StrCat(label.number, " ", label.operation, " ", label.values, " at ", absl::ToUnixSeconds(now)));
   }
   absl::Status CheckNotices() override { return absl::OkStatus(); }
-  absl::Status Settle(const absl::Status& failure, absl::Time) override { return failure; }
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    time_to_settle = until - SteadyNow();
+    return failure;
+  }
 
+  absl::Duration time_to_settle;
   std::vector<std::string> heard;
 };
 
@@ -64,6 +69,18 @@ TEST(RecentCallsTest, KeepsTheLast) {
   ASSERT_EQ(transport.heard.size(), RecentCalls::kKept);
   EXPECT_EQ(transport.heard.front(), "18 reduce 16 at 2");
   EXPECT_EQ(transport.heard.back(), "25 reduce 23 at 2");
+}
+
+// A failure is settled after the transport has heard of its call, and says which it was, where, and how long it had.
+TEST(RecentCallsTest, SettlesWithTheCall) {
+  RecentCalls calls;
+  HearingTransport transport;
+  calls.Add({.operation = "all-reduce", .values = 5});
+  const absl::Status told = calls.Settle(transport, absl::InternalError("it broke"),
+                                         {"all-reduce of 5 values", absl::FromUnixSeconds(4), absl::Seconds(3)});
+  EXPECT_THAT(transport.heard, ElementsAre("1 all-reduce 5 at 4"));
+  EXPECT_EQ(told, absl::InternalError("all-reduce of 5 values on rank 0 of 1 (deadline 3s): it broke"));
+  EXPECT_LE(transport.time_to_settle, absl::Milliseconds(300));
 }
 
 }  // namespace

@@ -45,16 +45,6 @@ struct Request {
   absl::Span<const ValueRange> parts;
 };
 
-uint64_t Mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15u + 1; }
-
-uint64_t HashOf(absl::Span<const ValueRange> parts) {
-  uint64_t hash = 0;
-  for (const ValueRange& part : parts) {
-    for (uint64_t end : {part.begin, part.end}) hash = Mix(hash, end);
-  }
-  return hash;
-}
-
 bool RoundsOnce(const Request& request, DataType type) {
   return SizeOf(type) == 2 && (request.op == ReduceOp::kSum || request.op == ReduceOp::kMean);
 }
@@ -343,16 +333,10 @@ class TransportGroup : public Group {
 
   // From now on every call returns this error.
   absl::Status Fail(const absl::Status& failure, absl::string_view what) {
-    const absl::Time now = SteadyNow();
     const bool waited =
         nodes_ != nullptr && nodes_->meeting() != nullptr && nodes_->meeting()->waiting_since() != absl::InfinitePast();
-    calls_.Tell(transport(), waited ? nodes_->meeting()->waiting_since() : now);
-    const absl::Duration to_settle =
-        std::min(std::max(options_.deadline / 10, absl::Milliseconds(200)), absl::Seconds(1));
-    const absl::Status status = transport().Settle(failure, now + to_settle);
-    failure_ =
-        absl::Status(status.code(), absl::StrCat(what, " on rank ", rank(), " of ", size(), " (deadline ",
-                                                 absl::FormatDuration(options_.deadline), "): ", status.message()));
+    const absl::Time begun = waited ? nodes_->meeting()->waiting_since() : SteadyNow();
+    failure_ = calls_.Settle(transport(), failure, {what, begun, options_.deadline});
     return failure_;
   }
 
