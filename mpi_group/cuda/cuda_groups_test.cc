@@ -2,8 +2,11 @@
 // skipped, with the driver's reason.
 
 #include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -17,6 +20,7 @@
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce.h"
+#include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -36,23 +40,22 @@ class CudaTest : public testing::Test {
   }
 };
 
-// Small whole numbers, exact in every type.
+// Fractions for floats, so that the order of additions and every rounding shows; for integers all numbers, so that sums
+// wrap around.
 std::vector<char> Numbers(DataType type, uint64_t values, uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<float> numbers(values);
-  for (float& number : numbers) number = static_cast<float>(random() % 33) - 16;
   std::vector<char> bytes(values * SizeOf(type));
-  if (SizeOf(type) == 2) {
-    Narrow(type, numbers, absl::MakeSpan(bytes));
-    return bytes;
-  }
+  std::vector<float> singles(values);
   for (uint64_t i = 0; i < values; ++i) {
+    const auto whole = static_cast<int64_t>(random());
+    const double fraction = static_cast<double>(whole % 4097) / 53;
+    singles[i] = static_cast<float>(fraction);
     char* const place = bytes.data() + i * SizeOf(type);
-    if (type == DataType::kFloat32) *reinterpret_cast<float*>(place) = numbers[i];
-    if (type == DataType::kFloat64) *reinterpret_cast<double*>(place) = numbers[i];
-    if (type == DataType::kInt32) *reinterpret_cast<int32_t*>(place) = static_cast<int32_t>(numbers[i]);
-    if (type == DataType::kInt64) *reinterpret_cast<int64_t*>(place) = static_cast<int64_t>(numbers[i]);
+    if (type == DataType::kFloat32) std::memcpy(place, &singles[i], sizeof(float));
+    if (type == DataType::kFloat64) std::memcpy(place, &fraction, sizeof(double));
+    if (type == DataType::kInt32 || type == DataType::kInt64) std::memcpy(place, &whole, SizeOf(type));
   }
+  if (SizeOf(type) == 2) Narrow(type, singles, absl::MakeSpan(bytes));
   return bytes;
 }
 
@@ -69,16 +72,51 @@ std::vector<char> FromDevice(const char* memory, uint64_t bytes) {
   return copy;
 }
 
-// The reduction of what ranks 0 to n-1 hold, as the host computes it.
-std::vector<char> Expected(DataType type, ReduceOp op, int n, uint64_t values, int mean_of) {
-  std::vector<char> result = Numbers(type, values, 0);
-  std::vector<std::vector<char>> others;
-  std::vector<const char*> sources = {result.data()};
-  for (int rank = 1; rank < n; ++rank) others.push_back(Numbers(type, values, rank));
-  for (const std::vector<char>& other : others) sources.push_back(other.data());
+// The reduction of what ranks `first`, `first` + 1, ... of n hold, in this order, as the host computes it: of the
+// values in `range`.
+std::vector<char> Reduced(const Reduction& reduction, const std::vector<std::vector<char>>& ranks, int first,
+                          ValueRange range) {
+  const size_t n = ranks.size();
+  const uint64_t value_bytes = SizeOf(reduction.type);
+  std::vector<const char*> sources;
+  sources.reserve(n);
+  for (size_t i = 0; i < n; ++i) sources.push_back(ranks[(first + i) % n].data() + range.begin * value_bytes);
+  std::vector<char> result(range.size() * value_bytes);
   char* const destinations[] = {result.data()};
-  Reduce({type, op, mean_of}, sources, destinations, values);
+  Reduce(reduction, sources, destinations, range.size());
   return result;
+}
+
+// The inputs of n ranks.
+std::vector<std::vector<char>> Inputs(DataType type, int n, uint64_t values) {
+  std::vector<std::vector<char>> inputs;
+  inputs.reserve(n);
+  for (int rank = 0; rank < n; ++rank) inputs.push_back(Numbers(type, values, rank));
+  return inputs;
+}
+
+// What part `part` of a ring's reduction is: its values come from the next rank on, around to rank `part` itself. Sums
+// of 16 bits are rounded once, means are divided before that.
+std::vector<char> RingReduced(DataType type, ReduceOp op, const std::vector<std::vector<char>>& ranks, int part,
+                              ValueRange range) {
+  return Reduced({type, op, static_cast<int>(ranks.size())}, ranks, part + 1, range);
+}
+
+std::vector<char> RingReducedAll(DataType type, ReduceOp op, const std::vector<std::vector<char>>& ranks,
+                                 uint64_t values) {
+  std::vector<char> all;
+  const int n = static_cast<int>(ranks.size());
+  const Parts parts = EvenParts(values, n);
+  for (int part = 0; part < n; ++part) {
+    const std::vector<char> one = RingReduced(type, op, ranks, part, parts[part]);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+std::vector<char> BytesIn(const std::vector<char>& bytes, DataType type, ValueRange range) {
+  return {bytes.begin() + static_cast<ptrdiff_t>(range.begin * SizeOf(type)),
+          bytes.begin() + static_cast<ptrdiff_t>(range.end * SizeOf(type))};
 }
 
 std::string Name(DataType type, ReduceOp op, int n, uint64_t values) {
@@ -107,7 +145,7 @@ TEST_F(CudaTest, KernelAgreesWithTheHost) {
         }
         ASSERT_EQ(LaunchReduce(what, nullptr), cudaSuccess);
         ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-        const std::vector<char> expected = Expected(type, op, 3, values, 3);
+        const std::vector<char> expected = Reduced({type, op, 3}, Inputs(type, 3, values), 0, {0, values});
         EXPECT_EQ(FromDevice(memory[0].get(), expected.size()), expected);
         EXPECT_EQ(FromDevice(memory[1].get(), expected.size()), expected);
       }
@@ -115,37 +153,158 @@ TEST_F(CudaTest, KernelAgreesWithTheHost) {
   }
 }
 
-// Every operation of staged groups of 1 to 4 ranks that share the device, over several chunks.
-TEST_F(CudaTest, StagedGroups) {
+// Values of 16 bits become float32 and come back as on the host.
+TEST_F(CudaTest, WidenAndNarrowAgreeWithTheHost) {
+  constexpr uint64_t kValues = 100003;
+  for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
+    SCOPED_TRACE(NameOf(type));
+    const std::vector<char> narrow = Numbers(type, kValues, 1);
+    std::vector<float> wide(kValues);
+    Widen(type, narrow, absl::MakeSpan(wide));
+    const DeviceMemory from = ToDevice(narrow);
+    const DeviceMemory to = ToDevice(std::vector<char>(kValues * sizeof(float)));
+    ASSERT_EQ(LaunchWiden(type, from.get(), reinterpret_cast<float*>(to.get()), kValues, nullptr), cudaSuccess);
+    const absl::Span<const char> expected = BytesOf(absl::MakeConstSpan(wide));
+    EXPECT_EQ(FromDevice(to.get(), expected.size()), std::vector<char>(expected.begin(), expected.end()));
+    // Numbers that have to be rounded.
+    const std::vector<char> singles = Numbers(DataType::kFloat32, kValues, 2);
+    std::memcpy(wide.data(), singles.data(), singles.size());
+    std::vector<char> rounded(narrow.size());
+    Narrow(type, wide, absl::MakeSpan(rounded));
+    const DeviceMemory single = ToDevice(singles);
+    ASSERT_EQ(LaunchNarrow(type, reinterpret_cast<const float*>(single.get()), from.get(), kValues, nullptr),
+              cudaSuccess);
+    EXPECT_EQ(FromDevice(from.get(), rounded.size()), rounded);
+  }
+  EXPECT_EQ(LaunchWiden(DataType::kInt32, nullptr, nullptr, 1, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(LaunchNarrow(DataType::kFloat32, nullptr, nullptr, 1, nullptr), cudaErrorInvalidValue);
+}
+
+// Staged groups of n ranks that share device 0, in chunks so short that lists take several; runs body(group, rank).
+template <typename Body>
+void RunStagedGroups(int n, absl::Duration deadline, const Body& body) {
+  std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(n);
+  RunRanks(n, [&](int rank) {
+    StagedGroupOptions options;
+    options.chunk_bytes = 4096;
+    options.deadline = deadline;
+    const auto group = MakeStagedGroup(std::move(transports[rank]), options);
+    ASSERT_TRUE(group.ok()) << group.status();
+    body(**group, rank);
+    // No rank leaves while others are in their last call.
+    (*group)->Barrier().IgnoreError();
+  });
+}
+
+// What a list of `type` with the values of `bytes` holds on a device after call(list).
+template <typename Call>
+std::vector<char> After(DataType type, const std::vector<char>& bytes, const Call& call) {
+  const DeviceMemory memory = ToDevice(bytes);
+  EXPECT_EQ(call(TensorList(type, absl::MakeSpan(memory.get(), bytes.size()))), absl::OkStatus());
+  return FromDevice(memory.get(), bytes.size());
+}
+
+// Reductions of groups of 1 to 4 ranks are bitwise what the host computes in the ring's order, for all types and
+// operations, one list and each rank's own part.
+TEST_F(CudaTest, StagedReductions) {
   for (int n : {1, 2, 3, 4}) {
-    std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(n);
-    RunRanks(n, [&](int rank) {
-      StagedGroupOptions options;
-      options.chunk_bytes = 4096;
-      auto group = MakeStagedGroup(std::move(transports[rank]), options);
-      ASSERT_TRUE(group.ok()) << group.status();
+    RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {
       for (DataType type : kTypes) {
         for (ReduceOp op : kOps) {
           for (uint64_t values : {0, 1, 5, 20011}) {
             SCOPED_TRACE(Name(type, op, n, values));
-            const DeviceMemory memory = ToDevice(Numbers(type, values, rank));
-            const TensorList list(type, absl::MakeSpan(memory.get(), values * SizeOf(type)));
-            ASSERT_EQ((*group)->AllReduce(list, op), absl::OkStatus());
-            EXPECT_EQ(FromDevice(memory.get(), list.bytes()), Expected(type, op, n, values, n));
-            ASSERT_EQ((*group)->Barrier(), absl::OkStatus());
+            const std::vector<std::vector<char>> inputs = Inputs(type, n, values);
+            const std::vector<char> all = RingReducedAll(type, op, inputs, values);
+            const auto all_reduce = [&](const TensorList& list) { return group.AllReduce(list, op); };
+            EXPECT_EQ(After(type, inputs[rank], all_reduce), all);
+            const auto reduce = [&](const TensorList& list) { return group.Reduce(list, op, n - 1); };
+            const std::vector<char> reduced = After(type, inputs[rank], reduce);
+            if (rank == n - 1) {
+              EXPECT_EQ(reduced, all);
+            }
+            const Parts parts = EvenParts(values - values / 3, n);
+            const auto scatter = [&](const TensorList& list) { return group.ReduceScatter(list, parts, op); };
+            EXPECT_EQ(BytesIn(After(type, inputs[rank], scatter), type, parts[rank]),
+                      RingReduced(type, op, inputs, rank, parts[rank]));
           }
         }
       }
-      const uint64_t values = 20011;
-      const DeviceMemory memory = ToDevice(Numbers(DataType::kFloat32, values, rank));
-      const TensorList list(DataType::kFloat32, absl::MakeSpan(memory.get(), values * sizeof(float)));
-      ASSERT_EQ((*group)->Broadcast(list, n - 1), absl::OkStatus());
-      EXPECT_EQ(FromDevice(memory.get(), list.bytes()), Numbers(DataType::kFloat32, values, n - 1));
-      const auto parts = EvenParts(values, n);
-      ASSERT_EQ((*group)->AllGather(list, parts), absl::OkStatus());
-      ASSERT_EQ((*group)->ReduceScatter(list, parts, ReduceOp::kMax), absl::OkStatus());
-      EXPECT_EQ(FromDevice(memory.get(), list.bytes()).size(), list.bytes());
     });
+  }
+}
+
+// A broadcast brings the root's values to all; an all-gather each rank's part, and leaves alone what is in none.
+TEST_F(CudaTest, StagedCopies) {
+  constexpr uint64_t kValues = 20011;
+  for (int n : {1, 2, 3, 4}) {
+    RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {
+      for (DataType type : kTypes) {
+        SCOPED_TRACE(NameOf(type));
+        const std::vector<std::vector<char>> inputs = Inputs(type, n, kValues);
+        for (int root = 0; root < n; ++root) {
+          const auto broadcast = [&](const TensorList& list) { return group.Broadcast(list, root); };
+          EXPECT_EQ(After(type, inputs[rank], broadcast), inputs[root]);
+        }
+        Parts parts = EvenParts(kValues - 100, n);
+        parts[n / 2].end = parts[n / 2].begin;
+        std::vector<char> expected = inputs[rank];
+        for (int owner = 0; owner < n; ++owner) {
+          const std::vector<char> part = BytesIn(inputs[owner], type, parts[owner]);
+          std::copy(part.begin(), part.end(),
+                    expected.begin() + static_cast<ptrdiff_t>(parts[owner].begin * SizeOf(type)));
+        }
+        const auto all_gather = [&](const TensorList& list) { return group.AllGather(list, parts); };
+        EXPECT_EQ(After(type, inputs[rank], all_gather), expected);
+      }
+    });
+  }
+}
+
+// Sums that vanish where they are rounded at every rank, and means whose sum no float16 holds.
+TEST_F(CudaTest, SixteenBitsAreRoundedOnce) {
+  constexpr uint64_t kValues = 12;
+  for (int n : {2, 3, 4}) {
+    RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {
+      std::vector<float> numbers(kValues);
+      std::vector<char> bytes(kValues * 2);
+      // 2048 on one rank, 1 on the others.
+      for (uint64_t i = 0; i < kValues; ++i)
+        numbers[i] = i % static_cast<uint64_t>(n) == static_cast<uint64_t>(rank) ? 2048 : 1;
+      Narrow(DataType::kFloat16, numbers, absl::MakeSpan(bytes));
+      std::vector<char> expected(bytes.size());
+      std::vector<float> sums(kValues, 2048.0F + static_cast<float>(n - 1));
+      Narrow(DataType::kFloat16, sums, absl::MakeSpan(expected));
+      const auto sum = [&](const TensorList& list) { return group.AllReduce(list, ReduceOp::kSum); };
+      EXPECT_EQ(After(DataType::kFloat16, bytes, sum), expected);
+      numbers.assign(kValues, 40000);
+      Narrow(DataType::kFloat16, numbers, absl::MakeSpan(bytes));
+      const auto mean = [&](const TensorList& list) { return group.AllReduce(list, ReduceOp::kMean); };
+      EXPECT_EQ(After(DataType::kFloat16, bytes, mean), bytes);
+    });
+  }
+}
+
+// Calls that differ on one rank are an error on all, which names it, long before the deadline.
+TEST_F(CudaTest, DifferentCallsAreNamedOnAllRanks) {
+  constexpr uint64_t kValues = 5000;
+  constexpr int kRanks = 3;
+  for (const char* wrong : {"size", "type", "op"}) {
+    SCOPED_TRACE(wrong);
+    const absl::Time start = SteadyNow();
+    std::vector<absl::Status> told(kRanks);
+    RunStagedGroups(kRanks, absl::Seconds(120), [&](Group& group, int rank) {
+      const std::string error = rank == 1 ? wrong : "";
+      const DataType type = error == "type" ? DataType::kInt32 : DataType::kFloat32;
+      const DeviceMemory memory = ToDevice(Numbers(type, kValues, rank));
+      const uint64_t values = error == "size" ? kValues - 1 : kValues;
+      const TensorList list(type, absl::MakeSpan(memory.get(), values * SizeOf(type)));
+      told[rank] = group.AllReduce(list, error == "op" ? ReduceOp::kMax : ReduceOp::kSum);
+    });
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(60));
+    for (const absl::Status& status : told) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      EXPECT_THAT(std::string(status.message()), testing::ContainsRegex("rank 1 in call 1: all-reduce"));
+    }
   }
 }
 

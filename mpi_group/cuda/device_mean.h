@@ -9,7 +9,7 @@
 namespace hooke {
 
 // What is left of a mean once the values are summed: gives their division by n to the stream of their device, which is
-// the current one, and returns at once. Used by both groups of this folder.
+// the current one, and returns at once. Used by nccl_group.cc.
 absl::Status StartMean(const TensorList& sums, int n, cudaStream_t stream);
 
 }  // namespace hooke

@@ -34,7 +34,8 @@ using PinnedMemory = std::unique_ptr<char, FreePinnedMemory>;
 using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
 using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
-// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed.
+// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed,
+// for all streams.
 absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
 absl::StatusOr<Stream> MakeStream();

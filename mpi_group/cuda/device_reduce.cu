@@ -76,9 +76,28 @@ __global__ void ReduceKernel(DeviceReduction what) {
 }
 
 template <typename Type>
+__global__ void WidenKernel(const void* from, float* to, uint64_t values) {
+  const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < values; i += stride) {
+    to[i] = Type::Load(static_cast<const typename Type::Stored*>(from)[i]);
+  }
+}
+
+template <typename Type>
+__global__ void NarrowKernel(const float* from, void* to, uint64_t values) {
+  const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < values; i += stride) {
+    static_cast<typename Type::Stored*>(to)[i] = Type::Store(from[i]);
+  }
+}
+
+unsigned BlocksFor(uint64_t values) {
+  return static_cast<unsigned>(std::min((values + kThreads - 1) / kThreads, kBlocksMax));
+}
+
+template <typename Type>
 cudaError_t Launch(const DeviceReduction& what, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::min((what.values + kThreads - 1) / kThreads, kBlocksMax));
-  ReduceKernel<Type><<<blocks, kThreads, 0, stream>>>(what);
+  ReduceKernel<Type><<<BlocksFor(what.values), kThreads, 0, stream>>>(what);
   return cudaGetLastError();
 }
 
@@ -103,6 +122,28 @@ int LaunchReduce(const DeviceReduction& what, CUstream_st* stream) {
       return Launch<Plain<int64_t>>(what, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream) {
+  if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
+  if (values == 0) return cudaSuccess;
+  if (type == DataType::kBFloat16) {
+    WidenKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  } else {
+    WidenKernel<Half><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  }
+  return cudaGetLastError();
+}
+
+int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream) {
+  if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
+  if (values == 0) return cudaSuccess;
+  if (type == DataType::kBFloat16) {
+    NarrowKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  } else {
+    NarrowKernel<Half><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  }
+  return cudaGetLastError();
 }
 
 }  // namespace hooke

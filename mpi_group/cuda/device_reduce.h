@@ -1,7 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_DEVICE_REDUCE_H_
 #define HOOKE_MPI_GROUP_CUDA_DEVICE_REDUCE_H_
 
-// Reduce (mpi_group/reduce.h) on a device: the same arithmetic, the same results but for the payloads of NaNs. Plain
+// Reduce, Widen and Narrow (mpi_group/reduce.h) on a device: the same arithmetic, the same results but for the payloads
+// of NaNs. Plain
 // C++, so that callers need no nvcc.
 
 #include <cstdint>
@@ -30,6 +31,11 @@ struct DeviceReduction {
 // Gives the work to the stream and returns at once. A cudaError_t: 0 for success, cudaErrorInvalidValue for numbers of
 // pointers out of range.
 int LaunchReduce(const DeviceReduction& reduction, CUstream_st* stream);
+
+// Values of 16 bits as float32, and back, rounded to the nearest, ties to even: as Widen and Narrow of reduce.h.
+// cudaErrorInvalidValue for other types.
+int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream);
+int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream);
 
 }  // namespace hooke
 

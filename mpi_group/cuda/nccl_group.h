@@ -4,8 +4,9 @@
 // A Group of ranks with GPUs whose collectives are NCCL's: values lie in device memory, kernels on the devices move and
 // reduce them. One or several devices per rank.
 //
-// Differs from the other groups: sums of 16-bit types are rounded wherever NCCL rounds them, not once; min and max of
-// NaN are NCCL's. Every call returns after the device has done its work.
+// Differs from the other groups: sums of 16-bit types are rounded wherever NCCL rounds them, not once, and a mean is
+// infinite where its sum is out of the type's range; min and max of NaN are NCCL's. One rank's failure is not told to
+// the others: they wait for it until their deadlines. Every call returns after the device has done its work.
 
 #include <memory>
 #include <vector>

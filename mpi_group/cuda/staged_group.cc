@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,21 +11,18 @@
 #include "mpi_group/all_gather.h"
 #include "mpi_group/barrier.h"
 #include "mpi_group/call.h"
+#include "mpi_group/call_label.h"
 #include "mpi_group/cuda/cuda_status.h"
+#include "mpi_group/cuda/device_accumulator.h"
 #include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/cuda/staged_passes.h"
 #include "mpi_group/cuda/staging.h"
+#include "mpi_group/operation.h"
+#include "mpi_group/recent_calls.h"
 #include "mpi_group/steady_clock.h"
 
 namespace hooke {
 namespace {
-
-// A message out and one in, at the same time; either may be empty.
-struct Pass {
-  TensorList out;
-  TensorList in;
-  // Of the passes, the first whose result the outgoing values may hold: they can be read as soon as that is written.
-  uint64_t needs = 0;  // 0: none; else the pass's index + 1.
-};
 
 class StagedGroup : public Group {
  public:
@@ -53,52 +50,42 @@ class StagedGroup : public Group {
   int size() const override { return transport_->size(); }
 
   absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
-    return AllReduceOfParts(values, EvenParts(values.size(), size()), op, "all-reduce");
+    return Run(LabelOf(Operation::kAllReduce, op), values,
+               [&](absl::Time deadline) { return AllReduceOfParts(values, op, deadline); });
   }
 
+  // All ranks get the result.
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
     absl::Status status = CheckRoot(root);
     if (!status.ok()) return status;
-    return AllReduceOfParts(values, EvenParts(values.size(), size()), op, "reduce");
+    return Run(LabelOf(Operation::kReduce, op, root), values,
+               [&](absl::Time deadline) { return AllReduceOfParts(values, op, deadline); });
   }
 
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
     absl::Status status = CheckParts(parts, size(), values.size());
     if (!status.ok()) return status;
-    return Call(values, "reduce-scatter", [&](absl::Time deadline) { return Scatter(values, parts, op, deadline); });
+    return Run(LabelOf(Operation::kReduceScatter, op, -1, parts), values,
+               [&](absl::Time deadline) { return Scatter(values, parts, op, deadline); });
   }
 
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
     absl::Status status = CheckParts(parts, size(), values.size());
     if (!status.ok()) return status;
-    return Call(values, "all-gather", [&](absl::Time deadline) { return Gather(values, parts, deadline); });
+    return Run(LabelOf(Operation::kAllGather, std::nullopt, -1, parts), values,
+               [&](absl::Time deadline) { return Gather(values, parts, deadline); });
   }
 
-  // A chain from the root, chunk by chunk.
   absl::Status Broadcast(const TensorList& values, int root) override {
     absl::Status status = CheckRoot(root);
     if (!status.ok()) return status;
-    return Call(values, "broadcast", [&](absl::Time deadline) {
-      const int place = (rank() - root + size()) % size();
-      const uint64_t chunk = ChunkValues(values);
-      const ValueRange all = {0, values.size()};
-      for (uint64_t i = 0; i < ChunkCount(all, chunk); ++i) {
-        const TensorList part = values.Slice(Chunk(all, i, chunk));
-        absl::Status result;
-        if (place > 0) result = Exchange({{}, part, 0}, i, ReduceOp::kSum, /*reduces=*/false, deadline);
-        if (place + 1 < size()) {
-          result.Update(staging_->StartOutgoing(i, part));
-          if (result.ok()) result = Exchange({part, {}, 0}, i, ReduceOp::kSum, /*reduces=*/false, deadline);
-        }
-        if (!result.ok()) return result;
-      }
-      return absl::OkStatus();
-    });
+    return Run(LabelOf(Operation::kBroadcast, std::nullopt, root), values,
+               [&](absl::Time deadline) { return Chain(values, root, deadline); });
   }
 
   absl::Status Barrier() override {
-    return Call(TensorList(), "barrier",
-                [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
+    return Run(LabelOf(Operation::kBarrier, std::nullopt), TensorList(),
+               [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
   }
 
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
@@ -111,92 +98,114 @@ class StagedGroup : public Group {
   }
 
  private:
+  // Of a call but for its values. What ranks must agree on beside them are parts and the bytes of a chunk.
+  CallLabel LabelOf(Operation operation, std::optional<ReduceOp> op, int root = -1,
+                    absl::Span<const ValueRange> parts = {}) const {
+    CallLabel label;
+    label.operation = NameOf(operation);
+    label.op = op;
+    label.root = root;
+    label.detail = Mix(HashOf(parts), options_.chunk_bytes);
+    return label;
+  }
+
+  // Every failure is settled with the other ranks: all are told the same, soon. From then on every call returns it.
   template <typename Collective>
-  absl::Status Call(const TensorList& values, absl::string_view name, const Collective& collective) {
+  absl::Status Run(CallLabel label, const TensorList& values, const Collective& collective) {
     if (!failure_.ok()) return failure_;
+    label.values = values.size();
+    label.type = values.type();
+    calls_.Add(label);
+    const absl::Time now = SteadyNow();
+    const absl::Time deadline = now + options_.deadline;
+    calls_.Tell(*transport_, now);
     absl::Status status = CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
-    status.Update(kinds_.CheckOnDevice(values, options_.device));
-    if (!status.ok()) return status;
-    const absl::Time deadline = SteadyNow() + options_.deadline;
-    status = collective(deadline);
-    status.Update(staging_->AwaitAll(deadline));
+    if (status.ok()) status = kinds_.CheckOnDevice(values, options_.device);
+    if (status.ok()) status = collective(deadline);
+    if (status.ok()) status = staging_->AwaitAll(deadline);
     if (status.ok()) return status;
-    failure_ =
-        absl::Status(status.code(), absl::StrCat(name, " of ", values.size(), " ", NameOf(values.type()), " on device ",
-                                                 options_.device, " of rank ", rank(), " of ", size(), " (deadline ",
-                                                 absl::FormatDuration(options_.deadline), "): ", status.message()));
+    const std::string what = absl::StrCat(label.operation, " of ", values.size(), " ", NameOf(values.type()),
+                                          " on device ", options_.device);
+    failure_ = calls_.Settle(*transport_, status, {what, now, options_.deadline});
+    // What is still under way uses the caller's memory. How it ends no longer matters.
+    staging_->AwaitAll(deadline).IgnoreError();
     return failure_;
   }
 
-  absl::Status AllReduceOfParts(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op,
-                                absl::string_view name) {
-    return Call(values, name, [&](absl::Time deadline) {
-      absl::Status status = Scatter(values, parts, op, deadline);
-      return status.ok() ? Gather(values, parts, deadline) : status;
-    });
+  absl::Status AllReduceOfParts(const TensorList& values, ReduceOp op, absl::Time deadline) {
+    const Parts parts = EvenParts(values.size(), size());
+    absl::Status status = Scatter(values, parts, op, deadline);
+    return status.ok() ? Gather(values, parts, deadline) : status;
   }
 
-  // As RingReduceScatter.
+  // As RingReduceScatter. The last step divides means; sums of 16 bits travel as float32 and are rounded after it.
   absl::Status Scatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op, absl::Time deadline) {
-    absl::Status status = RunAll(Ring(values, parts, /*shift=*/1), op, /*reduces=*/true, deadline);
-    if (!status.ok() || op != ReduceOp::kMean) return status;
-    return staging_->StartDividing(values.Slice(parts[rank()]), size());
+    const absl::StatusOr<TensorList> sums = accumulator_.Start(values, op, size(), staging_->stream());
+    if (!sums.ok()) return sums.status();
+    absl::Status status = RunAll(*sums, ReduceScatterPasses(rank(), parts, ChunkValues(*sums)), op, deadline);
+    return status.ok() ? accumulator_.StartStoring(parts[rank()], staging_->stream()) : status;
   }
 
   // As RingAllGather.
   absl::Status Gather(const TensorList& values, absl::Span<const ValueRange> parts, absl::Time deadline) {
-    return RunAll(Ring(values, parts, /*shift=*/0), ReduceOp::kSum, /*reduces=*/false, deadline);
+    return RunAll(values, AllGatherPasses(rank(), parts, ChunkValues(values)), std::nullopt, deadline);
   }
 
-  // Part (rank - shift - step) goes out while the one before it comes in, chunk by chunk.
-  std::vector<Pass> Ring(const TensorList& values, absl::Span<const ValueRange> parts, int shift) const {
-    const int n = size();
+  // A chain from the root, chunk by chunk.
+  absl::Status Chain(const TensorList& values, int root, absl::Time deadline) {
+    const int place = (rank() - root + size()) % size();
+    const ValueRange all = {0, values.size()};
     const uint64_t chunk = ChunkValues(values);
-    std::vector<Pass> passes;
-    uint64_t previous_step = 0;  // Its first pass.
-    for (int step = 0; step < n - 1; ++step) {
-      const ValueRange out = parts[(rank() + 2 * n - step - shift) % n];
-      const ValueRange in = parts[(rank() + 2 * n - step - shift - 1) % n];
-      const uint64_t first = passes.size();
-      const uint64_t chunks = std::max(ChunkCount(out, chunk), ChunkCount(in, chunk));
-      for (uint64_t i = 0; i < chunks; ++i) {
-        // What goes out came in as the same chunk of the previous step.
-        const uint64_t needs = step == 0 ? 0 : std::min(previous_step + i, first - 1) + 1;
-        passes.push_back({values.Slice(Chunk(out, i, chunk)), values.Slice(Chunk(in, i, chunk)), needs});
+    for (uint64_t i = 0; i < ChunkCount(all, chunk); ++i) {
+      const TensorList part = values.Slice(Chunk(all, i, chunk));
+      if (place > 0) {
+        absl::Status status = Exchange(i, TensorList(), part, deadline);
+        if (status.ok()) status = staging_->StartWriting(i, part);
+        if (!status.ok()) return status;
       }
-      if (chunks > 0) previous_step = first;
+      if (place + 1 < size()) {
+        absl::Status status = staging_->StartOutgoing(i, part);
+        if (status.ok()) status = Exchange(i, part, TensorList(), deadline);
+        if (!status.ok()) return status;
+      }
     }
-    return passes;
+    return absl::OkStatus();
   }
 
-  // The outgoing values of the next pass leave the device while this one's messages travel, unless they depend on them.
-  absl::Status RunAll(const std::vector<Pass>& passes, ReduceOp op, bool reduces, absl::Time deadline) {
+  // What comes in is reduced into the values by `op`, or takes their place if there is none. The outgoing values of the
+  // next pass leave the device while this one's messages travel, unless they depend on them.
+  absl::Status RunAll(const TensorList& values, const std::vector<StagedPass>& passes, std::optional<ReduceOp> op,
+                      absl::Time deadline) {
     uint64_t started = 0;
     for (uint64_t i = 0; i < passes.size(); ++i) {
       while (started < passes.size() && started < i + Staging::kSlots && passes[started].needs <= i) {
-        absl::Status status = staging_->StartOutgoing(started, passes[started].out);
+        absl::Status status = staging_->StartOutgoing(started, values.Slice(passes[started].out));
         if (!status.ok()) return status;
         ++started;
       }
-      absl::Status status = Exchange(passes[i], i, op, reduces, deadline);
+      const TensorList in = values.Slice(passes[i].in);
+      absl::Status status = Exchange(i, values.Slice(passes[i].out), in, deadline);
+      if (status.ok() && !in.empty()) {
+        status = op.has_value() ? staging_->StartReducing(i, in, {in.type(), *op, passes[i].last ? size() : 0})
+                                : staging_->StartWriting(i, in);
+      }
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
-  absl::Status Exchange(const Pass& pass, uint64_t index, ReduceOp op, bool reduces, absl::Time deadline) {
+  // Of chunk `index`: what has left the device of `out` goes to the next rank, bytes for `in` come from the one before.
+  absl::Status Exchange(uint64_t index, const TensorList& out, const TensorList& in, absl::Time deadline) {
     const int n = size();
     Outgoing outgoing = {(rank() + 1) % n, {}};
-    if (!pass.out.empty()) {
+    if (!out.empty()) {
       absl::StatusOr<absl::Span<const char>> bytes = staging_->AwaitOutgoing(index, deadline);
       if (!bytes.ok()) return bytes.status();
       outgoing.bytes = *bytes;
     }
-    absl::StatusOr<absl::Span<char>> room = staging_->IncomingRoom(index, pass.in.bytes(), deadline);
+    absl::StatusOr<absl::Span<char>> room = staging_->IncomingRoom(index, in.bytes(), deadline);
     if (!room.ok()) return room.status();
-    absl::Status status = transport_->Exchange(outgoing, {(rank() + n - 1) % n, *room}, deadline);
-    if (!status.ok() || pass.in.empty()) return status;
-    return reduces ? staging_->StartReducing(index, pass.in, op) : staging_->StartWriting(index, pass.in);
+    return transport_->Exchange(outgoing, {(rank() + n - 1) % n, *room}, deadline);
   }
 
   uint64_t ChunkValues(const TensorList& values) const { return options_.chunk_bytes / SizeOf(values.type()); }
@@ -207,10 +216,12 @@ class StagedGroup : public Group {
   }
 
   const StagedGroupOptions options_;
+  std::unique_ptr<Staging> staging_;  // Outlives the transport, whose unfinished messages use its memory.
   const std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Staging> staging_;
+  DeviceAccumulator accumulator_;
   std::vector<DeviceMemory> memory_;
   PointerKinds kinds_;
+  RecentCalls calls_;
   absl::Status failure_;
 };
 

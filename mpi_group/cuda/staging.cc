@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "mpi_group/cuda/cuda_status.h"
-#include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_reduce.h"
 #include "mpi_group/steady_clock.h"
 
@@ -31,9 +30,6 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(uint64_t chunk_bytes) {
       *event = *std::move(made);
     }
   }
-  // Memory was zeroed on another stream.
-  absl::Status status = CudaStatus(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  if (!status.ok()) return status;
   return staging;
 }
 
@@ -77,7 +73,7 @@ absl::Status Staging::StartWriting(uint64_t index, const TensorList& values) {
   return CudaStatus(cudaEventRecord(slot.used.get(), stream_.get()), "cudaEventRecord");
 }
 
-absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, ReduceOp op) {
+absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, const Reduction& reduction) {
   const Slot& slot = SlotOf(index);
   absl::Status status = CudaStatus(
       cudaMemcpyAsync(slot.received.get(), slot.incoming.get(), values.bytes(), cudaMemcpyHostToDevice, stream_.get()),
@@ -86,7 +82,8 @@ absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, Re
   for (absl::Span<char> piece : values.pieces()) {
     DeviceReduction what;
     what.type = values.type();
-    what.op = op;
+    what.op = reduction.op;
+    what.mean_of = reduction.mean_of;
     what.sources = 2;
     what.source[0] = piece.data();
     what.source[1] = slot.received.get() + done;
@@ -99,8 +96,6 @@ absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, Re
   if (!status.ok()) return status;
   return CudaStatus(cudaEventRecord(slot.used.get(), stream_.get()), "cudaEventRecord");
 }
-
-absl::Status Staging::StartDividing(const TensorList& values, int n) { return StartMean(values, n, stream_.get()); }
 
 absl::Status Staging::AwaitAll(absl::Time deadline) {
   return AwaitStream(stream_.get(), deadline, [] { return absl::OkStatus(); });

@@ -3,6 +3,8 @@
 
 // Chunks of device memory on their way to and from the messages of a Transport. Used by staged_group.cc.
 
+#include <cuda_runtime_api.h>
+
 #include <array>
 #include <memory>
 
@@ -10,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/reduce.h"
 #include "mpi_group/tensor_list.h"
-#include "mpi_group/transport.h"
 
 namespace hooke {
 
@@ -33,9 +35,10 @@ class Staging {
   absl::StatusOr<absl::Span<char>> IncomingRoom(uint64_t index, uint64_t bytes, absl::Time deadline);
   // Begins to write what has come there to `values`, or to reduce it into them on the device.
   absl::Status StartWriting(uint64_t index, const TensorList& values);
-  absl::Status StartReducing(uint64_t index, const TensorList& values, ReduceOp op);
-  // Begins to divide by n.
-  absl::Status StartDividing(const TensorList& values, int n);
+  absl::Status StartReducing(uint64_t index, const TensorList& values, const Reduction& reduction);
+
+  // Where all of that is done, in order.
+  cudaStream_t stream() const { return stream_.get(); }
 
   // Until the device has done all of it.
   absl::Status AwaitAll(absl::Time deadline);
