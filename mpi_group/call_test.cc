@@ -31,6 +31,18 @@ TEST(CallTest, ChunksCoverARange) {
   EXPECT_EQ(ChunkCount({5, 5}, 10), 0);
 }
 
+// The hash of parts is the same for the same, and changes with any end and with what is mixed in.
+TEST(CallTest, HashTellsPartsApart) {
+  const Parts parts = EvenParts(10, 3);
+  Parts others = parts;
+  EXPECT_EQ(HashOf(parts), HashOf(others));
+  EXPECT_EQ(HashOf({}), 0);
+  others[2].end = 9;
+  EXPECT_NE(HashOf(parts), HashOf(others));
+  EXPECT_NE(HashOf(parts), HashOf(EvenParts(10, 2)));
+  EXPECT_NE(Mix(HashOf(parts), 4096), Mix(HashOf(parts), 8192));
+}
+
 // A list of one piece is used where it lies; one of several is copied.
 TEST(CallTest, ContiguousListsAreNotCopied) {
   std::vector<float> values = {1, 2, 3, 4};
