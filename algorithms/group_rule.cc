@@ -137,8 +137,10 @@ bool SendsGradients(RuleName rule) {
 
 bool SendsFromLastAnswer(RuleName rule) {
   if (SendsGradients(rule)) return rule == RuleName::kDownpour;
-  return rule != RuleName::kElastic && rule != RuleName::kNone;
+  return AnswersWithCenter(rule);
 }
+
+bool AnswersWithCenter(RuleName rule) { return rule != RuleName::kElastic && rule != RuleName::kNone; }
 
 bool InRounds(RuleName rule) { return WaitsForOthers(rule) && rule != RuleName::kSsp; }
 
@@ -162,7 +164,7 @@ bool WaitsForOthers(RuleName rule) {
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
-  if (rule == RuleName::kElastic || rule == RuleName::kNone) return std::make_unique<PullRule>();
+  if (!AnswersWithCenter(rule)) return std::make_unique<PullRule>();
   if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, rule == RuleName::kDownpour);
   return std::make_unique<DistanceRule>(slice);
 }

@@ -80,6 +80,9 @@ bool InRounds(RuleName rule);
 // is lost is made again from what it was then, or what is sent would count twice.
 bool SendsFromLastAnswer(RuleName rule);
 
+// Whether servers answer with the center; else with a difference, or with nothing.
+bool AnswersWithCenter(RuleName rule);
+
 // Whether a rule exchanges gradients, which every rank of a group then needs.
 bool SendsGradients(RuleName rule);
 

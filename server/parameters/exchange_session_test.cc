@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/compression.h"
+#include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_frames.h"
@@ -189,11 +190,14 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
     TestCenter center;
     center.values = kCount;
     center.compression = static_cast<uint32_t>(GetParam());
+    v1::AttachRequest request = MakeAttachRequest(center);
+    if (GetParam() == Compression::kTopK) TakeGradients(*request.mutable_job());
     ParameterStoreOptions options;
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     store_ = ParameterStore::Load(options).value();
-    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest(center)).ok());
+    const absl::Status attached = store_->Attach(absl::UnixEpoch(), request).status();
+    EXPECT_TRUE(attached.ok()) << attached;
     InitializeSession initial(store_.get());
     EXPECT_TRUE(initial.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender(center))).ok());
     EXPECT_TRUE(initial.Receive(absl::UnixEpoch(), ValuesMessage({0, 0}, std::vector<float>(kCount))).ok());
@@ -201,14 +205,28 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
     sender_ = MakeSender(center);
   }
 
+  // A rule that sends what top_k may leave out. However large gradients are, so few steps keep the center finite.
+  static void TakeGradients(v1::JobSpecForShard& job) {
+    job.set_rule(v1::AveragingSpec::ASYNC);
+    job.set_top_k(0.5);
+    job.set_interval(1);
+    job.set_epochs(1);
+    job.set_steps_per_epoch(1000);
+    job.set_parameters(kCount);
+    job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    job.mutable_optimizer()->set_learning_rate(1e-3);
+    job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  }
+
   grpc::ByteBuffer Encoded(uint64_t sequence, const std::string& payload) const {
-    const ValuesHeader header = {sequence, 0, kCount, static_cast<WireType>(GetParam()), 0};
+    const ValuesHeader header = {sequence, 0, kCount, static_cast<WireType>(GetParam()), encoding_.top_k};
     std::string message(kValuesHeaderBytes, '\0');
     EncodeValuesHeader(header, absl::MakeSpan(&message[0], message.size()));
     return Message(message + payload);
   }
 
   static constexpr uint64_t kCount = 300;
+  const Encoding encoding_ = {GetParam(), GetParam() == Compression::kTopK ? TopKOf(0.5) : uint16_t{0}};
   std::unique_ptr<ParameterStore> store_;
   v1::Sender sender_;
 };
@@ -217,14 +235,13 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
 // to a repeat is the same bytes.
 TEST_P(CompressedSessionTest, AnyBytes) {
   const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
-  const Encoding encoding = {GetParam(), 0};
   std::mt19937_64 random(1);
   int taken = 0;
   for (uint64_t sequence = 1; sequence <= 500; ++sequence) {
-    std::string payload(EncodedBytes(encoding, kCount), '\0');
+    std::string payload(EncodedBytes(encoding_, kCount), '\0');
     std::vector<float> values(kCount);
     for (float& value : values) value = static_cast<float>(random() % 2000) / 100 - 10;
-    ASSERT_TRUE(Encode(encoding, values, absl::MakeSpan(&payload[0], payload.size())).ok());
+    ASSERT_TRUE(Encode(encoding_, values, absl::MakeSpan(&payload[0], payload.size())).ok());
     for (uint64_t i = random() % 4; i > 0; --i) payload[random() % payload.size()] = static_cast<char>(random());
     const grpc::ByteBuffer message = Encoded(sequence, payload);
     grpc::ByteBuffer first, again;
@@ -256,14 +273,14 @@ TEST_P(CompressedSessionTest, RefusesOtherTypes) {
                                      CompressionName(GetParam()))));
   InitializeSession initial(store_.get());
   ASSERT_TRUE(initial.Receive(absl::UnixEpoch(), OpeningMessage(sender_)).ok());
-  const std::string zeros(EncodedBytes({GetParam(), 0}, kCount), '\0');
+  const std::string zeros(EncodedBytes(encoding_, kCount), '\0');
   EXPECT_THAT(std::string(initial.Receive(absl::UnixEpoch(), Encoded(0, zeros)).status().message()),
               HasSubstr("initial values are of type 1 (float32)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CompressedSessionTest,
                          ::testing::Values(Compression::kFloat16, Compression::kBFloat16, Compression::kInt8,
-                                           Compression::kInt4),
+                                           Compression::kInt4, Compression::kTopK),
                          [](const auto& info) { return CompressionName(info.param); });
 
 // Blocks that a run of values would cross the border of cannot be compressed one by one.

@@ -1,9 +1,26 @@
 #include "worker/rank/blocks_frame.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
-#include "algorithms/compression.h"
 
 namespace hooke {
+namespace {
+
+absl::Status CheckAnswer(const ValuesHeader& header, const ExpectedAnswer& expected) {
+  if (header.values > expected.values_max) {
+    return absl::InternalError(absl::StrCat("an answer of ", header.values, " values; no message with more than ",
+                                            expected.values_max,
+                                            " was sent, and an answer is as long as what it answers"));
+  }
+  const auto type = static_cast<WireType>(expected.encoding.compression);
+  if (header.type == type && header.top_k == expected.encoding.top_k) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("an answer of type ", WireTypeText(header.type), ", k ", header.top_k,
+                                          "; by the job's averaging.compression and rule it is ", WireTypeText(type),
+                                          ", k ", expected.encoding.top_k));
+}
+
+}  // namespace
 
 ValuesHeader HeaderOf(const BlocksToSend& blocks) {
   return {blocks.sequence, blocks.first, blocks.values.size(), static_cast<WireType>(blocks.encoding.compression),
@@ -15,12 +32,25 @@ absl::Span<const char> PayloadOf(const BlocksToSend& blocks) {
   return {reinterpret_cast<const char*>(blocks.values.data()), blocks.values.size() * sizeof(float)};
 }
 
-absl::Span<char> RoomFor(const ValuesHeader& header, std::vector<char>& encoded, AnsweredBlocks* answer) {
+void SentMessages::Note(const BlocksToSend& blocks) {
+  absl::MutexLock lock(&mutex_);
+  expected_.values_max = std::max<uint64_t>(expected_.values_max, blocks.values.size());
+  expected_.encoding = blocks.answered;
+}
+
+ExpectedAnswer SentMessages::Expected() const {
+  absl::MutexLock lock(&mutex_);
+  return expected_;
+}
+
+absl::StatusOr<absl::Span<char>> RoomFor(const ValuesHeader& header, const ExpectedAnswer& expected,
+                                         std::vector<char>& encoded, AnsweredBlocks* answer) {
+  if (absl::Status status = CheckAnswer(header, expected); !status.ok()) return status;
   answer->sequence = header.sequence;
   answer->first = header.first;
   answer->values.resize(header.values);
   if (header.type == WireType::kFloat32) {
-    return {reinterpret_cast<char*>(answer->values.data()), header.values * sizeof(float)};
+    return absl::Span<char>(reinterpret_cast<char*>(answer->values.data()), header.values * sizeof(float));
   }
   encoded.resize(PayloadBytes(header));
   return absl::MakeSpan(encoded);

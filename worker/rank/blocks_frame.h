@@ -2,12 +2,18 @@
 #define HOOKE_WORKER_RANK_BLOCKS_FRAME_H_
 
 // What a rank's streams of all kinds make of messages: headers and payloads of proto/frame.h from blocks to send, and
-// values from answers. Pure. Used by direct_stream.cc and grpc_server_calls.cc.
+// values from answers. A server's bytes decide no more than what is in them: an answer is as long, and encoded, as what
+// was sent has it, before any memory is taken for it. Used by direct_stream.cc and grpc_server_calls.cc.
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "algorithms/compression.h"
 #include "proto/frame.h"
 #include "worker/rank/server_calls.h"
 
@@ -17,9 +23,28 @@ ValuesHeader HeaderOf(const BlocksToSend& blocks);
 // As long as the header announces; points into what `blocks` does.
 absl::Span<const char> PayloadOf(const BlocksToSend& blocks);
 
+// What an answer may be at most.
+struct ExpectedAnswer {
+  uint64_t values_max = 0;  // The most that one message has carried; 0: none was sent.
+  Encoding encoding;
+};
+
+// What was sent on one stream, as far as answers follow from it. Thread-safe: one thread sends, another receives.
+class SentMessages {
+ public:
+  // Before the message leaves.
+  void Note(const BlocksToSend& blocks);
+  ExpectedAnswer Expected() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  ExpectedAnswer expected_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Sets `answer` up for an answer with this header, and says where its payload is to be put: float32 in `answer` itself,
-// what is encoded in `encoded`.
-absl::Span<char> RoomFor(const ValuesHeader& header, std::vector<char>& encoded, AnsweredBlocks* answer);
+// what is encoded in `encoded`. INTERNAL: it is not what is expected; no memory was taken.
+absl::StatusOr<absl::Span<char>> RoomFor(const ValuesHeader& header, const ExpectedAnswer& expected,
+                                         std::vector<char>& encoded, AnsweredBlocks* answer);
 // After the payload is in RoomFor's room. INTERNAL: it is none of values; the server is at fault.
 absl::Status DecodeAnswer(const ValuesHeader& header, absl::Span<const char> payload, AnsweredBlocks* answer);
 

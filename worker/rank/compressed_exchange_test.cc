@@ -139,6 +139,7 @@ class Groups {
     options.partition = Partition(kValues);
     options.servers = {calls_[group].get()};
     options.encoding = encoding;
+    options.answers_center = job_.rule == v1::AveragingSpec::ASYNC;
     options.window_blocks = window_blocks;
     return std::make_unique<ExchangeClient>(std::move(options));
   }

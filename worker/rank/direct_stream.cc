@@ -32,7 +32,7 @@ class SocketStream final : public ExchangeStream {
   absl::Status Open(const v1::Sender& sender) { return socket_.SendOpening(sender); }
 
   bool Write(const BlocksToSend& blocks) override {
-    if (blocks.values.size() > sent_values_max_) sent_values_max_ = blocks.values.size();
+    sent_.Note(blocks);
     return socket_.SendPayload(HeaderOf(blocks), PayloadOf(blocks)).ok();
   }
 
@@ -61,16 +61,15 @@ class SocketStream final : public ExchangeStream {
     if (!received.ok()) return received.status();
     if (!received->refusal.ok()) return received->refusal;
     const ValuesHeader& header = received->values;
-    // An answer is as long as what it answers.
-    if (header.values > sent_values_max_) return absl::InternalError("it answered more values than were sent");
-    const absl::Span<char> payload = RoomFor(header, encoded_, answer);
-    if (absl::Status status = socket_.ReceivePayload(payload); !status.ok()) return status;
-    return DecodeAnswer(header, payload, answer);
+    const absl::StatusOr<absl::Span<char>> payload = RoomFor(header, sent_.Expected(), encoded_, answer);
+    if (!payload.ok()) return payload.status();
+    if (absl::Status status = socket_.ReceivePayload(*payload); !status.ok()) return status;
+    return DecodeAnswer(header, *payload, answer);
   }
 
   FrameSocket socket_;
   const std::string address_;
-  std::atomic<uint64_t> sent_values_max_{0};
+  SentMessages sent_;
   std::atomic<bool> cancelled_{false};
   std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
   absl::Status broken_;        // Of the reading thread, then of Finish.

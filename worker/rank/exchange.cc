@@ -16,6 +16,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
     server.sender = options.sender;
     server.partition = partition;
     server.encoding = options.encoding;
+    server.answered = AnswerEncoding(options.encoding, options.answers_center);
     server.window_blocks = options.window_blocks;
     server.recreate = [recreate = options.recreate, i](absl::Span<const float> vector, absl::Time deadline) {
       return recreate(i, vector, deadline);

@@ -28,6 +28,7 @@ struct ExchangeOptions {
   Partition partition{0};             // Of the job's vector.
   std::vector<ServerCalls*> servers;  // Of shard 0, 1, ...; they outlive the client.
   Encoding encoding;                  // Of what is sent: the job's compression.
+  bool answers_center = false;        // AnswersWithCenter, of the job's rule: how answers are encoded follows from it.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
   // A server does not know the job any more: creates its shard there again from the group's values. Called from another
   // thread than Start's caller, between Start and the end of Wait; several at once for several servers.

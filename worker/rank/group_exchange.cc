@@ -55,6 +55,7 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   options.partition = partition_;
   options.servers = parts_.center->servers();
   options.encoding = options_.encoding;
+  options.answers_center = AnswersWithCenter(options_.rule);
   options.window_blocks = options_.window_blocks;
   options.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
     return Recreate(server, deadline);

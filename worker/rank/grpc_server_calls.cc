@@ -48,15 +48,17 @@ grpc::ByteBuffer ValuesMessage(const BlocksToSend& blocks, FramePool& pool) {
   return std::move(frame).Seal(HeaderOf(blocks));
 }
 
-absl::Status ReadAnswer(const grpc::ByteBuffer& message, std::vector<char>& encoded, AnsweredBlocks* answer) {
+absl::Status ReadAnswer(const grpc::ByteBuffer& message, const ExpectedAnswer& expected, std::vector<char>& encoded,
+                        AnsweredBlocks* answer) {
   absl::StatusOr<IncomingFrame> frame = IncomingFrame::Parse(message);
   if (!frame.ok()) return frame.status();
   if (frame->kind() != FrameKind::kValues) return absl::InternalError("an answer is no message of values");
   absl::StatusOr<ValuesHeader> header = frame->Header();
   if (!header.ok()) return header.status();
-  const absl::Span<char> payload = RoomFor(*header, encoded, answer);
-  frame->CopyPayload(payload);
-  return DecodeAnswer(*header, payload, answer);
+  const absl::StatusOr<absl::Span<char>> payload = RoomFor(*header, expected, encoded, answer);
+  if (!payload.ok()) return payload.status();
+  frame->CopyPayload(*payload);
+  return DecodeAnswer(*header, *payload, answer);
 }
 
 class GrpcExchangeStream : public ExchangeStream {
@@ -80,13 +82,14 @@ class GrpcExchangeStream : public ExchangeStream {
     const auto later = grpc::WriteOptions().set_buffer_hint();
     if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
     opened_ = true;
+    sent_.Note(blocks);
     return stream_->Write(ValuesMessage(blocks, pool_));
   }
 
   bool Read(AnsweredBlocks* answer) override {
     grpc::ByteBuffer message;
     if (!stream_->Read(&message)) return false;
-    malformed_ = ReadAnswer(message, encoded_, answer);
+    malformed_ = ReadAnswer(message, sent_.Expected(), encoded_, answer);
     if (malformed_.ok()) return true;
     context_.TryCancel();
     while (stream_->Read(&message)) {
@@ -113,6 +116,7 @@ class GrpcExchangeStream : public ExchangeStream {
   FramePool pool_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
+  SentMessages sent_;
   bool opened_ = false;        // Of the writing thread.
   std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
   absl::Status malformed_;     // Of the reading thread, then of Finish.

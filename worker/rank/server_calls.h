@@ -30,6 +30,7 @@ struct BlocksToSend {
   absl::Span<const float> values;  // As the server will have them: decoded.
   Encoding encoding = {};
   absl::Span<const char> encoded = {};  // What crosses the wire; empty where nothing is compressed: the values do.
+  Encoding answered = {};               // Of the answer; one in another encoding is refused.
 };
 
 // The answer to such a message.
@@ -39,15 +40,16 @@ struct AnsweredBlocks {
   std::vector<float> values;
 };
 
-// One ParameterServer.Exchange stream. One thread writes, another reads at the same time; Cancel may come from any.
-// Destroying it cancels; then no other call runs.
+// One ParameterServer.Exchange stream, whose messages are encoded alike. One thread writes, another reads at the same
+// time; Cancel may come from any. Destroying it cancels; then no other call runs.
 class ExchangeStream {
  public:
   virtual ~ExchangeStream() = default;
 
   // Both block, and return false once the stream is broken or cancelled. What is sent is copied before Write returns.
   virtual bool Write(const BlocksToSend& blocks) = 0;
-  // Overwrites `answer`, whose memory is kept.
+  // Overwrites `answer`, whose memory is kept. What a server sends that is no answer to anything sent breaks the
+  // stream: INTERNAL.
   virtual bool Read(AnsweredBlocks* answer) = 0;
   // Never blocks.
   virtual void Cancel() = 0;

@@ -248,6 +248,7 @@ ServerExchange::Outgoing ServerExchange::NextToWrite() {
   if (options_.encoding.compression != Compression::kNone) {
     next.message.encoding = options_.encoding;
     next.message.encoded = piece.kept->encoded;
+    next.message.answered = options_.answered;
   }
   return next;
 }

@@ -42,7 +42,8 @@ struct ServerExchangeOptions {
   v1::Sender sender;
   Partition partition{0};
   Range blocks;                 // Of the partition; not empty.
-  Encoding encoding;            // Of what is sent.
+  Encoding encoding;            // Of what is sent,
+  Encoding answered;            // and of what is answered.
   uint32_t window_blocks = 16;  // >= 1.
   // The server does not know the job (it lost its disk): create the shard there again from `vector`. Runs in the
   // exchange's thread.
