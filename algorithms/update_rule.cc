@@ -10,6 +10,12 @@
 namespace hooke {
 namespace {
 
+RuleTraits PartOfTheWay() {
+  RuleTraits traits;
+  traits.averages = true;
+  return traits;
+}
+
 class ElasticRule : public UpdateRule {
  public:
   ElasticRule(double alpha, const Encoding& answers) : alpha_(alpha), answers_(answers) {}
@@ -30,7 +36,7 @@ class ElasticRule : public UpdateRule {
  private:
   const double alpha_;
   const Encoding answers_;
-  const RuleTraits traits_ = {};
+  const RuleTraits traits_ = PartOfTheWay();
 };
 
 // The center becomes what the group sent; the group is not pulled.
@@ -45,7 +51,7 @@ class NoneRule : public UpdateRule {
   }
 
  private:
-  const RuleTraits traits_ = {};
+  const RuleTraits traits_ = PartOfTheWay();
 };
 
 // In rounds.

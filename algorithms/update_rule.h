@@ -45,10 +45,14 @@ struct CenterBlock {
 
 // What a server must know of a rule besides Apply.
 struct RuleTraits {
-  bool in_rounds = false;        // Apply is called once for the contributions of all groups, else for each alone.
-  bool drops_late = false;       // in_rounds: what was made from an older center than the present one does not count.
-  bool answers_center = false;   // The answer is the center as it is then, else a difference, never given twice.
-  uint32_t state_values = 0;     // Values of state that a block keeps for each of its own.
+  bool in_rounds = false;       // Apply is called once for the contributions of all groups, else for each alone.
+  bool drops_late = false;      // in_rounds: what was made from an older center than the present one does not count.
+  bool answers_center = false;  // The answer is the center as it is then, else a difference, never given twice.
+  uint32_t state_values = 0;    // Values of state that a block keeps for each of its own.
+  // The center goes a part of the way to what one group sent, and keeps no state: where both are moderate (finite.h),
+  // it and the answer stay finite. By other rules a learning rate or the state can make any values
+  // infinite.
+  bool averages = false;
   uint64_t staleness_bound = 0;  // A group that is more steps ahead of the slowest waits for its answer; 0: never.
 };
 

@@ -86,7 +86,8 @@ class Shard {
   };
   // Applies the rule to one block, unless this exchange was applied to it before, and writes the answer, which has the
   // length of `values`. With rounds, or a bound on staleness, it waits for other groups, and for a dead one no longer
-  // than the grace window. INVALID_ARGUMENT: the block, the sequence or a value is not allowed. ABORTED: a later
+  // than the grace window. INVALID_ARGUMENT: the block, the sequence or a value is not allowed; or, of finite values,
+  // the center would not be finite: then it stays as it was, for all groups of the round. ABORTED: a later
   // incarnation has spoken. NOT_FOUND: the center has no values yet (attach). FAILED_PRECONDITION: closed. UNAVAILABLE:
   // the round had no quorum within kRoundTimeout beyond the grace window, the same exchange came again on another
   // stream, or the server stops: try again. After an error `answer` is unspecified, and the exchange, sent again, is
@@ -142,8 +143,10 @@ class Shard {
     uint64_t block = 0;  // Of the shard.
     absl::Span<const float> values;
     absl::Span<float> answer;
+    bool moderate = false;  // All values are (algorithms/finite.h).
     // With rounds:
-    bool opens = false;  // It is the first block of the exchange.
+    absl::Status* refusal = nullptr;  // The thread's; set under the block's mutex where the round cannot be applied.
+    bool opens = false;               // It is the first block of the exchange.
     std::optional<Place> place =
         std::nullopt;  // Of the others; none where the first block was exchanged before a restart.
   };
@@ -166,7 +169,8 @@ class Shard {
   // Notes the speaker's incarnation. INVALID_ARGUMENT or ABORTED.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOpen(const Speaker& speaker) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckExchange(const Exchange& exchange, uint64_t block, absl::Span<const float> values) const;
+  absl::Status CheckExchange(const Exchange& exchange, uint64_t block) const;
+  static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
   // Why a thread must not go on waiting.
@@ -180,7 +184,8 @@ class Shard {
   absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  void CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
+  // Why it could not be applied, which all who wait are told; then nothing has changed but that they wait no longer.
+  absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -203,8 +208,11 @@ class Shard {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, whose answer is the place to compute in. In rounds: of `live` groups.
-  void Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
+  // INVALID_ARGUMENT: the block would not be finite; it, and its state, are as they were.
+  absl::Status Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // The same for rules that may leave what is not finite.
+  absl::Status ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center, const Turn& turn) const;
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,10 +1,14 @@
 // The exchanging half of Shard: how a contribution is applied, alone or in a round, and what it waits for.
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "algorithms/finite.h"
 #include "algorithms/fragments.h"
 #include "server/parameters/shard.h"
 
@@ -15,9 +19,15 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
   absl::StatusOr<uint64_t> index = FindBlock(exchange.first, values.size());
   if (!index.ok()) return index.status();
-  if (absl::Status status = CheckExchange(exchange, *index, values); !status.ok()) return status;
+  if (absl::Status status = CheckExchange(exchange, *index); !status.ok()) return status;
+  const bool moderate = AllModerate(values);
+  if (!moderate) {
+    if (absl::Status status = CheckFinite(speaker.group, exchange.first, values); !status.ok()) return status;
+  }
 
-  Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer};
+  Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer, moderate};
+  absl::Status refusal;
+  turn.refusal = &refusal;
   if (rule_->traits().in_rounds) FindPlace(turn);
   absl::Status status = ApplyTurn(turn, blocks_[*index]);
   if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
@@ -95,7 +105,7 @@ absl::Status Shard::Repeat(const Turn& turn, Block& block) {
 
 absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   const Contribution from = ContributionOf(turn, block);
-  Update({&from, 1}, 1, turn, block);
+  if (absl::Status status = Update({&from, 1}, 1, turn, block); !status.ok()) return status;
   block.applied[turn.speaker.group] = turn.id;
   if (!rule_->traits().answers_center) {
     WindowOf(turn.speaker).Store(turn.id, turn.first, turn.answer);
@@ -163,6 +173,7 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
   const absl::Time give_up = absl::Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
     if (block.applied[turn.speaker.group] == turn.id) return absl::OkStatus();
+    if (!turn.refusal->ok()) return *turn.refusal;
     if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
     if (std::find(block.waiting.begin(), block.waiting.end(), &turn) == block.waiting.end()) {
       return absl::UnavailableError(absl::StrCat("group ", turn.speaker.group, " has sent the block at value ",
@@ -170,10 +181,7 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
     }
     const absl::Time now = absl::Now();
     const RoundDecision decision = DecideRound(turn, block, now);
-    if (decision.complete) {
-      CompleteRound(turn, decision, block);
-      return absl::OkStatus();
-    }
+    if (decision.complete) return CompleteRound(turn, decision, block);
     if (now >= give_up) {
       return absl::UnavailableError(absl::StrCat("the round of the block at value ", turn.first,
                                                  " is not complete: ", decision.reason, "; try again"));
@@ -182,9 +190,16 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
   }
 }
 
-void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block) {
+absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block) {
   std::vector<uint32_t> live = LiveGroups(decision, block);
-  Update(block.round->contributions(), live.size(), turn, block);
+  absl::Status status = Update(block.round->contributions(), live.size(), turn, block);
+  if (!status.ok()) {
+    for (const Turn* each : block.waiting) *each->refusal = status;
+    block.waiting.clear();
+    block.round->Clear();
+    block.changed.SignalAll();
+    return status;
+  }
   const std::shared_ptr<const Pass> opened = OpenPass(block, std::move(live));
   for (const Turn* each : block.waiting) {
     block.applied[each->speaker.group] = each->id;
@@ -198,6 +213,7 @@ void Shard::CompleteRound(const Turn& turn, const RoundDecision& decision, Block
   block.round->Clear();
   block.changed.SignalAll();
   DismissMissing(turn, decision, opened.get());
+  return absl::OkStatus();
 }
 
 // The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
@@ -339,7 +355,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   return from;
 }
 
-void Shard::Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block) {
+absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block) {
   uint64_t furthest = 1;
   for (const Contribution& each : from) furthest = std::max(furthest, each.sequence);
   CenterBlock center;
@@ -351,10 +367,37 @@ void Shard::Update(absl::Span<const Contribution> from, size_t live, const Turn&
       static_cast<double>(furthest - 1) / static_cast<double>(std::max<uint64_t>(plan_.job.steps_per_epoch(), 1));
   center.whole.groups = static_cast<uint32_t>(live);
   center.whole.interval = plan_.job.interval();
-  rule_->Apply(from, center, turn.answer);
+  if (rule_->traits().averages && turn.moderate && AllModerate(block.values)) {
+    rule_->Apply(from, center, turn.answer);
+  } else if (absl::Status status = ApplyWatched(from, center, turn); !status.ok()) {
+    return status;
+  }
   ++block.version;
   // After the change: a snapshot that reads the old count is taken again, never one too few.
   updates_.fetch_add(1, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+// A center that is infinite once would stay so, and take all groups with it: of finite values, too. What the block was
+// is copied before, in the cache: a rule that steps an optimizer reads and writes it more often than that.
+absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center,
+                                 const Turn& turn) const {
+  const std::vector<float> values(center.values.begin(), center.values.end());
+  const std::vector<float> state(center.state.begin(), center.state.end());
+  rule_->Apply(from, center, turn.answer);
+  const bool good_answer = rule_->traits().answers_center || AllFinite(turn.answer);
+  if (good_answer && AllFinite(center.values) && AllFinite(center.state)) return absl::OkStatus();
+  const auto bad =
+      std::find_if_not(center.values.begin(), center.values.end(), [](float value) { return std::isfinite(value); });
+  const std::string what = bad != center.values.end()
+                               ? absl::StrCat("value ", turn.first + (bad - center.values.begin()), " ", *bad)
+                               : absl::StrCat("the state of the block at value ", turn.first, " infinite");
+  std::copy(values.begin(), values.end(), center.values.begin());
+  std::copy(state.begin(), state.end(), center.state.begin());
+  const auto name = [](std::string* out, const Contribution& each) { absl::StrAppend(out, each.group); };
+  return absl::InvalidArgumentError(absl::StrCat(
+      "what group ", absl::StrJoin(from, " and group ", name), " sent would make, in the center of job ", plan_.job_id,
+      ", ", what, "; the center stays as it was (has training diverged? lower the learning rate)"));
 }
 
 void Shard::AnswerWithCenter(const Turn& turn, Block& block) {

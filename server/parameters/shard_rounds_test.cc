@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,8 @@
 
 namespace hooke {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr absl::Duration kLease = absl::Seconds(20);
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -63,6 +66,51 @@ absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequen
 }
 
 float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
+
+// A round whose result would not be finite is refused to all its groups and changes nothing; the next one of theirs is
+// applied.
+TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
+  const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
+  const auto both = [&shard](uint64_t sequence, float value) {
+    std::vector<absl::StatusOr<float>> answers(2, absl::UnknownError(""));
+    std::thread other([&] { answers[1] = Send(*shard, {1, 0, 1}, sequence, value); });
+    answers[0] = Send(*shard, {0, 0, 1}, sequence, value);
+    other.join();
+    return answers;
+  };
+  for (const float step : {3.4e38f, 3.4e38f}) {
+    for (const absl::StatusOr<float>& answer : both(shard->updates() + 1, step)) ASSERT_TRUE(answer.ok());
+  }
+  const Shard::BlockCopy before = shard->CopyBlock(0);
+  for (const absl::StatusOr<float>& answer : both(3, 3.4e38f)) {
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(answer.status().message()),
+                HasSubstr("what group 0 and group 1 sent would make, in the center of job job-1, value 0 -inf; the "));
+  }
+  EXPECT_EQ(shard->CopyBlock(0).values, before.values);
+  EXPECT_EQ(shard->CopyBlock(0).applied, before.applied);
+  EXPECT_EQ(shard->updates(), 2u);
+  for (const absl::StatusOr<float>& answer : both(3, -3.4e38f)) {
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(*answer, before.values[0] + 0.5f * 3.4e38f);
+  }
+}
+
+// Where momentum would be infinite, it and the center are as they were; the same exchange may come with other values.
+TEST(ShardRounds, StateStaysFinite) {
+  v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, 1);
+  request.mutable_job()->mutable_optimizer()->set_momentum(0.9);
+  request.mutable_job()->mutable_optimizer()->set_learning_rate(1e-30);
+  const auto shard = MakeShard(request);
+  ASSERT_TRUE(Send(*shard, {0, 0, 1}, 1, 3e38f).ok());
+  const Shard::BlockCopy before = shard->CopyBlock(0);
+  const absl::Status status = Send(*shard, {0, 0, 1}, 2, 3e38f).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(shard->CopyBlock(0).values, before.values);
+  EXPECT_EQ(shard->CopyBlock(0).state, before.state);
+  ASSERT_TRUE(Send(*shard, {0, 0, 1}, 2, 0).ok());
+  EXPECT_FLOAT_EQ(shard->CopyBlock(0).state[0], 0.9f * 3e38f);
+}
 
 // What one group does in a random schedule: its steps and what it sends, by exchange.
 struct GroupPlan {

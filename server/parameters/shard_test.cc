@@ -63,6 +63,32 @@ TEST(Shard, AppliesTheRule) {
   EXPECT_EQ(shard->updates(), 1u);
 }
 
+// Two messages of finite values whose differences are infinite once made the center infinite for good: the second is
+// refused, has changed nothing, and may come again with other values; the first one's answer is still repeated.
+TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
+  const auto shard = MakeInitializedShard({});
+  const Speaker other = {1, 0, 1};
+  std::vector<float> first(4), again(4);
+  ASSERT_TRUE(shard->ApplyBlock({{}, 1, 4}, std::vector<float>(4, 3.4e38f), absl::MakeSpan(first)).ok());
+  const Shard::BlockCopy before = shard->CopyBlock(1);
+  std::vector<float> opposite = Ramp(4, 4);
+  opposite[2] = -3.4e38f;
+  const absl::Status status = shard->ApplyBlock({other, 1, 4}, opposite, absl::MakeSpan(again));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("what group 1 sent would make, in the center of job job-1, value "
+                        "6 -inf; the center stays as it was"));
+  const Shard::BlockCopy after = shard->CopyBlock(1);
+  EXPECT_EQ(after.values, before.values);
+  EXPECT_EQ(after.applied, before.applied);
+  EXPECT_EQ(after.version, before.version);
+  EXPECT_EQ(shard->updates(), 1u);
+  ASSERT_TRUE(shard->ApplyBlock({{}, 1, 4}, opposite, absl::MakeSpan(again)).ok());
+  EXPECT_EQ(again, first);
+  EXPECT_TRUE(shard->ApplyBlock({other, 1, 4}, Ramp(4, 4), absl::MakeSpan(again)).ok());
+  EXPECT_EQ(shard->updates(), 2u);
+}
+
 // The same exchange again changes nothing and gets the same answer, whatever the values it comes with; the next one is
 // applied.
 TEST(Shard, RepeatChangesNothing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/finite.h"
 
 namespace hooke {
 namespace {
@@ -57,7 +58,11 @@ absl::StatusOr<absl::Span<char>> RoomFor(const ValuesHeader& header, const Expec
 }
 
 absl::Status DecodeAnswer(const ValuesHeader& header, absl::Span<const char> payload, AnsweredBlocks* answer) {
-  if (header.type == WireType::kFloat32) return absl::OkStatus();
+  if (header.type == WireType::kFloat32) {
+    if (AllFinite(answer->values)) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("an answer of ", header.values, " values from value ", header.first,
+                                            " on has one that is not finite"));
+  }
   const Encoding encoding = {static_cast<Compression>(header.type), header.top_k};
   absl::Status status = Decode(encoding, payload, absl::MakeSpan(answer->values));
   if (status.ok()) return status;

@@ -6,9 +6,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,10 +38,11 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// The whole message.
-std::string Answer(const ValuesHeader& header) {
+// A whole message of zeros but for the first four bytes of its values.
+std::string Answer(const ValuesHeader& header, float start) {
   std::string message(kValuesHeaderBytes + PayloadBytes(header), '\0');
   EncodeValuesHeader(header, absl::MakeSpan(&message[0], kValuesHeaderBytes));
+  std::memcpy(&message[kValuesHeaderBytes], &start, sizeof start);
   return message;
 }
 
@@ -136,8 +140,9 @@ absl::Status EndDirectly(const std::string& answer, const Encoding& answered) {
     float values[2];
     EXPECT_TRUE(socket.ReceiveHeader().ok());
     EXPECT_TRUE(socket.ReceivePayload({reinterpret_cast<char*>(values), sizeof values}).ok());
-    // The header is enough; the client hangs up on it.
-    EXPECT_EQ(send(descriptor, answer.data(), kValuesHeaderBytes, MSG_NOSIGNAL), ssize_t{kValuesHeaderBytes});
+    // A header and a few bytes are enough; the client hangs up on them.
+    const size_t bytes = std::min<size_t>(answer.size(), kValuesHeaderBytes + 8);
+    EXPECT_EQ(send(descriptor, answer.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
     EXPECT_FALSE(socket.ReceiveHeader().ok());
   });
   DirectStreamOptions options;
@@ -156,10 +161,11 @@ struct HostileCase {
   ValuesHeader header;
   Encoding answered;
   std::string message;
+  float start = 0;  // Of the values.
 };
 
 // An answer of a megabyte that announces 16 GiB of values, one value too many, and types that do not follow from the
-// job end the stream, by name, and take no memory.
+// job end the stream, by name, and take no memory; so do values that are not finite.
 TEST(HostileAnswers, EndTheStream) {
   const HostileCase cases[] = {
       {{1, 0, kFrameValuesMax, WireType::kTopK, 1}, {}, "an answer of 4294967295 values; no message with more than 2 "},
@@ -171,9 +177,11 @@ TEST(HostileAnswers, EndTheStream) {
       {{1, 0, 2, WireType::kInt4}, {Compression::kInt8, 0}, "an answer of type 5 (int4), k 0; by the job's "},
       {{1, 0, 2}, {Compression::kFloat16, 0}, "averaging.compression and rule it is 2 (float16), k 0"},
       {{1, 0, 2, WireType::kTopK, 2}, {Compression::kTopK, 1}, "rule it is 6 (top_k), k 1"},
+      {{1, 6, 2}, {}, "an answer of 2 values from value 6 on has one that is not finite", std::nanf("")},
+      {{1, 6, 2}, {}, "has one that is not finite", std::numeric_limits<float>::infinity()},
   };
   for (const HostileCase& c : cases) {
-    const std::string answer = Answer(c.header);
+    const std::string answer = Answer(c.header, c.start);
     for (const absl::Status& end : {EndByGrpc(answer, c.answered), EndDirectly(answer, c.answered)}) {
       EXPECT_EQ(end.code(), absl::StatusCode::kInternal) << end;
       EXPECT_THAT(std::string(end.message()), HasSubstr(c.message));

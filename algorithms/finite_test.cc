@@ -1,0 +1,34 @@
+#include "algorithms/finite.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace hooke {
+namespace {
+
+// Wherever a value stands, and however many there are: as the one-by-one checks say.
+TEST(Finite, SaysWhatEachValueSays) {
+  const float bound = std::ldexp(1.0f, 126);
+  const float largest = std::numeric_limits<float>::max();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float below = std::nextafter(bound, 0.0f);
+  for (const float special : {0.0f, -0.0f, 1e-45f, below, -below, bound, -bound, largest, -largest, infinity, -infinity,
+                              std::nanf(""), -std::nanf("1")}) {
+    for (size_t count = 1; count < 40; ++count) {
+      for (size_t at = 0; at < count; ++at) {
+        std::vector<float> values(count, -1.5f);
+        values[at] = special;
+        ASSERT_EQ(AllFinite(values), std::isfinite(special)) << special << " at " << at << " of " << count;
+        ASSERT_EQ(AllModerate(values), std::fabs(special) < bound) << special << " at " << at << " of " << count;
+      }
+    }
+  }
+  EXPECT_TRUE(AllFinite({}));
+  EXPECT_TRUE(AllModerate({}));
+}
+
+}  // namespace
+}  // namespace hooke
