@@ -24,6 +24,7 @@ void Round::Withdraw(uint32_t group) {
   const auto at = std::lower_bound(contributions_.begin(), contributions_.end(), group, IsBefore);
   if (at == contributions_.end() || at->group != group) return;
   contributions_.erase(at);
+  if (contributions_.empty()) return Clear();
   if (contributions_.size() < options_.quorum) quorum_since_ = absl::InfiniteFuture();
 }
 
@@ -73,7 +74,7 @@ RoundDecision Round::DecideAmong(absl::Span<const uint32_t> groups, absl::Time n
 }
 
 void Round::Clear() {
-  contributions_.clear();
+  contributions_ = std::vector<Contribution>();  // With its memory.
   since_ = absl::InfiniteFuture();
   quorum_since_ = absl::InfiniteFuture();
 }

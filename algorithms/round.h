@@ -49,7 +49,7 @@ class Round {
   // the grace window after the first contribution have passed. There is no quorum: it was there when that was settled.
   RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
 
-  // The next round begins.
+  // The next round begins. One without contributions holds no memory: a server has one for each block.
   void Clear();
 
  private:

@@ -57,23 +57,41 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint
     job->sealed = true;
     job->key = snapshot->plan().job.job_key();
   } else {
-    const ShardPlan& plan = snapshot->plan();
-    {
-      absl::MutexLock lock(&mutex_);
-      if (absl::Status status = ReserveMemory(plan); !status.ok()) return status;
+    absl::StatusOr<std::shared_ptr<Shard>> shard = LoadShard(*std::move(snapshot));
+    if (absl::IsResourceExhausted(shard.status())) {
+      // Of this job: the others go on.
+      job->lost = absl::ResourceExhaustedError(absl::StrCat(
+          "the center of job ", job_id, " is kept on this server's disk, but there is no room to load it: ",
+          shard.status().message(), "; then start the server again"));
+      options_.logger->error("{}", std::string(job->lost.message()));
+    } else if (!shard.ok()) {
+      return shard.status();
+    } else {
+      job->shard = *std::move(shard);
+      job->memory_bytes = job->shard->plan().memory_bytes;
+      job->written_updates = job->shard->updates();
+      options_.logger->info("job {}: shard {} of {} loaded from its snapshot, {} blocks, version {}", job_id,
+                            job->shard->plan().job.shard_index(), job->shard->plan().job.shard_count(),
+                            job->shard->blocks(), job->shard->updates());
     }
-    job->memory_bytes = plan.memory_bytes;
-    absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(*std::move(snapshot));
-    if (!shard.ok()) return shard.status();
-    job->shard = *std::move(shard);
-    job->written_updates = job->shard->updates();
-    options_.logger->info("job {}: shard {} of {} loaded from its snapshot, {} blocks, version {}", job_id,
-                          job->shard->plan().job.shard_index(), job->shard->plan().job.shard_count(),
-                          job->shard->blocks(), job->shard->updates());
   }
   absl::MutexLock lock(&mutex_);
   jobs_[job_id] = std::move(job);
   return absl::OkStatus();
+}
+
+// With its memory reserved, or none after an error.
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::LoadShard(SnapshotReader snapshot) {
+  const uint64_t memory_bytes = snapshot.plan().memory_bytes;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status status = ReserveMemory(snapshot.plan()); !status.ok()) return status;
+  }
+  absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(std::move(snapshot));
+  if (shard.ok()) return std::shared_ptr<Shard>(*std::move(shard));
+  absl::MutexLock lock(&mutex_);
+  center_bytes_ -= memory_bytes;
+  return shard.status();
 }
 
 absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const v1::AttachRequest& request) {

@@ -25,6 +25,7 @@
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
 #include "server/parameters/shard.h"
+#include "server/parameters/snapshot.h"
 #include "server/parameters/snapshot_history.h"
 #include "server/parameters/storage.h"
 
@@ -44,16 +45,18 @@ struct ParameterStoreOptions {
 
 class ParameterStore {
  public:
-  // With every snapshot in storage loaded. A job of which none is readable is remembered as lost.
+  // With every snapshot in storage loaded. A job of which none is readable is remembered as lost, and one that there is
+  // no room for as not loaded, until the next start; both are logged.
   static absl::StatusOr<std::unique_ptr<ParameterStore>> Load(ParameterStoreOptions options);
 
   // Makes the job's shard, or attaches to it. READY says, too, that a snapshot is on disk. INVALID_ARGUMENT,
   // FAILED_PRECONDITION (another job of this id, layout or job file; sealed), ABORTED, RESOURCE_EXHAUSTED
-  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk), UNAVAILABLE (the disk),
-  // DATA_LOSS (lost).
+  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk; not loaded), UNAVAILABLE (the
+  // disk), DATA_LOSS (lost).
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
   // The shard of a running job. NOT_FOUND: attach first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost.
+  // RESOURCE_EXHAUSTED: not loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(absl::string_view job_id) const;
 
   // The initial values are written: the center has values from now on, and a first snapshot is on disk after OK.
@@ -94,8 +97,8 @@ class ParameterStore {
     std::shared_ptr<Shard> shard;  // Null: being made, sealed, or lost.
     bool busy = false;             // One thread makes the shard, or writes its snapshot.
     bool sealed = false;
-    std::string key;  // JobSpecForShard.job_key, of a sealed job.
-    absl::Status lost;
+    std::string key;    // JobSpecForShard.job_key, of a sealed job.
+    absl::Status lost;  // Why it cannot be had: no snapshot is readable, or there is no room for it.
     std::optional<uint64_t> written_updates;  // The version of the last snapshot.
     uint64_t memory_bytes = 0;
   };
@@ -104,6 +107,7 @@ class ParameterStore {
   explicit ParameterStore(ParameterStoreOptions options) : options_(std::move(options)) {}
 
   absl::Status LoadJob(const std::string& job_id, std::vector<uint64_t> generations);
+  absl::StatusOr<std::shared_ptr<Shard>> LoadShard(SnapshotReader snapshot);
   std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id, std::vector<uint64_t> generations) const;
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
   absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -202,10 +202,35 @@ TEST_F(ParameterStoreTest, LimitsMemory) {
 
   MakeCenter({});
   EXPECT_GT(store_->center_bytes(), 40u);
+}
+
+// A stored center that does not fit any more, after the limit was lowered, does not keep the server from starting: its
+// job is told what to do, the others are loaded, and with room it is back as it was.
+TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
+  TestCenter large;
+  large.job_id = "job-0";
+  large.values = 40;
+  MakeCenter(large);
+  const uint64_t large_bytes = store_->center_bytes();
+  MakeCenter({});
   ParameterStoreOptions options = Options();
-  options.max_center_bytes = 50;
-  EXPECT_EQ(ParameterStore::Load(options).status().code(), absl::StatusCode::kResourceExhausted)
-      << "stored shards count too";
+  options.max_center_bytes = large_bytes / 4 * 3;
+  store_ = ParameterStore::Load(options).value();
+  EXPECT_THAT(store_->jobs(), ElementsAre("job-1"));
+  const absl::Status status = store_->Attach(kNow, MakeAttachRequest(large)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room to load it: the "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("raise --max-center-bytes or add servers; then start the "));
+  EXPECT_THAT(log_.str(), HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room"));
+  EXPECT_EQ(store_->Find("job-0").status(), status);
+  EXPECT_EQ(store_->Save("job-0"), status);
+  EXPECT_TRUE(store_->Attach(kNow, MakeAttachRequest({}, 0, 2)).ok());
+  EXPECT_TRUE(store_->SnapshotChanged().ok());
+  Restart();
+  EXPECT_THAT(store_->jobs(), ElementsAre("job-0", "job-1"));
+  EXPECT_EQ(Read("job-0").value(), Ramp(0, 40));
 }
 
 // A full disk fails the snapshot, not the exchanges; the snapshot before stays, and when there is room again the next

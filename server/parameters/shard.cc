@@ -31,12 +31,13 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
       rule_(std::move(rule)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       roster_(plan_.job.groups()),
-      places_(uint64_t{plan_.job.groups()} * plan_.job.ranks()),
+      places_(plan_.rule.traits.in_rounds ? uint64_t{plan_.job.groups()} * plan_.job.ranks() : 0),
       dismissed_(plan_.job.groups()),
       begun_(plan_.job.groups()),
       paces_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
+  static_assert(sizeof(Block) + sizeof(Round) <= kBlockObjectBytes, "the plan counts them");
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values.assign(BlockRange(i).size(), 0.0f);

@@ -23,9 +23,12 @@ constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
 constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
 constexpr double kGroupBytes = 256;   // What a shard knows of a group besides.
-// In rounds, of each rank: where its exchange belongs; and, by group, who is in that round and who is live.
-constexpr double kSeatBytes = 128;
+// In rounds, of each rank: where its exchange belongs, and its contribution to the round that it waits for; and, by
+// group, who is in that round and who is live.
+constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
+// So many threads change a block at the same time: as many as a large machine has cores.
+constexpr double kWatchedBlocks = 128;
 
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
@@ -63,8 +66,11 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
 double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
-  const double held = blocks * (BlockBytes(plan) * (1 + plan.rule.traits.state_values) + groups * kAppliedBytes);
-  const double seats = plan.rule.traits.in_rounds ? groups * plan.job.ranks() : 0;
+  const double all_seats = groups * plan.job.ranks();
+  const double watched = std::min({all_seats, blocks, kWatchedBlocks});
+  const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
+                      blocks * (groups * kAppliedBytes + kBlockObjectBytes);
+  const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
   const double known = groups * kGroupBytes + seats * (kSeatBytes + groups * kLiveBytes) +
                        static_cast<double>(plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong());
   return held + known + ExchangeBytes(plan, plan.window_blocks);

@@ -22,6 +22,9 @@ inline constexpr uint32_t kWindowBlocks = 16;
 inline constexpr uint64_t kExchangeBytes = 32 << 20;
 inline constexpr uint32_t kExchangeGroups = 32;
 
+// What a block takes besides its values: the shard's record of it and, by rules with rounds, its round.
+inline constexpr uint64_t kBlockObjectBytes = 256;
+
 struct ShardPlan {
   std::string job_id;
   v1::Layout layout;  // Of the whole center.
@@ -30,9 +33,10 @@ struct ShardPlan {
   Partition partition{0};      // Of the whole center.
   Range blocks;                // This shard's, within the partition. Empty where there are more servers than blocks.
   uint32_t window_blocks = 1;  // Answers kept per rank to be repeated: AttachResponse.window_blocks.
-  uint64_t memory_bytes = 0;   // Values and the rule's state, what was last applied per block and group, what is known
-                               // of groups and, in rounds, of their ranks, the layout, the answers kept, and the
-                               // messages of all ranks' connections.
+  uint64_t memory_bytes = 0;   // Values and the rule's state, and copies of blocks that are watched while they change;
+                               // what was last applied per block and group; what is known of blocks, of groups and,
+                               // in rounds, of their ranks; the layout; the answers kept, and the messages of all
+                               // ranks' connections.
 
   // How a message says which values a block holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }

@@ -27,15 +27,17 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// Memory: values, 24 bytes for each block and group, 256 for each group, the layout; for each rank the answers kept, a
-// message and its answer. In rounds no answers, but for each rank 128 bytes, and 8 for each group.
+// Memory: values, 24 bytes for each block and group, 256 for each block and for each group, the layout; for each rank
+// the answers kept, a message and its answer, and a copy of a block. In rounds no answers, but for each rank 240 bytes,
+// and 8 for each group.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;
   center.ranks = 4;
   const ShardPlan plan = PlanShard(MakeAttachRequest(center)).value();
-  const uint64_t held = (4u << 20) + 64 * 2 * 24 + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
-  EXPECT_EQ(plan.memory_bytes, held + 2 * 4 * (64 + 3 * 16 * 65536));
+  const uint64_t held =
+      (4u << 20) + 64 * (2 * 24 + 256) + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+  EXPECT_EQ(plan.memory_bytes, held + 2 * 4 * (64 + (3 * 16 + 1) * 65536));
 }
 
 // The window: as large as can be while all ranks together keep within the bytes for exchanges, at least one block.
@@ -158,8 +160,8 @@ TEST(PlanShard, CountsMemoryOfRounds) {
   v1::AttachRequest request = MakeSyncRequest();
   request.mutable_job()->set_groups(40);
   const ShardPlan plan = PlanShard(request).value();
-  const uint64_t held = 40 + 40 * 24 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
-  EXPECT_EQ(plan.memory_bytes, held + 40 * (128 + 40 * 8) + 40 * 2 * 40);
+  const uint64_t held = 2 * 40 + 40 * 24 + 256 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+  EXPECT_EQ(plan.memory_bytes, held + 40 * (240 + 40 * 8) + 40 * 2 * 40);
 }
 
 // A layout is a peer's to choose: a thousand parameters with long names.
