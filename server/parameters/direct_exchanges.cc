@@ -174,8 +174,8 @@ void DirectExchanges::Reap() {
   for (Connection& connection : ended) connection.thread.join();
 }
 
-void DirectExchanges::Serve(Connection& connection) const {
-  const absl::Status refusal = RunExchange(connection.socket);
+void DirectExchanges::Serve(Connection& connection) {
+  const absl::Status refusal = RunExchange(connection);
   if (!refusal.ok()) {
     options_.logger->warn("a direct exchange is refused: {}", refusal.ToString());
     connection.socket.SendRefusal(refusal, kRefusalTimeout);
@@ -186,7 +186,8 @@ void DirectExchanges::Serve(Connection& connection) const {
 }
 
 // What the peer is refused; OK where the connection has ended.
-absl::Status DirectExchanges::RunExchange(FrameSocket& socket) const {
+absl::Status DirectExchanges::RunExchange(Connection& connection) {
+  FrameSocket& socket = connection.socket;
   const auto ended = [](const absl::Status& status) {
     return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
   };
@@ -194,6 +195,8 @@ absl::Status DirectExchanges::RunExchange(FrameSocket& socket) const {
   if (!sender.ok()) return ended(sender.status());
   ExchangeSession session(options_.store);
   if (absl::Status status = session.Open(*sender); !status.ok()) return status;
+  if (absl::Status status = TakeSeat(*sender, connection); !status.ok()) return status;
+  const auto leaver = absl::MakeCleanup([&] { LeaveSeat(*sender, connection); });
   std::vector<float> values;
   std::vector<float> answer;
   while (true) {
@@ -209,6 +212,26 @@ absl::Status DirectExchanges::RunExchange(FrameSocket& socket) const {
     if (absl::Status status = session.Apply(header, payload, answered); !status.ok()) return status;
     if (absl::Status status = socket.SendPayload(answer_header, answered); !status.ok()) return ended(status);
   }
+}
+
+absl::Status DirectExchanges::TakeSeat(const v1::Sender& sender, Connection& connection) {
+  absl::MutexLock lock(&mutex_);
+  Seat& seat = seats_[{sender.job_id(), sender.group(), sender.rank()}];
+  if (seat.connection != nullptr) {
+    if (sender.incarnation() < seat.incarnation) {
+      return absl::AbortedError(absl::StrCat("incarnation ", sender.incarnation(), " of group ", sender.group(),
+                                             " has been replaced by ", seat.incarnation, "; stop"));
+    }
+    seat.connection->socket.Shutdown();
+  }
+  seat = {&connection, sender.incarnation()};
+  return absl::OkStatus();
+}
+
+void DirectExchanges::LeaveSeat(const v1::Sender& sender, const Connection& connection) {
+  absl::MutexLock lock(&mutex_);
+  const auto seat = seats_.find({sender.job_id(), sender.group(), sender.rank()});
+  if (seat != seats_.end() && seat->second.connection == &connection) seats_.erase(seat);
 }
 
 }  // namespace hooke

@@ -5,14 +5,18 @@
 // of this host. Values go from the kernel's memory to the rule and back; gRPC's framing and threads cost more than the
 // rule. Used by ParameterServer.
 //
-// Each connection has a thread of its own, which may wait for other groups, and memory for two messages.
+// Each connection has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a
+// group has one connection at a time: its next one ends the one before, and that of an incarnation that has been
+// replaced is refused. So ranks take no more than their job's plan has counted.
 
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -54,13 +58,23 @@ class DirectExchanges {
     std::thread thread;
   };
 
+  // Job, group and rank; and who has it.
+  using SeatKey = std::tuple<std::string, uint32_t, uint32_t>;
+  struct Seat {
+    Connection* connection = nullptr;
+    uint32_t incarnation = 0;
+  };
+
   explicit DirectExchanges(Options options) : options_(std::move(options)) {}
   absl::Status Open();
   void AcceptAll();
   void Accept(int listener);
   void Reap();
-  void Serve(Connection& connection) const;
-  absl::Status RunExchange(FrameSocket& socket) const;
+  void Serve(Connection& connection);
+  absl::Status RunExchange(Connection& connection);
+  // ABORTED: a later incarnation has it.
+  absl::Status TakeSeat(const v1::Sender& sender, Connection& connection);
+  void LeaveSeat(const v1::Sender& sender, const Connection& connection);
 
   const Options options_;
   int tcp_ = -1;
@@ -73,6 +87,7 @@ class DirectExchanges {
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  std::map<SeatKey, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Of connections that have not ended.
 };
 
 }  // namespace hooke

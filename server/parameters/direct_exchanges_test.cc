@@ -103,6 +103,32 @@ TEST_F(DirectExchangesTest, Refusals) {
   EXPECT_THAT(store_->Find("job-1").value()->CopyBlock(0).values, Each(0.0f));
 }
 
+// A rank has one connection: its next one ends the one before, whatever it does, and changes nothing else. Other ranks'
+// stay, and an incarnation that has been replaced is refused.
+TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
+  const std::unique_ptr<FrameSocket> other = Connect();
+  ASSERT_TRUE(other->SendOpening(MakeSender({}, 1)).ok());
+  ASSERT_TRUE(Exchange(*other, {1, 0, 4}, {1, 2, 3, 4}).ok());
+  std::vector<std::unique_ptr<FrameSocket>> connections;
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    connections.push_back(Connect());
+    ASSERT_TRUE(connections.back()->SendOpening(MakeSender({}, 0, 0, 2)).ok());
+    ASSERT_TRUE(Exchange(*connections.back(), {sequence, 0, 4}, {1, 2, 3, 4}).ok());
+    if (sequence > 1) {
+      const std::unique_ptr<FrameSocket>& before = connections[connections.size() - 2];
+      EXPECT_EQ(before->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable);
+    }
+  }
+  const std::unique_ptr<FrameSocket> replaced = Connect();
+  ASSERT_TRUE(replaced->SendOpening(MakeSender({}, 0, 0, 1)).ok());
+  EXPECT_EQ(replaced->ReceiveHeader().value().refusal.code(), absl::StatusCode::kAborted);
+  const std::unique_ptr<FrameSocket> nobody = Connect();
+  ASSERT_TRUE(nobody->SendOpening(MakeSender({}, 0, 7)).ok());
+  EXPECT_EQ(nobody->ReceiveHeader().value().refusal.message(), "sender.rank is 7; 0 to 0 are allowed");
+  EXPECT_TRUE(Exchange(*connections.back(), {21, 0, 4}, {1, 2, 3, 4}).ok());
+  EXPECT_TRUE(Exchange(*other, {2, 0, 4}, {1, 2, 3, 4}).ok());
+}
+
 // Bytes of no client, or of one that is cut off anywhere in its messages, end their own connection and nothing else.
 TEST_F(DirectExchangesTest, StrangersBytes) {
   std::string whole = EncodeOpening(MakeSender({}));

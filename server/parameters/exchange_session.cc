@@ -81,6 +81,7 @@ absl::Status ExchangeSession::Open(const v1::Sender& sender) {
   if (absl::Status status = CheckJobId(sender.job_id()); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender.job_id());
   if (!shard.ok()) return shard.status();
+  if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(sender)); !status.ok()) return status;
   shard_ = *std::move(shard);
   exchange_.speaker = ToSpeaker(sender);
   return absl::OkStatus();

@@ -31,8 +31,8 @@ class ExchangeSession {
   explicit ExchangeSession(const ParameterStore* store) : store_(store) {}
 
   // Takes one message. True: `answer` is to be sent. False: there is none to this message. Errors are those of
-  // ParameterStore::Find and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of the message's blocks may
-  // have been applied.
+  // ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of the
+  // message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
 
   // The same in parts, for streams that receive values where they are wanted: the opening; then for each message of

@@ -169,7 +169,7 @@ bool Shard::initialized() const {
   return attach_.initialized;
 }
 
-absl::Status Shard::Admit(const Speaker& speaker) {
+absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
   if (speaker.group >= plan_.job.groups()) {
     return absl::InvalidArgumentError(
         absl::StrCat("sender.group is ", speaker.group, "; 0 to ", plan_.job.groups() - 1, " are allowed"));
@@ -179,12 +179,15 @@ absl::Status Shard::Admit(const Speaker& speaker) {
         absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan_.job.ranks() - 1, " are allowed"));
   }
   if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
-  std::atomic<uint32_t>& highest = incarnations_[speaker.group];
-  if (speaker.incarnation < highest) {
-    return absl::AbortedError(absl::StrCat("incarnation ", speaker.incarnation, " of group ", speaker.group,
-                                           " has been replaced by ", highest.load(), "; stop"));
-  }
-  highest = speaker.incarnation;
+  const uint32_t highest = incarnations_[speaker.group];
+  if (speaker.incarnation >= highest) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("incarnation ", speaker.incarnation, " of group ", speaker.group,
+                                         " has been replaced by ", highest, "; stop"));
+}
+
+absl::Status Shard::Admit(const Speaker& speaker) {
+  if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
+  incarnations_[speaker.group] = speaker.incarnation;
   return absl::OkStatus();
 }
 

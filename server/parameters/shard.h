@@ -79,6 +79,9 @@ class Shard {
   // All blocks are written: the center has values from now on. OK and without effect where it has already.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
+  // Whether it may speak now. INVALID_ARGUMENT or ABORTED as Attach.
+  absl::Status CheckSpeaker(const Speaker& speaker) const;
+
   struct Exchange {
     Speaker speaker;
     uint64_t sequence = 0;  // >= 1.
