@@ -33,6 +33,7 @@ const char* WireTypeName(WireType type);
 std::string WireTypeText(WireType type);
 
 inline constexpr uint8_t kWireVersion = 1;
+inline constexpr size_t kJobIdBytesMax = 100;
 inline constexpr size_t kOpeningHeaderBytes = 16;                  // The job id follows.
 inline constexpr size_t kValuesHeaderBytes = 24;                   // The values follow.
 inline constexpr size_t kRefusalHeaderBytes = kValuesHeaderBytes;  // The text follows.

@@ -59,7 +59,13 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
 
 }  // namespace
 
-FrameSocket::FrameSocket(int descriptor) : descriptor_(descriptor) { SetOptions(descriptor); }
+FrameSocket::FrameSocket(int descriptor, absl::Duration send_timeout)
+    : descriptor_(descriptor), send_timeout_(send_timeout) {
+  SetOptions(descriptor);
+  if (send_timeout == absl::InfiniteDuration()) return;
+  const timeval value = absl::ToTimeval(send_timeout);
+  setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
+}
 
 FrameSocket::~FrameSocket() { close(descriptor_); }
 
@@ -85,15 +91,21 @@ void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeou
 }
 
 absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
-  SetReceiveTimeout(timeout);
+  const absl::Time deadline = absl::Now() + timeout;
   std::string message(kOpeningHeaderBytes, '\0');
-  if (absl::Status status = Receive(absl::MakeSpan(&message[0], message.size())); !status.ok()) return status;
+  absl::Status status = ReceiveUntil(deadline, absl::MakeSpan(&message[0], message.size()));
+  if (!status.ok()) return status;
   absl::StatusOr<FrameKind> kind = ReadKind(message);
   if (!kind.ok()) return kind.status();
   if (*kind != FrameKind::kOpening) return absl::InvalidArgumentError("the first message is no opening");
-  message.resize(kOpeningHeaderBytes + OpeningTailBytes(message));
+  const size_t tail_bytes = OpeningTailBytes(message);
+  if (tail_bytes > kJobIdBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an opening announces a job id of ", tail_bytes, " bytes; 1 to ", kJobIdBytesMax, " are allowed"));
+  }
+  message.resize(kOpeningHeaderBytes + tail_bytes);
   const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
-  if (absl::Status status = Receive(tail); !status.ok()) return status;
+  if (status = ReceiveUntil(deadline, tail); !status.ok()) return status;
   SetReceiveTimeout(absl::ZeroDuration());
   return DecodeOpening(message);
 }
@@ -121,13 +133,16 @@ absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Rece
 absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second) {
   // sendmsg does not write to what it sends.
   iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
+  const absl::Time deadline = absl::Now() + send_timeout_;
   size_t at = 0;
   while (at < 2) {
+    if (absl::Now() > deadline) return absl::UnavailableError("sending: the peer has stopped reading");
     msghdr message = {};
     message.msg_iov = parts + at;
     message.msg_iovlen = 2 - at;
     const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return absl::UnavailableError("sending: the peer has stopped reading");
     if (sent < 0) return Broken("sending");
     size_t left = static_cast<size_t>(sent);
     for (; at < 2 && left >= parts[at].iov_len; ++at) left -= parts[at].iov_len;
@@ -142,6 +157,21 @@ absl::Status FrameSocket::Receive(absl::Span<char> bytes) {
   while (!bytes.empty()) {
     const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (received < 0 && errno == EINTR) continue;
+    if (received < 0) return Broken("receiving");
+    if (received == 0) return absl::UnavailableError("the peer has closed the connection");
+    bytes.remove_prefix(static_cast<size_t>(received));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FrameSocket::ReceiveUntil(absl::Time deadline, absl::Span<char> bytes) {
+  while (!bytes.empty()) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return absl::UnavailableError("receiving: the peer takes too long");
+    // A timeout of 0 is none.
+    SetReceiveTimeout(std::max(left, absl::Milliseconds(1)));
+    const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
+    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (received < 0) return Broken("receiving");
     if (received == 0) return absl::UnavailableError("the peer has closed the connection");
     bytes.remove_prefix(static_cast<size_t>(received));

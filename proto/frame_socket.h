@@ -22,7 +22,9 @@ namespace hooke {
 class FrameSocket {
  public:
   // Takes the descriptor of a connected socket. A peer that is gone without a word is noticed after about 20 seconds.
-  explicit FrameSocket(int descriptor);
+  // Each send takes as long as it takes, but no longer than about twice `send_timeout`: a peer that has stopped reading
+  // is then UNAVAILABLE.
+  explicit FrameSocket(int descriptor, absl::Duration send_timeout = absl::InfiniteDuration());
   ~FrameSocket();
   FrameSocket(const FrameSocket&) = delete;
   FrameSocket& operator=(const FrameSocket&) = delete;
@@ -34,7 +36,8 @@ class FrameSocket {
   // latest.
   void SendRefusal(const absl::Status& refusal, absl::Duration timeout);
 
-  // Waits no longer than `timeout`, whose end is UNAVAILABLE.
+  // Waits no longer than `timeout` for all of it, whose end is UNAVAILABLE. INVALID_ARGUMENT also: a job id longer than
+  // kJobIdBytesMax, which is not waited for.
   absl::StatusOr<v1::Sender> ReceiveOpening(absl::Duration timeout);
   // The header of a message of values, which are next; or what came in its place, the last message.
   struct Header {
@@ -50,9 +53,12 @@ class FrameSocket {
  private:
   absl::Status Send(absl::Span<const char> first, absl::Span<const char> second);
   absl::Status Receive(absl::Span<char> bytes);
+  // The socket's own timeout is left set.
+  absl::Status ReceiveUntil(absl::Time deadline, absl::Span<char> bytes);
   void SetReceiveTimeout(absl::Duration timeout) const;
 
   const int descriptor_;
+  const absl::Duration send_timeout_;
 };
 
 // Connects to a socket of the abstract namespace of this host: `name` without the leading zero byte. UNAVAILABLE.

@@ -106,6 +106,46 @@ TEST(FrameSocket, Strangers) {
   EXPECT_EQ(pair.client->ReceiveHeader().status().message(), "a second opening; one is allowed, first");
 }
 
+// An opening that comes byte by byte, each soon after the one before, has one timeout for all of it.
+TEST(FrameSocket, ADrippingOpening) {
+  Pair pair;
+  std::thread dripping([&pair] {
+    v1::Sender sender = ExampleSender();
+    sender.set_job_id(std::string(kJobIdBytesMax, 'a'));
+    for (const char byte : EncodeOpening(sender)) {
+      if (send(pair.raw, &byte, 1, MSG_NOSIGNAL) != 1) return;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  });
+  EXPECT_EQ(pair.client->ReceiveOpening(absl::Milliseconds(100)).status().code(), absl::StatusCode::kUnavailable);
+  pair.client->Shutdown();
+  dripping.join();
+}
+
+// Who announces a job id longer than any is refused at once: the id itself never comes.
+TEST(FrameSocket, ALongJobId) {
+  Pair pair;
+  v1::Sender sender = ExampleSender();
+  sender.set_job_id(std::string(kJobIdBytesMax + 1, 'a'));
+  const std::string opening = EncodeOpening(sender);
+  ASSERT_EQ(send(pair.raw, opening.data(), kOpeningHeaderBytes, MSG_NOSIGNAL), ssize_t{kOpeningHeaderBytes});
+  const absl::Status status = pair.client->ReceiveOpening(kPatience).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "an opening announces a job id of 101 bytes; 1 to 100 are allowed");
+}
+
+// A peer that stops reading holds a sender with a timeout no longer than about that.
+TEST(FrameSocket, APeerThatStopsReading) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  FrameSocket sender(ends[0], absl::Milliseconds(50));
+  FrameSocket reader(ends[1]);
+  const std::vector<float> values(1 << 22);
+  const absl::Status status = sender.SendPayload({1, 0, values.size()}, BytesOf(values));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "sending: the peer has stopped reading");
+}
+
 // Where nobody listens, connecting ends at once or when it is cancelled.
 TEST(FrameSocket, NobodyListens) {
   EXPECT_EQ(ConnectLocally("hooke-nobody").status().code(), absl::StatusCode::kUnavailable);

@@ -30,6 +30,8 @@ constexpr size_t kConnectionsMax = 8192;
 constexpr absl::Duration kOpeningTimeout = absl::Seconds(10);
 // For a peer to read why it is refused.
 constexpr absl::Duration kRefusalTimeout = absl::Seconds(2);
+// For a peer to read an answer, 1 MiB at most: over the slowest of links, too.
+constexpr absl::Duration kSendTimeout = absl::Minutes(2);
 // Before the next try, where the process has no more descriptors.
 constexpr int kAcceptPauseMs = 100;
 
@@ -84,6 +86,8 @@ std::string RandomName() {
 }
 
 }  // namespace
+
+DirectExchanges::Connection::Connection(int descriptor) : socket(descriptor, kSendTimeout) {}
 
 absl::StatusOr<std::unique_ptr<DirectExchanges>> DirectExchanges::Listen(Options options) {
   std::unique_ptr<DirectExchanges> exchanges(new DirectExchanges(std::move(options)));

@@ -52,7 +52,7 @@ class DirectExchanges {
 
  private:
   struct Connection {
-    explicit Connection(int descriptor) : socket(descriptor) {}
+    explicit Connection(int descriptor);
     FrameSocket socket;
     std::atomic<bool> ended{false};
     std::thread thread;

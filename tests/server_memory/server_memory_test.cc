@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "algorithms/compression.h"
 #include "algorithms/sharding.h"
 #include "proto/job.pb.h"
 #include "worker/launch/proc_file.h"
@@ -35,6 +36,8 @@ constexpr uint64_t kFixedBytes = 64 * kMiB;
 constexpr uint32_t kGroups = 32;
 constexpr int kExchanges = 2;
 constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr DialOptions kDirect = {/*local=*/false, /*direct=*/true};
+constexpr DialOptions kGrpc = {/*local=*/false, /*direct=*/false};
 
 // A hooke-server in a folder of its own; both are gone with this object.
 class Server {
@@ -87,6 +90,7 @@ class Server {
 // What the groups of a job have in common. Nobody changes the vector: only the server's memory is looked at.
 struct Job {
   v1::JobSpecForShard spec;
+  DialOptions dial;
   std::string address;
   Partition partition{kCenterBytes / sizeof(float)};
   std::vector<float> vector = std::vector<float>(kCenterBytes / sizeof(float), 1.0f);
@@ -101,9 +105,7 @@ v1::Sender SenderOf(uint32_t group, uint32_t rank) {
   return sender;
 }
 
-std::unique_ptr<ServerCalls> Dial(const Job& job) {
-  return DialServer(job.address, {/*local=*/false, /*direct=*/true});
-}
+std::unique_ptr<ServerCalls> Dial(const Job& job) { return DialServer(job.address, job.dial); }
 
 // As a group's rank 0 does it; one of them creates the center. The window.
 absl::StatusOr<uint32_t> Attach(const Job& job, uint32_t group) {
@@ -128,6 +130,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   options.partition = job.partition;
   options.servers = {calls.get()};
   options.window_blocks = window_blocks;
+  if (job.spec.compression() > 0) options.encoding.compression = static_cast<Compression>(job.spec.compression());
   options.recreate = [](size_t, absl::Span<const float>, absl::Time) {
     return absl::FailedPreconditionError("the server has lost the center");
   };
@@ -182,10 +185,11 @@ v1::JobSpecForShard Spec(v1::AveragingSpec::Rule rule, uint32_t ranks) {
 
 // The most that the server ever took, from its start through all exchanges, is at most `centers` + 0.1 times the center
 // and 64 MiB.
-void ExpectLean(const v1::JobSpecForShard& spec, double centers) {
+void ExpectLean(const v1::JobSpecForShard& spec, double centers, const DialOptions& dial = kDirect) {
   const Server server;
   Job job;
   job.spec = spec;
+  job.dial = dial;
   job.address = server.address();
   ASSERT_NO_FATAL_FAILURE(RunGroups(job));
   const double most = (centers + 0.1) * kCenterBytes + kFixedBytes;
@@ -202,6 +206,17 @@ TEST(ServerMemory, ElasticTakesOneCenter) { ExpectLean(Spec(v1::AveragingSpec::E
 
 // 32 groups of four ranks: 128 connections, each with answers kept to be repeated.
 TEST(ServerMemory, ElasticTakesOneCenterWithManyRanks) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 4), 1); }
+
+// Where exchanges go by gRPC, whose buffers are between.
+TEST(ServerMemory, ElasticTakesOneCenterByGrpc) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1, kGrpc); }
+
+// Compressed, messages are there in both forms.
+TEST(ServerMemory, ElasticTakesOneCenterWithCompression) {
+  v1::JobSpecForShard spec = Spec(v1::AveragingSpec::ELASTIC, 4);
+  spec.set_compression(v1::AveragingSpec::COMPRESSION_INT8);
+  ExpectLean(spec, 1);
+  ExpectLean(spec, 1, kGrpc);
+}
 
 // Momentum: one center more.
 TEST(ServerMemory, DiLoCoTakesTwoCenters) {
