@@ -191,6 +191,7 @@ void ParameterStore::StopWaiting() {
   std::vector<std::shared_ptr<Shard>> shards;
   {
     absl::MutexLock lock(&mutex_);
+    stopping_ = true;
     for (const auto& [job_id, job] : jobs_) {
       if (job->shard != nullptr) shards.push_back(job->shard);
     }
@@ -290,6 +291,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardP
     jobs_.erase(plan.job_id);
     return shard.status();
   }
+  if (stopping_) (*shard)->StopWaiting();
   job->shard = *std::move(shard);
   return job->shard;
 }

@@ -123,6 +123,7 @@ class ParameterStore {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Nobody is to wait in a shard.
 };
 
 }  // namespace hooke

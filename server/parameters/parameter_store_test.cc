@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/snapshot_history.h"
 #include "server/parameters/test_center.h"
@@ -325,6 +326,28 @@ TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
       Restart();
     }
   }
+}
+
+// Nobody waits for other groups in a shard that is made after the server began to stop, either.
+TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
+  store_->StopWaiting();
+  v1::AttachRequest request = MakeAttachRequest({});
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(v1::AveragingSpec::SYNC);
+  job.set_interval(1);
+  job.set_quorum(2);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(10);
+  job.set_parameters(10);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(0.5);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  ASSERT_TRUE(store_->Attach(kNow, request).ok());
+  WriteValues({});
+  ASSERT_TRUE(store_->FinishInitialize("job-1", {}).ok());
+  std::vector<float> answer(4);
+  const absl::Status status = store_->Find("job-1").value()->ApplyBlock({{}, 1, 0}, Ramp(0, 4), absl::MakeSpan(answer));
+  EXPECT_EQ(status, absl::UnavailableError("this parameter server is stopping; try again"));
 }
 
 // A group that asks again and again is logged when its answer changes.
