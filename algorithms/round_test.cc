@@ -103,6 +103,10 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   EXPECT_EQ(round.Decide(kStart + absl::Seconds(100), roster).again, kStart + absl::Seconds(105));
   round.Clear();
   EXPECT_TRUE(round.contributions().empty());
+  EXPECT_EQ(round.contributions().capacity(), 0u) << "a server has a round for each block";
+  round.Add(kStart, Of(2));
+  round.Withdraw(2);
+  EXPECT_EQ(round.contributions().capacity(), 0u);
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(200), roster).complete);
 }
 

@@ -195,7 +195,7 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
   absl::Status status = Update(block.round->contributions(), live.size(), turn, block);
   if (!status.ok()) {
     for (const Turn* each : block.waiting) *each->refusal = status;
-    block.waiting = {};
+    block.waiting = std::vector<const Turn*>();
     block.round->Clear();
     block.changed.SignalAll();
     return status;
@@ -209,7 +209,7 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
       block.pass = std::max(block.pass, each->place->pass->number);
     }
   }
-  block.waiting = {};  // With its memory: of all blocks that would be much.
+  block.waiting = std::vector<const Turn*>();  // With its memory: of all blocks that would be much.
   block.round->Clear();
   block.changed.SignalAll();
   DismissMissing(turn, decision, opened.get());
@@ -286,7 +286,7 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
   const auto at = std::find(block.waiting.begin(), block.waiting.end(), &turn);
   if (at == block.waiting.end()) return;
   block.waiting.erase(at);
-  if (block.waiting.empty()) block.waiting = {};
+  if (block.waiting.empty()) block.waiting = std::vector<const Turn*>();
   block.round->Withdraw(turn.speaker.group);
   block.changed.SignalAll();
 }
