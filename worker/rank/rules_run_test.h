@@ -1,0 +1,262 @@
+#ifndef HOOKE_WORKER_RANK_RULES_RUN_TEST_H_
+#define HOOKE_WORKER_RANK_RULES_RUN_TEST_H_
+
+// Jobs through all layers: trainers of several groups as threads of a test, gRPC on loopback, a real parameter server.
+// The fixture of the update rules' tests.
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "algorithms/schedule.h"
+#include "algorithms/sharding.h"
+#include "algorithms/update_rule.h"
+#include "gtest/gtest.h"
+#include "mpi_group/group.h"
+#include "mpi_group/in_process_transport.h"
+#include "proto/job.pb.h"
+#include "server/parameters/in_memory_storage.h"
+#include "server/parameters/parameter_server.h"
+#include "worker/rank/arena.h"
+#include "worker/rank/center_client.h"
+#include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/quadratic_model.h"
+#include "worker/rank/reporter.h"
+#include "worker/rank/sampler.h"
+#include "worker/rank/samples.h"
+#include "worker/rank/server_calls.h"
+#include "worker/rank/shard_job.h"
+#include "worker/rank/trainer.h"
+
+namespace hooke {
+
+inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // And a buffer, in the third block.
+inline constexpr uint64_t kSamples = 96;
+inline constexpr float kStart = 40;  // Of every parameter;
+inline constexpr float kTarget = 3;  // and where the samples pull it.
+inline constexpr double kRate = 0.2;
+inline constexpr uint32_t kBatch = 4;
+
+class RulesTest : public ::testing::Test {
+ protected:
+  // A server process, as far as groups can see.
+  class Server {
+   public:
+    Server() { Start(); }
+    ~Server() { Stop(); }
+
+    const std::string& address() const { return address_; }
+
+    void Start() {
+      ParameterServerOptions options;
+      options.storage = storage_;
+      options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+      options.snapshot_interval = absl::Hours(1);
+      parameters_ = ParameterServer::Create(std::move(options)).value();
+      grpc::ServerBuilder builder;
+      int port = 0;
+      builder.AddListeningPort(address_.empty() ? "127.0.0.1:0" : address_, grpc::InsecureServerCredentials(), &port);
+      builder.RegisterService(parameters_->service());
+      server_ = builder.BuildAndStart();
+      address_ = absl::StrCat("127.0.0.1:", port);
+    }
+    void Stop() {
+      EXPECT_TRUE(parameters_->Stop().ok());
+      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+      server_.reset();
+      parameters_.reset();
+    }
+    // While it is stopped.
+    void Forget() { storage_ = std::make_shared<InMemoryStorage>(); }
+
+   private:
+    std::shared_ptr<Storage> storage_ = std::make_shared<InMemoryStorage>();
+    std::string address_;
+    std::unique_ptr<ParameterServer> parameters_;
+    std::unique_ptr<grpc::Server> server_;
+  };
+
+  struct Rule {
+    v1::AveragingSpec::Rule wire;
+    RuleName name;
+  };
+
+  struct Shape {
+    uint32_t groups = 1;
+    uint32_t ranks = 1;
+  };
+  // Where a rank is.
+  struct Place {
+    uint32_t group = 0;
+    uint32_t rank = 0;
+    uint32_t ranks = 1;  // Of the group.
+  };
+
+  static v1::JobSpec Job(const Rule& rule, const Shape& shape) {
+    v1::JobSpec job;
+    job.mutable_groups()->set_count(shape.groups);
+    job.mutable_groups()->set_ranks(shape.ranks);
+    job.mutable_train()->set_epochs(2);
+    job.mutable_train()->set_batch_size(kBatch);
+    job.mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    job.mutable_train()->mutable_optimizer()->set_learning_rate(kRate);
+    job.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::COSINE);
+    job.mutable_train()->mutable_schedule()->set_final_fraction(0.5);
+    v1::AveragingSpec& averaging = *job.mutable_averaging();
+    averaging.set_rule(rule.wire);
+    averaging.set_interval(3);
+    averaging.set_alpha(0.3);
+    averaging.set_quorum(1);
+    averaging.set_grace_seconds(10);
+    averaging.set_learning_rate(0.8);
+    averaging.set_momentum(0.3);
+    averaging.set_staleness_bound(6);
+    return job;
+  }
+
+  // Trains a job with all its groups at the same time; none steps before all have attached. The vector of each group.
+  std::vector<std::vector<float>> Train(const v1::JobSpec& job, RuleName rule, bool with_server = true) {
+    const Shape shape = {job.groups().count(), job.groups().ranks()};
+    std::vector<std::vector<float>> vectors(shape.groups);
+    absl::BlockingCounter attached(static_cast<int>(shape.groups));
+    absl::Notification all_attached;
+    std::vector<std::vector<std::unique_ptr<Group>>> groups;
+    std::vector<std::thread> threads;
+    for (uint32_t group = 0; group < shape.groups; ++group) {
+      groups.push_back(MakeInProcessGroups(static_cast<int>(shape.ranks)));
+      for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
+        threads.emplace_back([&, group, rank, mpi = groups[group][rank].get()] {
+          const auto first = [&attached, &all_attached, rank] {
+            if (rank > 0) return;
+            if (attached.DecrementCount()) all_attached.Notify();
+            EXPECT_TRUE(all_attached.WaitForNotificationWithTimeout(absl::Seconds(30)));
+          };
+          std::vector<float> vector = RunRank(job, rule, {group, mpi, with_server, first});
+          if (rank == 0) vectors[group] = std::move(vector);
+        });
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+    return vectors;
+  }
+
+  struct RankRun {
+    uint32_t group = 0;
+    Group* mpi = nullptr;
+    bool with_server = true;
+    std::function<void()> before_first_step;
+  };
+
+  std::vector<float> RunRank(const v1::JobSpec& job, RuleName rule, const RankRun& run) {
+    QuadraticModel model(kParameters);
+    Arena arena = *Arena::Make({.parameters = kParameters, .buffers = 1, .statistics = kTrainerStatistics});
+    EXPECT_TRUE(model.Bind(arena).ok());
+    model.Initialize(static_cast<uint64_t>(kStart));
+    SamplerOptions sampling;
+    sampling.samples = kSamples;
+    sampling.groups = job.groups().count();
+    sampling.ranks = job.groups().ranks();
+    sampling.batch = kBatch;
+    sampling.seed = 9;
+    sampling.group = run.group;
+    sampling.rank = static_cast<uint32_t>(run.mpi->rank());
+    Sampler sampler = *Sampler::Make(sampling);
+    uint64_t step = 0;
+    const Samples train = {kSamples, 1,
+                           [&](absl::Span<const uint32_t> indices, absl::Span<float> pixels, absl::Span<int64_t>) {
+                             if (step == 0) run.before_first_step();
+                             if (on_step_) on_step_(step);
+                             ++step;
+                             for (size_t i = 0; i < indices.size(); ++i) {
+                               const Place place = {run.group, sampling.rank, sampling.ranks};
+                               pixels[i] = sample_ ? sample_(place) : static_cast<float>(indices[i] % 7);
+                             }
+                           }};
+    Reporter reporter({});
+
+    TrainerOptions options;
+    options.optimizer.momentum = job.train().optimizer().momentum();
+    options.sender.set_job_id("job-1");
+    options.sender.set_group(run.group);
+    options.sender.set_rank(sampling.rank);
+    options.sender.set_incarnation(1);
+    options.groups = sampling.groups;
+    options.batch = kBatch;
+    options.epochs = job.train().epochs();
+    options.rhythm.interval = job.averaging().interval();
+    options.rhythm.delay = job.averaging().delay();
+    options.rhythm.fragments = std::max<uint32_t>(job.averaging().fragments(), 1);
+    options.rule = rule;
+    options.grace = absl::Seconds(job.averaging().grace_seconds());
+    options.exchange_timeout = exchange_timeout_;
+    const bool cosine = job.train().schedule().name() == v1::ScheduleSpec::COSINE;
+    options.schedule.name = cosine ? ScheduleName::kCosine : ScheduleName::kConstant;
+    options.schedule.learning_rate = kRate;
+    options.schedule.total_epochs = job.train().epochs();
+    options.schedule.final_fraction = 0.5;
+    const std::unique_ptr<ServerCalls> calls = DialServer(server_.address());
+    CenterOptions center;
+    center.sender = options.sender;
+    center.job = ShardJob(job, {sampler.steps_per_epoch(), kParameters});
+    center.layout = model.layout();
+    center.partition = Partition(kParameters + 1);
+    center.servers = {calls.get()};
+    CenterClient client(center);
+    TrainerParts parts;
+    parts.group = run.mpi;
+    parts.model = &model;
+    parts.arena = &arena;
+    parts.sampler = &sampler;
+    parts.train = &train;
+    parts.test = &train;
+    parts.reporter = &reporter;
+    parts.center = run.with_server ? &client : nullptr;
+    const absl::StatusOr<uint64_t> steps = Trainer(parts, options).Run();
+    EXPECT_TRUE(steps.ok()) << steps.status();
+    return {arena.vector().begin(), arena.vector().end()};
+  }
+
+  // A server that knows of no job.
+  void StartAnew() {
+    server_.Stop();
+    server_.Forget();
+    server_.Start();
+  }
+
+  std::vector<float> Center() {
+    const std::unique_ptr<ServerCalls> calls = DialServer(server_.address());
+    CenterOptions options;
+    options.sender.set_job_id("job-1");
+    options.layout = QuadraticModel(kParameters).layout();
+    options.partition = Partition(kParameters + 1);
+    options.servers = {calls.get()};
+    std::vector<float> center(kParameters + 1);
+    const absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), absl::Now() + absl::Seconds(30));
+    EXPECT_TRUE(status.ok()) << status;
+    return center;
+  }
+
+  Server server_;
+  absl::Duration exchange_timeout_ = absl::Seconds(5);
+  std::function<void(uint64_t step)> on_step_;  // In every rank.
+  std::function<float(const Place&)> sample_;   // What a rank's samples are, if not by their indices.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_RANK_RULES_RUN_TEST_H_
