@@ -19,8 +19,25 @@ constexpr uint64_t kParameters = 5;
 constexpr uint64_t kValues = 7;  // Two buffers.
 constexpr double kLocalRate = 0.1;
 constexpr uint64_t kStepsPerEpoch = 10;
+constexpr double kEpochs = 20;
 constexpr int kSeeds = 100;
 constexpr int kExchanges = 30;
+
+// What the groups send, and what becomes of it: docs/rules/.
+enum class Formula {
+  kSync,       // Gradients: the mean of all, in rounds.
+  kAsync,      // Gradients: one group's mean.
+  kDownpour,   // Gradients: one group's sum.
+  kDistances,  // Distances: the mean of all by their steps, in rounds.
+  kSlowMo,     // As kDistances, divided by what the schedule has made of the learning rate.
+};
+
+struct Case {
+  std::string name;
+  Formula formula = Formula::kSync;
+  bool cosine = false;  // The learning rate falls by a cosine to a tenth in kEpochs.
+  UpdateRuleOptions options = {};
+};
 
 // The slow, obvious optimizer of the center: one parameter after another, in double.
 class ReferenceOptimizer {
@@ -76,14 +93,18 @@ struct TestGroup {
 
 class Simulation {
  public:
-  Simulation(const UpdateRuleOptions& options, uint32_t seed)
-      : options_(options), random_(seed), rule_(MakeUpdateRule(options).value()), reference_(options.optimizer) {
+  Simulation(const Case& c, uint32_t seed)
+      : case_(c),
+        options_(case_.options),
+        random_(seed),
+        rule_(MakeUpdateRule(c.options).value()),
+        reference_(c.options.optimizer) {
     for (uint64_t i = 0; i < kValues; ++i) center_.push_back(Uniform());
     center_should_.assign(center_.begin(), center_.end());
     state_.resize(kValues * rule_->traits().state_values);
-    groups_.resize(options.groups);
+    groups_.resize(options_.groups);
     for (TestGroup& group : groups_) {
-      group.rule = MakeGroupRule(options.rule, {kValues, kParameters, {0, kValues}});
+      group.rule = MakeGroupRule(options_.rule, {kValues, kParameters, {0, kValues}});
       group.x = center_;
       group.rule->Begin(group.x);
       group.x_should = group.anchor = center_should_;
@@ -103,7 +124,7 @@ class Simulation {
         }
       }
       std::shuffle(who.begin(), who.end(), random_);
-      if (rule_->traits().in_rounds) {
+      if (in_rounds()) {
         if (!who.empty()) ExchangeTogether(who);
       } else {
         for (const uint32_t group : who) ExchangeAlone(group);
@@ -151,7 +172,7 @@ class Simulation {
     group.sent = std::move(copy);
     group.sent_should.resize(kValues);
     for (uint64_t i = 0; i < kValues; ++i) {
-      const bool gradient = i < kParameters && SendsGradients(options_.rule);
+      const bool gradient = i < kParameters && !distances();
       group.sent_should[i] = gradient ? group.sum[i] : group.anchor[i] - group.x_should[i];
     }
     Contribution from;
@@ -179,7 +200,7 @@ class Simulation {
     group.rule->Take({0, group.sent, group.answer}, absl::MakeSpan(group.x));
     for (uint64_t i = 0; i < kValues; ++i) {
       const double c = group.answer_should[i];
-      if (i < kParameters && SendsGradients(options_.rule)) {
+      if (i < kParameters && !distances()) {
         group.sum[i] -= group.sent_should[i];
         group.x_should[i] = c;
       } else {
@@ -227,7 +248,6 @@ class Simulation {
 
   // The formulas of docs/rules/.
   void UpdateReference(absl::Span<const Contribution> from, double epoch) {
-    const bool gradients = SendsGradients(options_.rule);
     double steps = 0;
     for (const Contribution& each : from) steps += static_cast<double>(each.steps);
     std::vector<double> mean(kValues);
@@ -235,19 +255,18 @@ class Simulation {
       const std::vector<double>& sent = groups_[each.group].sent_should;
       for (uint64_t i = 0; i < kValues; ++i) {
         if (i >= kParameters) {
-          const double share =
-              rule_->traits().in_rounds ? static_cast<double>(each.steps) / steps : 1.0 / options_.groups;
+          const double share = in_rounds() ? static_cast<double>(each.steps) / steps : 1.0 / options_.groups;
           mean[i] += share * sent[i];
-        } else if (options_.rule == RuleName::kDownpour) {
+        } else if (case_.formula == Formula::kDownpour) {
           mean[i] += sent[i];
         } else {
-          mean[i] += gradients ? sent[i] / steps : static_cast<double>(each.steps) * sent[i] / steps;
+          mean[i] += (distances() ? static_cast<double>(each.steps) : 1) * sent[i] / steps;
         }
       }
     }
-    double rate = LearningRate(options_.schedule, epoch);
-    if (options_.rule == RuleName::kSlowMo) {
-      const double factor = rate / options_.schedule.learning_rate;
+    const double factor = case_.cosine ? 0.1 + 0.9 * (1 + std::cos(std::acos(-1.0) * epoch / kEpochs)) / 2 : 1;
+    double rate = options_.schedule.learning_rate * factor;
+    if (case_.formula == Formula::kSlowMo) {
       for (uint64_t i = 0; i < kParameters; ++i) mean[i] /= factor;
     }
     rate /= std::pow(1 + static_cast<double>(from.front().staleness), options_.staleness_power);
@@ -267,7 +286,11 @@ class Simulation {
     }
   }
 
-  const UpdateRuleOptions options_;
+  bool in_rounds() const { return case_.formula == Formula::kSync || distances(); }
+  bool distances() const { return case_.formula == Formula::kDistances || case_.formula == Formula::kSlowMo; }
+
+  const Case case_;
+  const UpdateRuleOptions& options_;
   std::mt19937 random_;
   const std::unique_ptr<UpdateRule> rule_;
   ReferenceOptimizer reference_;
@@ -278,11 +301,6 @@ class Simulation {
   std::vector<TestGroup> groups_;
 };
 
-struct Case {
-  std::string name;
-  UpdateRuleOptions options;
-};
-
 OptimizerOptions Sgd(double momentum, bool nesterov = false) {
   OptimizerOptions options;
   options.momentum = momentum;
@@ -290,12 +308,16 @@ OptimizerOptions Sgd(double momentum, bool nesterov = false) {
   return options;
 }
 
-Case Make(std::string name, RuleName rule, const OptimizerOptions& optimizer, double rate) {
-  Case c{std::move(name), {}};
+// Of the groups' learning rate where they send gradients, and for slowmo; else of a rate that stays.
+Case Make(std::string name, RuleName rule, Formula formula, const OptimizerOptions& optimizer, double rate) {
+  Case c{std::move(name), formula};
+  c.cosine = formula != Formula::kDistances;
   c.options.rule = rule;
   c.options.optimizer = optimizer;
   c.options.schedule.learning_rate = rate;
-  c.options.schedule.total_epochs = 20;
+  c.options.schedule.total_epochs = kEpochs;
+  c.options.schedule.final_fraction = 0.1;
+  if (c.cosine) c.options.schedule.name = ScheduleName::kCosine;
   c.options.staleness_bound = 4;
   return c;
 }
@@ -310,30 +332,25 @@ std::vector<Case> Cases() {
   OptimizerOptions decayed = Sgd(0);
   decayed.weight_decay = 0.01;
   std::vector<Case> cases = {
-      Make("sync", RuleName::kSync, Sgd(0), 0.1),
-      Make("sync decayed", RuleName::kSync, decayed, 0.1),
-      Make("sync momentum", RuleName::kSync, Sgd(0.9), 0.1),
-      Make("sync nesterov", RuleName::kSync, Sgd(0.9, true), 0.1),
-      Make("sync adam", RuleName::kSync, adam, 0.01),
-      Make("sync adamw", RuleName::kSync, adamw, 0.01),
-      Make("async", RuleName::kAsync, Sgd(0), 0.1),
-      Make("async momentum, by staleness", RuleName::kAsync, Sgd(0.5), 0.1),
-      Make("async adam", RuleName::kAsync, adam, 0.01),
-      Make("ssp", RuleName::kSsp, Sgd(0), 0.1),
-      Make("downpour, by staleness", RuleName::kDownpour, Sgd(0), 0.05),
-      Make("average", RuleName::kAverage, Sgd(0), 1),
-      Make("bmuf", RuleName::kBmuf, Sgd(0.75), 1),
-      Make("bmuf nesterov", RuleName::kBmuf, Sgd(0.75, true), 1),
-      Make("slowmo", RuleName::kSlowMo, Sgd(0.7), 1),
-      Make("diloco", RuleName::kDiLoCo, Sgd(0.9, true), 0.7),
+      Make("sync", RuleName::kSync, Formula::kSync, Sgd(0), 0.1),
+      Make("sync decayed", RuleName::kSync, Formula::kSync, decayed, 0.1),
+      Make("sync momentum", RuleName::kSync, Formula::kSync, Sgd(0.9), 0.1),
+      Make("sync nesterov", RuleName::kSync, Formula::kSync, Sgd(0.9, true), 0.1),
+      Make("sync adam", RuleName::kSync, Formula::kSync, adam, 0.01),
+      Make("sync adamw", RuleName::kSync, Formula::kSync, adamw, 0.01),
+      Make("async", RuleName::kAsync, Formula::kAsync, Sgd(0), 0.1),
+      Make("async momentum, by staleness", RuleName::kAsync, Formula::kAsync, Sgd(0.5), 0.1),
+      Make("async adam", RuleName::kAsync, Formula::kAsync, adam, 0.01),
+      Make("ssp", RuleName::kSsp, Formula::kAsync, Sgd(0), 0.1),
+      Make("downpour, by staleness", RuleName::kDownpour, Formula::kDownpour, Sgd(0), 0.05),
+      Make("average", RuleName::kAverage, Formula::kDistances, Sgd(0), 1),
+      Make("bmuf", RuleName::kBmuf, Formula::kDistances, Sgd(0.75), 1),
+      Make("bmuf nesterov", RuleName::kBmuf, Formula::kDistances, Sgd(0.75, true), 1),
+      Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1),
+      Make("diloco", RuleName::kDiLoCo, Formula::kDistances, Sgd(0.9, true), 0.7),
   };
   for (Case& c : cases) {
     if (c.name.find("by staleness") != std::string::npos) c.options.staleness_power = 0.5;
-    // A learning rate that changes: the groups' steps say where it is.
-    if (SendsGradients(c.options.rule) || c.options.rule == RuleName::kSlowMo) {
-      c.options.schedule.name = ScheduleName::kCosine;
-      c.options.schedule.final_fraction = 0.1;
-    }
   }
   return cases;
 }
@@ -345,7 +362,7 @@ TEST(CenterStepTest, FollowsTheFormulas) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
       SCOPED_TRACE(c.name + ", seed " + std::to_string(seed));
       c.options.groups = seed % 8 + 1;
-      Simulation(c.options, seed).Run();
+      Simulation(c, seed).Run();
       if (HasFatalFailure()) return;
     }
   }
@@ -369,13 +386,17 @@ float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contributi
 // groups' last distances move the center by themselves, as without momentum; what is left of the momentum of before
 // comes to a hundredth.
 TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
-  UpdateRuleOptions options = Make("slowmo", RuleName::kSlowMo, Sgd(0.7), 1).options;
-  options.schedule.name = ScheduleName::kCosine;
+  UpdateRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
+  options.schedule.final_fraction = 0;
   const auto rule = MakeUpdateRule(options).value();
   const std::vector<float> gone = {2};
   std::vector<Contribution> from(1);
   from[0].values = gone;
-  for (const double epochs : {0.0, 0.01, 1.0}) {  // Before the end.
+  struct Moment {
+    double epochs;  // Before the end.
+    float rate;     // (1 + cos(pi (20 - epochs) / 20)) / 2, or 0.01.
+  };
+  for (const auto& [epochs, rate] : {Moment{0, 0.01f}, Moment{0.01, 0.01f}, Moment{1, 0.01f}, Moment{4, 0.0954915f}}) {
     float center = 0, state = 0, answer = 0;
     CenterBlock block;
     block.values = {&center, 1};
@@ -387,7 +408,6 @@ TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
     EXPECT_FLOAT_EQ(state, 2);
     block.epoch = options.schedule.total_epochs - epochs;
     rule->Apply(from, block, {&answer, 1});
-    const float rate = std::max(0.01f, static_cast<float>(LearningRate(options.schedule, block.epoch)));
     EXPECT_NEAR(center, -2 - 2 - rate * 0.7f * 2, 1e-5) << epochs;
     EXPECT_NEAR(state, 0.7f * 2 + 2 / rate, 1e-3) << epochs;
   }
