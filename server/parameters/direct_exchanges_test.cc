@@ -110,6 +110,7 @@ TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
   ASSERT_TRUE(other->SendOpening(MakeSender({}, 1)).ok());
   ASSERT_TRUE(Exchange(*other, {1, 0, 4}, {1, 2, 3, 4}).ok());
   std::vector<std::unique_ptr<FrameSocket>> connections;
+  connections.reserve(20);
   for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
     connections.push_back(Connect());
     ASSERT_TRUE(connections.back()->SendOpening(MakeSender({}, 0, 0, 2)).ok());
