@@ -133,28 +133,46 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);  // After 12, when it learns of the other, then 16, 20, ..., 60.
 }
 
-// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is. By a value's formula in double precision.
-TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
-  const GroupResult result = Run({.ranks = 1, .seed = 40});
+// A value of a group of one rank that trains with the elastic rule and momentum, in double precision; the center's,
+// too.
+struct ElasticValues {
+  double group = 40;
+  double center = 40;
+};
+ElasticValues ElasticReference(uint32_t batch, uint64_t each_step_until) {
   SamplerOptions sampling;
   sampling.samples = 96;
-  sampling.batch = options_.batch;
+  sampling.batch = batch;
   sampling.seed = 9;
   Sampler sampler = *Sampler::Make(sampling);
-  double x = 40, center = 40, velocity = 0;
-  ASSERT_EQ(*result.steps[0], 48u);
+  ElasticValues values;
+  double velocity = 0;
   for (uint64_t step = 1; step <= 48; ++step) {
     double target = 0;
     for (const uint32_t index : sampler.BatchIndices(step - 1)) target += index % 7 / 4.0;
-    velocity = 0.5 * velocity + (x - target);
-    x -= 0.1 * velocity;
-    if (step % 3 != 0) continue;
-    const double difference = 0.5 * (x - center);
-    center += difference;
-    x -= difference;
+    velocity = 0.5 * velocity + (values.group - target);
+    values.group -= 0.1 * velocity;
+    if (step > each_step_until && step % 3 != 0) continue;
+    const double difference = 0.5 * (values.group - values.center);
+    values.center += difference;
+    values.group -= difference;
   }
-  for (const uint64_t i : {uint64_t{0}, kValues - 1}) EXPECT_NEAR(result.vectors[0][i], x, 1e-4);
-  EXPECT_NEAR(servers_[0]->center()[0], center, 1e-4);
+  return values;
+}
+
+// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is. By a value's formula in double precision;
+// and so does an exchange after each of the first steps, where these are no multiple of the interval.
+TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
+  for (const uint64_t each_step_until : {0, 13}) {
+    SCOPED_TRACE(each_step_until);
+    for (auto& server : servers_) server->Forget();
+    options_.rhythm.each_step_until = each_step_until;
+    const GroupResult result = Run({.ranks = 1, .seed = 40});
+    ASSERT_EQ(*result.steps[0], 48u);
+    const ElasticValues should = ElasticReference(options_.batch, each_step_until);
+    for (const uint64_t i : {uint64_t{0}, kValues - 1}) EXPECT_NEAR(result.vectors[0][i], should.group, 1e-4);
+    EXPECT_NEAR(servers_[0]->center()[0], should.center, 1e-4);
+  }
 }
 
 // Numbers by hand: with one step per exchange, x and c follow the elastic rule exactly.
