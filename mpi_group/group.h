@@ -2,7 +2,7 @@
 #define HOOKE_MPI_GROUP_GROUP_H_
 
 // What a rank sees of its group: N ranks that act as one. Made once per process (MakeMpiGroup in mpi_group.h,
-// MakeInProcessGroups in in_process_transport.h for tests); used by worker/rank.
+// MakeInProcessGroups in in_process_group.h for tests); used by worker/rank.
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
 // Group come from one thread at a time. After OK all ranks hold bitwise the same values.

@@ -11,7 +11,6 @@
 #include "absl/synchronization/mutex.h"
 #include "mpi_group/settlement.h"
 #include "mpi_group/steady_clock.h"
-#include "mpi_group/transport_group.h"
 
 namespace hooke {
 namespace {
@@ -263,40 +262,6 @@ std::vector<std::unique_ptr<Transport>> MakeInProcessTransports(int n) {
   transports.reserve(n);
   for (int rank = 0; rank < n; ++rank) transports.push_back(std::make_unique<InProcessTransport>(network, rank));
   return transports;
-}
-
-namespace {
-
-// The networks of clones: the ranks' k-th calls get the same one.
-class Clones {
- public:
-  explicit Clones(int n) : calls_(n) {}
-
-  std::unique_ptr<Transport> New(int rank) {
-    absl::MutexLock lock(&mutex_);
-    const size_t call = calls_[rank]++;
-    if (call == networks_.size()) networks_.push_back(std::make_shared<Network>(static_cast<int>(calls_.size())));
-    return std::make_unique<InProcessTransport>(networks_[call], rank);
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::vector<size_t> calls_ ABSL_GUARDED_BY(mutex_);  // Of each rank.
-  std::vector<std::shared_ptr<Network>> networks_ ABSL_GUARDED_BY(mutex_);
-};
-
-}  // namespace
-
-std::vector<std::unique_ptr<Group>> MakeInProcessGroups(int n, const GroupOptions& options) {
-  const auto clones = std::make_shared<Clones>(n);
-  std::vector<std::unique_ptr<Group>> groups;
-  groups.reserve(n);
-  for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(n)) {
-    const int rank = transport->rank();
-    groups.push_back(
-        MakeTransportGroup(std::move(transport), options, [clones, rank](absl::Time) { return clones->New(rank); }));
-  }
-  return groups;
 }
 
 }  // namespace hooke

@@ -11,16 +11,12 @@
 #include <memory>
 #include <vector>
 
-#include "mpi_group/group.h"
 #include "mpi_group/transport.h"
 
 namespace hooke {
 
 // Element r is rank r. n >= 1.
 std::vector<std::unique_ptr<Transport>> MakeInProcessTransports(int n);
-
-// A group over each of them.
-std::vector<std::unique_ptr<Group>> MakeInProcessGroups(int n, const GroupOptions& options = {});
 
 }  // namespace hooke
 

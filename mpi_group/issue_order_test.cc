@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_transport.h"
+#include "mpi_group/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 
 namespace hooke {

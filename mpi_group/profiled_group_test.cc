@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_transport.h"
+#include "mpi_group/in_process_group.h"
 #include "mpi_group/profile.h"
 #include "mpi_group/rank_threads.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mpi_group/collective_cases.h"
-#include "mpi_group/in_process_transport.h"
+#include "mpi_group/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce.h"
 

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "mpi_group/collective_cases.h"
 #include "mpi_group/group_nodes.h"
+#include "mpi_group/in_process_group.h"
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 

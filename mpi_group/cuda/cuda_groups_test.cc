@@ -17,6 +17,7 @@
 #include "mpi_group/cuda/device_reduce.h"
 #include "mpi_group/cuda/nccl_group.h"
 #include "mpi_group/cuda/staged_group.h"
+#include "mpi_group/in_process_group.h"
 #include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce.h"

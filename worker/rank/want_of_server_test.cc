@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "mpi_group/in_process_transport.h"
+#include "mpi_group/in_process_group.h"
 #include "worker/rank/agreement.h"
 
 namespace hooke {
