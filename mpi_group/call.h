@@ -16,12 +16,12 @@ namespace hooke {
 
 // Working memory of collectives. A group keeps one over its calls, so that a call allocates nothing once it has grown.
 struct Scratch {
-  // Of one message under way each (message_window.h).
+  // Of one message under way each (collectives/message_window.h).
   std::vector<std::vector<char>> outgoing;
   std::vector<std::vector<char>> incoming;
-  // Of a whole list (accumulator.h, reference.h).
+  // Of a whole list (reduce/accumulator.h, collectives/reference.h).
   std::vector<char> working;
-  // Of a slice (two_level_wide.h).
+  // Of a slice (node/two_level_wide.h).
   std::vector<float> sums;
 };
 

@@ -13,7 +13,7 @@ namespace hooke {
 // The order is part of what ranks compare: append only.
 enum class DataType : uint8_t { kFloat32, kFloat64, kBFloat16, kFloat16, kInt32, kInt64 };
 
-// Values of 16 bits, as memory holds them; arithmetic on them is done in float32 (reduce.h).
+// Values of 16 bits, as memory holds them; arithmetic on them is done in float32 (reduce/reduce.h).
 struct BFloat16 {  // The upper half of an IEEE 754 binary32.
   uint16_t bits = 0;
 };

@@ -11,8 +11,8 @@ using Values = TuningRule::Values;
 
 // From 16 to 256 KiB. Halving-doubling of a number of ranks that is no power of two sends all values of some of them
 // there and back: with three that makes 3 times the values in a row, where a ring sends 4/3 in as many steps. Between
-// nodes, where bytes cost most, such numbers take the ring (16-bit sums: pairwise, see ring.h); from 17 on it has too
-// many steps for so few values. Ranks of one node that share no memory take halving-doubling, however many.
+// nodes, where bytes cost most, such numbers take the ring (16-bit sums: pairwise, see collectives/ring.h); from 17 on
+// it has too many steps for so few values. Ranks of one node that share no memory take halving-doubling, however many.
 std::vector<TuningRule> MiddlingAllReduceRules() {
   constexpr Operation kOperation = Operation::kAllReduce;
   std::vector<TuningRule> rules;

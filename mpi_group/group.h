@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_GROUP_H_
 #define HOOKE_MPI_GROUP_GROUP_H_
 
-// What a rank sees of its group: N ranks that act as one. Made once per process (MakeMpiGroup in mpi_group.h,
-// MakeInProcessGroups in in_process_group.h for tests); used by worker/rank.
+// What a rank sees of its group: N ranks that act as one. Made once per process (MakeMpiGroup in groups/mpi_group.h,
+// MakeInProcessGroups in groups/in_process_group.h for tests); used by worker/rank.
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
 // Group come from one thread at a time. After OK all ranks hold bitwise the same values.
@@ -11,7 +11,7 @@
 // once; one rank rounds and the others copy, or all round the same sum. Groups in devices' memory say how they differ.
 //
 // A rank contributes one list of values to a call. A caller with several vectors in one process, each of them as long,
-// has them reduced by AllReduceReplicas (replicas.h).
+// has them reduced by AllReduceReplicas (collectives/replicas.h).
 //
 // Values may lie anywhere, but alike on all ranks: in one arena (AllocateShared) at the same places of it, or all of
 // them in other memory, wherever that is. A call whose values lie in an arena on some ranks only, or in another arena
@@ -50,7 +50,8 @@ struct GroupOptions {
   std::shared_ptr<spdlog::logger> logger;  // Null for silence.
   // By which algorithms are chosen; rank 0's counts on all ranks.
   Tuning tuning;
-  // Ranks with the same one share a node. Empty: NodeIdentity() of topology.h; tests make several nodes of one.
+  // Ranks with the same one share a node. Empty: NodeIdentity() of transport/topology.h; tests make several nodes of
+  // one.
   std::string node;
 };
 

@@ -24,9 +24,9 @@
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/nccl_group.h"
 #include "mpi_group/cuda/staged_group.h"
-#include "mpi_group/mpi_group.h"
-#include "mpi_group/mpi_session.h"
-#include "mpi_group/mpi_transport.h"
+#include "mpi_group/groups/mpi_group.h"
+#include "mpi_group/mpi/mpi_session.h"
+#include "mpi_group/mpi/mpi_transport.h"
 
 namespace hooke {
 namespace {

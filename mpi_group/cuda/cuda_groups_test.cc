@@ -17,11 +17,11 @@
 #include "mpi_group/cuda/device_reduce.h"
 #include "mpi_group/cuda/nccl_group.h"
 #include "mpi_group/cuda/staged_group.h"
-#include "mpi_group/in_process_group.h"
-#include "mpi_group/in_process_transport.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
-#include "mpi_group/reduce.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/reduce/reduce.h"
+#include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 

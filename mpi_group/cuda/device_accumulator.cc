@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "mpi_group/accumulator.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_reduce.h"
+#include "mpi_group/reduce/accumulator.h"
 
 namespace hooke {
 

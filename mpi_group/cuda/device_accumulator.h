@@ -13,9 +13,9 @@
 
 namespace hooke {
 
-// Accumulator (mpi_group/accumulator.h) on a device: where sums of 16-bit values form, rank after rank. It keeps its
-// memory from call to call, 4 bytes per value of the longest list so far. For one stream, whose device is the current
-// one. Used by staged_group.cc.
+// Accumulator (mpi_group/reduce/accumulator.h) on a device: where sums of 16-bit values form, rank after rank. It keeps
+// its memory from call to call, 4 bytes per value of the longest list so far. For one stream, whose device is the
+// current one. Used by staged_group.cc.
 class DeviceAccumulator {
  public:
   // What to reduce in place of `values`: the list itself; or, where NeedsWideSums, a float32 copy of it, which the

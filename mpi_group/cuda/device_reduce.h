@@ -1,9 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_DEVICE_REDUCE_H_
 #define HOOKE_MPI_GROUP_CUDA_DEVICE_REDUCE_H_
 
-// Reduce, Widen and Narrow (mpi_group/reduce.h) on a device: the same arithmetic, the same results but for the payloads
-// of NaNs. Plain
-// C++, so that callers need no nvcc.
+// Reduce, Widen and Narrow (mpi_group/reduce/reduce.h) on a device: the same arithmetic, the same results but for the
+// payloads of NaNs. Plain C++, so that callers need no nvcc.
 
 #include <cstdint>
 
@@ -32,7 +31,7 @@ struct DeviceReduction {
 // pointers out of range.
 int LaunchReduce(const DeviceReduction& reduction, CUstream_st* stream);
 
-// Values of 16 bits as float32, and back, rounded to the nearest, ties to even: as Widen and Narrow of reduce.h.
+// Values of 16 bits as float32, and back, rounded to the nearest, ties to even: as Widen and Narrow of reduce/reduce.h.
 // cudaErrorInvalidValue for other types.
 int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream);
 int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream);

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpi_group/all_gather.h"
+#include "mpi_group/collectives/all_gather.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/device_reduce.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mpi_group/all_gather.h"
-#include "mpi_group/barrier.h"
 #include "mpi_group/call.h"
-#include "mpi_group/call_label.h"
+#include "mpi_group/collectives/all_gather.h"
+#include "mpi_group/collectives/barrier.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_accumulator.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/staged_passes.h"
 #include "mpi_group/cuda/staging.h"
 #include "mpi_group/operation.h"
-#include "mpi_group/recent_calls.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/call_label.h"
+#include "mpi_group/transport/recent_calls.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

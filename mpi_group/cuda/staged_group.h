@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mpi_group/group.h"
-#include "mpi_group/transport.h"
+#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 

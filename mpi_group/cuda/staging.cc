@@ -6,7 +6,7 @@
 
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_reduce.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mpi_group/cuda/device_memory.h"
-#include "mpi_group/reduce.h"
+#include "mpi_group/reduce/reduce.h"
 #include "mpi_group/tensor_list.h"
 
 namespace hooke {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

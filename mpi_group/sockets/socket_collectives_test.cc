@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mpi_group/collective_cases.h"
+#include "mpi_group/collectives/collective_cases.h"
+#include "mpi_group/collectives/transport_collectives.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/socket_ranks.h"
-#include "mpi_group/transport_collectives.h"
 
 namespace hooke {
 namespace {

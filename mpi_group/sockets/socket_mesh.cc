@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "mpi_group/on_all_ranks.h"
+#include "mpi_group/collectives/on_all_ranks.h"
 #include "mpi_group/sockets/greeting.h"
 #include "mpi_group/sockets/mesh_maker.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

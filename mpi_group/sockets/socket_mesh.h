@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/host_addresses.h"
-#include "mpi_group/topology.h"
-#include "mpi_group/transport.h"
+#include "mpi_group/transport/topology.h"
+#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mpi_group/in_process_transport.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/mesh_maker.h"
+#include "mpi_group/transport/in_process_transport.h"
 
 namespace hooke {
 namespace {

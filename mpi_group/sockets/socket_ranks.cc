@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "mpi_group/in_process_transport.h"
 #include "mpi_group/sockets/file_descriptor.h"
+#include "mpi_group/transport/in_process_transport.h"
 
 namespace hooke {
 

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "mpi_group/sockets/socket_transport.h"
-#include "mpi_group/transport.h"
+#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 

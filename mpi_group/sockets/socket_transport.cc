@@ -11,9 +11,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mpi_group/call_label.h"
 #include "mpi_group/sockets/socket_stream.h"
-#include "mpi_group/steady_clock.h"
+#include "mpi_group/transport/call_label.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {

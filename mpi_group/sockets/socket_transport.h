@@ -3,7 +3,7 @@
 
 // A Transport whose messages between nodes travel over TCP connections of its own, both ways at once and straight from
 // and into the caller's memory. Between ranks of one node they go through the transport that it is made over, as do
-// notices and the settlement of failures. Used by group_nodes.cc.
+// notices and the settlement of failures. Used by groups/group_nodes.cc.
 //
 // A message that is sent is done when the kernel has taken it, which carries it on while this rank is at other work.
 // A message of another call, or of another size, than its receiver expects is INVALID_ARGUMENT as soon as it comes.
@@ -17,7 +17,7 @@
 
 #include "absl/time/time.h"
 #include "mpi_group/sockets/file_descriptor.h"
-#include "mpi_group/transport.h"
+#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 

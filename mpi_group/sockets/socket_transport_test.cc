@@ -14,13 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "mpi_group/call_label.h"
-#include "mpi_group/in_process_transport.h"
-#include "mpi_group/message_cases.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/socket_ranks.h"
-#include "mpi_group/transport.h"
+#include "mpi_group/transport/call_label.h"
+#include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/message_cases.h"
+#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 namespace {

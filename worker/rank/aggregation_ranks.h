@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/quadratic_model.h"

@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/rank/aggregation_ranks.h"
 #include "worker/rank/quadratic_model.h"

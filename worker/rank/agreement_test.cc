@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 
 namespace hooke {
 namespace {

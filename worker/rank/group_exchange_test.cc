@@ -14,7 +14,7 @@
 #include "algorithms/fragments.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
 #include "worker/rank/in_memory_server.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "mpi_group/profile.h"
+#include "mpi_group/profile/profile.h"
 #include "proto/worker.pb.h"
 
 namespace hooke {

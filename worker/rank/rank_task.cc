@@ -13,7 +13,7 @@
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
-#include "mpi_group/issue_order.h"
+#include "mpi_group/issue_order/issue_order.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"

@@ -18,7 +18,7 @@
 #include "algorithms/optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/parameter_server.h"
 #include "worker/rank/center_client.h"

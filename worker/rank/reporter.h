@@ -19,7 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "mpi_group/profile.h"
+#include "mpi_group/profile/profile.h"
 #include "proto/worker.pb.h"
 #include "worker/rank/event_sink.h"
 #include "worker/rank/progress_meter.h"

@@ -15,7 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/profile.h"
+#include "mpi_group/profile/profile.h"
 #include "proto/worker.grpc.pb.h"
 
 namespace hooke {

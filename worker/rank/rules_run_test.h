@@ -28,7 +28,7 @@
 #include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 #include "mpi_group/group.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/parameter_server.h"

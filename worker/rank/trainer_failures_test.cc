@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/in_memory_server.h"
 #include "worker/rank/rank_zero.h"

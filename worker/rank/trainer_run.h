@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "algorithms/sharding.h"
 #include "gtest/gtest.h"
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"

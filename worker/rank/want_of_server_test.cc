@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "mpi_group/in_process_group.h"
+#include "mpi_group/groups/in_process_group.h"
 #include "worker/rank/agreement.h"
 
 namespace hooke {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpi_group/mpi_group.h"
+#include "mpi_group/groups/mpi_group.h"
 #include "tests/benchmarks/collectives/rival.h"
 #include "tests/benchmarks/collectives/serve.h"
 

@@ -1,0 +1,113 @@
+#include "mpi_group/collectives/replicas.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "mpi_group/reduce/accumulator.h"
+#include "mpi_group/reduce/reduce.h"
+
+namespace hooke {
+namespace {
+
+absl::Status CheckShapes(absl::Span<const TensorList> replicas) {
+  if (replicas.empty()) return absl::InvalidArgumentError("all-reduce of replicas takes at least one list of a rank");
+  const TensorList& first = replicas[0];
+  for (size_t i = 1; i < replicas.size(); ++i) {
+    if (replicas[i].type() == first.type() && replicas[i].size() == first.size()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replica ", i, " has ", replicas[i].size(), " values of ", NameOf(replicas[i].type()), ", replica 0 has ",
+        first.size(), " of ", NameOf(first.type()), "; all replicas must be of one type and size"));
+  }
+  return absl::OkStatus();
+}
+
+// Calls take(pointers, values) for stretches of at most `values_max` values, at least 1, that are contiguous in every
+// list; pointers[i] is list i's.
+template <typename Take>
+void ForEachStretch(absl::Span<const TensorList> lists, uint64_t values_max, const Take& take) {
+  struct Place {
+    size_t piece = 0;
+    size_t offset = 0;
+  };
+  absl::InlinedVector<Place, 8> places(lists.size());
+  absl::InlinedVector<char*, 8> pointers(lists.size());
+  uint64_t left = lists[0].bytes();
+  while (left > 0) {
+    uint64_t bytes = std::min(left, values_max * SizeOf(lists[0].type()));
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const absl::Span<char> piece = lists[i].pieces()[places[i].piece];
+      pointers[i] = piece.data() + places[i].offset;
+      bytes = std::min<uint64_t>(bytes, piece.size() - places[i].offset);
+    }
+    take(absl::MakeConstSpan(pointers), bytes / SizeOf(lists[0].type()));
+    left -= bytes;
+    for (size_t i = 0; i < lists.size(); ++i) {
+      places[i].offset += bytes;
+      if (places[i].offset == lists[i].pieces()[places[i].piece].size()) places[i] = {places[i].piece + 1, 0};
+    }
+  }
+}
+
+absl::InlinedVector<const char*, 8> Sources(absl::Span<char* const> pointers) {
+  return {pointers.begin(), pointers.end()};
+}
+
+// The sums of the rank's own lists form in the first one.
+absl::Status ReduceInPlace(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
+  const DataType type = replicas[0].type();
+  ForEachStretch(replicas, replicas[0].size(), [&](absl::Span<char* const> pointers, uint64_t values) {
+    Reduce({type, op}, Sources(pointers), pointers.first(1), values);
+  });
+  absl::Status status = group.AllReduce(replicas[0], op == ReduceOp::kMean ? ReduceOp::kSum : op);
+  if (!status.ok()) return status;
+  const int addends = static_cast<int>(replicas.size()) * group.size();
+  ForEachStretch(replicas, replicas[0].size(), [&](absl::Span<char* const> pointers, uint64_t values) {
+    Reduce({type, op, addends}, Sources(pointers.first(1)), pointers, values);
+  });
+  return absl::OkStatus();
+}
+
+// The sums of values of 16 bits form in float32 memory beside the lists.
+absl::Status ReduceWide(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
+  constexpr uint64_t kBlock = 4096;
+  const DataType type = replicas[0].type();
+  std::vector<float> sums(replicas[0].size());
+  std::vector<float> block(std::min<uint64_t>(kBlock, sums.size()));
+  absl::Span<float> to = absl::MakeSpan(sums);
+  ForEachStretch(replicas, kBlock, [&](absl::Span<char* const> pointers, uint64_t values) {
+    Widen(type, {pointers[0], values * SizeOf(type)}, to.first(values));
+    for (const char* pointer : pointers.subspan(1)) {
+      const absl::Span<float> addends = absl::MakeSpan(block).first(values);
+      Widen(type, {pointer, values * SizeOf(type)}, addends);
+      ReduceInto({DataType::kFloat32, op}, BytesOf(absl::Span<const float>(addends)), MutableBytesOf(to.first(values)));
+    }
+    to.remove_prefix(values);
+  });
+  absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(sums)), ReduceOp::kSum);
+  if (!status.ok()) return status;
+  FinishReduction(DataType::kFloat32, op, static_cast<int>(replicas.size()) * group.size(),
+                  MutableBytesOf(absl::MakeSpan(sums)));
+  absl::Span<const float> from = sums;
+  ForEachStretch(replicas, kBlock, [&](absl::Span<char* const> pointers, uint64_t values) {
+    for (char* pointer : pointers) Narrow(type, from.first(values), {pointer, values * SizeOf(type)});
+    from.remove_prefix(values);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
+  absl::Status status = CheckShapes(replicas);
+  if (!status.ok()) return status;
+  if (replicas.size() == 1) return group.AllReduce(replicas[0], op);
+  const DataType type = replicas[0].type();
+  const int addends = static_cast<int>(replicas.size()) * group.size();
+  // The sum of a mean is not to be rounded by itself: it may lie out of the type's range where the mean does not.
+  const bool wide = NeedsWideSums(type, op, addends) || (SizeOf(type) == 2 && op == ReduceOp::kMean);
+  return wide ? ReduceWide(group, replicas, op) : ReduceInPlace(group, replicas, op);
+}
+
+}  // namespace hooke

@@ -1,0 +1,32 @@
+#ifndef HOOKE_MPI_GROUP_COLLECTIVES_RING_H_
+#define HOOKE_MPI_GROUP_COLLECTIVES_RING_H_
+
+// Ring all-reduce (Patarasuk and Yuan, 2009): values travel once around to be reduced, once more to be shared. Every
+// rank sends to the next and receives from the previous one only, in chunks, a window of them under way each way: a
+// chunk goes on as soon as it is reduced, while others travel.
+//
+// Sums of 16-bit values among more than two ranks would be rounded at every rank: they take the way of pairwise.h,
+// which moves as many bytes. After an error the values are unspecified.
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpi_group/call.h"
+#include "mpi_group/data_type.h"
+#include "mpi_group/tensor_list.h"
+#include "mpi_group/transport/transport.h"
+
+namespace hooke {
+
+// n-1 steps; each rank sends all parts but its own, (n-1)/n of the values if they are even. After OK parts[r] of the
+// values is reduced on rank r; other values are unspecified. The parts are as RingAllGather takes them.
+absl::Status RingReduceScatter(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
+                               ReduceOp op, const Call& call);
+
+// 2(n-1) steps; each rank sends 2(n-1)/n of the values. The second time around follows the first chunk by chunk, so
+// that no link rests between them. After OK all ranks hold bitwise the same reduction, for each value is reduced along
+// one path and then copied.
+absl::Status RingAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_COLLECTIVES_RING_H_

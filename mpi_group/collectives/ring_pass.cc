@@ -1,0 +1,121 @@
+#include "mpi_group/collectives/ring_pass.h"
+
+#include <algorithm>
+
+#include "mpi_group/collectives/message_window.h"
+#include "mpi_group/reduce/reduce_list.h"
+
+namespace hooke {
+namespace {
+
+// A part of one message leaves the link at rest while that is reduced: parts are a window of messages at least, where
+// these are not shorter than this.
+constexpr uint64_t kShortChunk = uint64_t{16} << 10;
+
+uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, const Call& call) {
+  const uint64_t window = std::max(1, call.window);
+  const uint64_t share = LongestChunkCount(parts, window);  // Of the longest part, rounded up.
+  return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
+}
+
+// All parts are cut into as many chunks, the shorter ones' last chunks being empty. So the messages of a ring are
+// numbered alike on all ranks: message k is chunk k % chunks in step k / chunks, and message k + chunks sends on what
+// message k has brought.
+//
+// A rank works on its incoming messages in order; before message k it starts receives and sends up to k + ahead. It
+// waits only for messages up to k, hence for ranks that are behind it by less than `ahead` messages. The rank that is
+// furthest behind therefore never waits in vain, and no ring of waits closes. `ahead` is at most `chunks`, so that what
+// is sent has come before.
+class RingPass {
+ public:
+  RingPass(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts, RingSteps steps,
+           ReduceOp op, const Call& call, const RingStages& stages)
+      : n_(transport.size()),
+        rank_(transport.rank()),
+        values_(values),
+        parts_(parts),
+        steps_(steps),
+        op_(op),
+        stages_(stages),
+        chunk_values_(RingChunkValues(parts, values.type(), call)),
+        chunks_(LongestChunkCount(parts, chunk_values_)),
+        ahead_(std::min<uint64_t>(std::max(1, call.window), chunks_)),
+        sends_(transport, call, call.window),
+        receives_(transport, call, static_cast<int>(ahead_)) {}
+
+  absl::Status Run() {
+    const uint64_t messages = chunks_ * (steps_.end - steps_.first);
+    for (uint64_t k = 0; k < messages; ++k) {
+      const uint64_t end = std::min(messages, k + ahead_);
+      while (receives_.started() < end) {
+        absl::Status status = StartReceive();
+        if (!status.ok()) return status;
+      }
+      while (sends_.started() < end) {
+        const uint64_t next = sends_.started();
+        const TensorList chunk = ChunkOf(next, /*receiver=*/rank_ + 1);
+        if (stages_.before && next < chunks_) stages_.before(chunk);
+        absl::Status status = sends_.Start((rank_ + 1) % n_, chunk);
+        if (!status.ok()) return status;
+      }
+      const TensorList chunk = ChunkOf(k, rank_);
+      if (stages_.before && Reduces(k)) stages_.before(chunk);
+      const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
+      if (!received.ok()) return received.status();
+      if (Reduces(k)) ReduceReceived(k, *received, chunk);
+      if (stages_.after && StepOf(k) >= n_ - 2) stages_.after(chunk);
+    }
+    return sends_.Finish();
+  }
+
+ private:
+  int StepOf(uint64_t message) const { return steps_.first + static_cast<int>(message / chunks_); }
+  bool Reduces(uint64_t message) const { return StepOf(message) < n_ - 1; }
+
+  TensorList ChunkOf(uint64_t message, int receiver) const {
+    const ValueRange part = parts_[(receiver + 2 * n_ - StepOf(message) - 2) % n_];
+    return values_.Slice(Chunk(part, message % chunks_, chunk_values_));
+  }
+
+  absl::Status StartReceive() {
+    const int previous = (rank_ + n_ - 1) % n_;
+    const uint64_t next = receives_.started();
+    const TensorList chunk = ChunkOf(next, rank_);
+    if (Reduces(next)) return receives_.StartBeside(previous, chunk);
+    // The chunk was sent a turn of the ring ago, from the same memory.
+    const uint64_t turn = chunks_ * (n_ - 1);
+    if (next >= turn) {
+      absl::Status status = sends_.WaitForFirst(next - turn + 1);
+      if (!status.ok()) return status;
+    }
+    return receives_.StartInto(previous, chunk);
+  }
+
+  void ReduceReceived(uint64_t message, absl::Span<const char> received, const TensorList& chunk) {
+    const bool last = StepOf(message) == n_ - 2;
+    const int mean_of = stages_.mean_of > 0 ? stages_.mean_of : n_;
+    ReduceIntoList({values_.type(), op_, last ? mean_of : 0}, absl::MakeConstSpan(&received, 1), /*place=*/1, chunk);
+  }
+
+  const int n_;
+  const int rank_;
+  const TensorList& values_;
+  const absl::Span<const ValueRange> parts_;
+  const RingSteps steps_;
+  const ReduceOp op_;
+  const RingStages& stages_;
+  const uint64_t chunk_values_;
+  const uint64_t chunks_;
+  const uint64_t ahead_;
+  SendWindow sends_;
+  ReceiveWindow receives_;
+};
+
+}  // namespace
+
+absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
+                            RingSteps steps, ReduceOp op, const Call& call, const RingStages& stages) {
+  return RingPass(transport, values, parts, steps, op, call, stages).Run();
+}
+
+}  // namespace hooke

@@ -1,0 +1,232 @@
+// One rank goes wrong: every rank of the group is told so, soon, whichever way the values travel.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "mpi_group/groups/transport_group.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/tuning.h"
+
+namespace hooke {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::Property;
+
+constexpr uint64_t kValues = 3000;
+constexpr int kRounds = 3;
+constexpr int kWrongRound = 1;
+
+enum class Where { kArena, kStaged, kMessages, kSockets, kTwoLevel, kTwoLevelArena };
+
+bool InArena(Where where) { return where == Where::kArena || where == Where::kTwoLevelArena; }
+
+// A rank alone on its node has only messages.
+bool ByMessages(Where where) { return where == Where::kMessages || where == Where::kSockets; }
+
+// Two ranks on each node, but for an odd last one: shared memory in a node, messages between them.
+bool ByBoth(Where where) { return where == Where::kTwoLevel || where == Where::kTwoLevelArena; }
+
+struct Error {
+  std::string name;
+  std::string wrong;  // What the rank in error calls; a call's text without its number.
+  std::string right;
+};
+
+const Error kErrors[] = {
+    {"Size", "all-reduce (sum) of 2999 float32", "all-reduce (sum) of 3000 float32"},
+    {"Empty", "all-reduce (sum) of 0 float32", "all-reduce (sum) of 3000 float32"},
+    {"Type", "all-reduce (sum) of 3000 int32", "all-reduce (sum) of 3000 float32"},
+    {"Op", "all-reduce (max) of 3000 float32", "all-reduce (sum) of 3000 float32"},
+    {"Root", "broadcast of 10 float32 with root 1", "broadcast of 10 float32 with root 0"},
+    {"Skip", "barrier", "all-reduce (sum) of 3000 float32"},
+    {"Order", "broadcast of 10 float32 with root 0", "barrier"},
+};
+
+std::vector<std::unique_ptr<Group>> Groups(int n, Where where, absl::Duration deadline) {
+  std::vector<std::unique_ptr<Group>> groups;
+  for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(n)) {
+    GroupOptions options;
+    options.deadline = deadline;
+    if (ByMessages(where)) options.node = absl::StrCat("node ", transport->rank());
+    if (ByBoth(where)) options.node = absl::StrCat("node ", transport->rank() / 2);
+    options.tuning.between_nodes =
+        where == Where::kSockets ? Tuning::BetweenNodes::kSockets : Tuning::BetweenNodes::kMpi;
+    groups.push_back(MakeTransportGroup(std::move(transport), options));
+  }
+  return groups;
+}
+
+// The calls of a round, on a rank that goes wrong in it as `error` says, or not if that is empty.
+absl::Status Round(Group& group, absl::Span<float> values, const std::string& error) {
+  TensorList sum(values);
+  if (error == "Size") sum = TensorList(values.first(kValues - 1));
+  if (error == "Empty") sum = TensorList(values.first(0));
+  if (error == "Type") sum = TensorList(absl::MakeSpan(reinterpret_cast<int32_t*>(values.data()), kValues));
+  absl::Status status;
+  if (error != "Skip") status = group.AllReduce(sum, error == "Op" ? ReduceOp::kMax : ReduceOp::kSum);
+  const TensorList ten(values.first(10));
+  if (status.ok() && error == "Order") status = group.Broadcast(ten, 0);
+  if (status.ok()) status = group.Barrier();
+  if (status.ok() && error != "Order") status = group.Broadcast(ten, error == "Root" ? 1 : 0);
+  return status;
+}
+
+// What each rank is told; `victim` goes wrong in one round.
+std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& groups, Where where, int victim,
+                                     const std::string& error) {
+  std::vector<absl::Status> told(groups.size());
+  RunRanks(static_cast<int>(groups.size()), [&](int rank) {
+    std::vector<float> own(kValues);
+    absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
+    if (InArena(where)) values = AllocateSharedValues<float>(*groups[rank], kValues);
+    told[rank] = values.status();
+    for (int round = 0; round < kRounds && told[rank].ok(); ++round) {
+      told[rank] = Round(*groups[rank], *values, rank == victim && round == kWrongRound ? error : "");
+    }
+  });
+  return told;
+}
+
+// Whether nothing of the different calls meets: two ranks wait for each other to receive, as two roots do, or to send;
+// or one waits in its node's memory for another, which waits for a message.
+bool TakesTheDeadline(Where where, const std::string& error) {
+  if (error == "Root" || error == "Order") return ByMessages(where) || ByBoth(where);
+  return ByBoth(where) && (error == "Skip" || error == "Empty");
+}
+
+class GroupErrorTest : public testing::TestWithParam<std::tuple<int, Where, Error>> {};
+
+// A call that differs on one rank, in whatever way, is an error on every rank; it says what that rank calls and what
+// the others do. That takes until the deadline only where it must.
+TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
+  const auto& [n, where, error] = GetParam();
+  const int victim = n - 1;
+  const std::vector<std::unique_ptr<Group>> groups =
+      Groups(n, where, TakesTheDeadline(where, error.name) ? absl::Seconds(3) : absl::Seconds(60));
+  const absl::Time start = absl::Now();
+  const std::vector<absl::Status> told = WhatIsTold(groups, where, victim, error.name);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  EXPECT_THAT(told, Each(Property(&absl::Status::code, absl::StatusCode::kInvalidArgument)));
+  for (const absl::Status& status : told) {
+    const std::string message = absl::StrReplaceAll(status.message(), {{" in shared memory", ""}});
+    EXPECT_THAT(message, testing::ContainsRegex(absl::StrCat("rank ", victim, " in call [0-9]+: ")));
+    EXPECT_THAT(message, HasSubstr(error.wrong));
+    EXPECT_THAT(message, HasSubstr(error.right));
+    EXPECT_THAT(message, HasSubstr("; all ranks must call the same operations in the same order"));
+  }
+}
+
+std::string NameOf(Where where) {
+  switch (where) {
+    case Where::kArena:
+      return "Arena";
+    case Where::kStaged:
+      return "Staged";
+    case Where::kMessages:
+      return "Messages";
+    case Where::kSockets:
+      return "Sockets";
+    case Where::kTwoLevel:
+      return "TwoLevel";
+    case Where::kTwoLevelArena:
+      return "TwoLevelArena";
+  }
+  return "Unknown";
+}
+
+std::string NameOfError(const testing::TestParamInfo<std::tuple<int, Where, Error>>& info) {
+  const auto& [n, where, error] = info.param;
+  return absl::StrCat(error.name, NameOf(where), "On", n);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupErrorTest,
+                         testing::Combine(testing::Range(2, 9),
+                                          testing::Values(Where::kArena, Where::kStaged, Where::kMessages,
+                                                          Where::kSockets),
+                                          testing::ValuesIn(kErrors)),
+                         NameOfError);
+
+// The rank that goes wrong shares its node with another, or is alone on it.
+INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupErrorTest,
+                         testing::Combine(testing::Values(4, 5),
+                                          testing::Values(Where::kTwoLevel, Where::kTwoLevelArena),
+                                          testing::ValuesIn(kErrors)),
+                         NameOfError);
+
+class GroupAbsenceTest : public testing::TestWithParam<std::tuple<int, Where>> {};
+
+// A rank that stops calling is named by all others; when it calls again it is told the same.
+TEST_P(GroupAbsenceTest, MissingRankIsNamedOnEveryRank) {
+  const auto& [n, where] = GetParam();
+  const int victim = n / 2;
+  const std::vector<std::unique_ptr<Group>> groups = Groups(n, where, absl::Seconds(3));
+  std::vector<std::vector<float>> values(n, std::vector<float>(kValues));
+  std::vector<absl::Status> told(n);
+  const auto sum = [&](int rank) {
+    return groups[rank]->AllReduce(TensorList(absl::MakeSpan(values[rank])), ReduceOp::kSum);
+  };
+  RunRanks(n, [&](int rank) { EXPECT_EQ(sum(rank), absl::OkStatus()); });
+  RunRanks(n, [&](int rank) {
+    if (rank != victim) told[rank] = sum(rank);
+  });
+  // What the others brought still lies in shared memory: then it is the call after that fails.
+  for (int i = 0; i < 2 && told[victim].ok(); ++i) told[victim] = sum(victim);
+  EXPECT_THAT(told, Each(Property(&absl::Status::code, absl::StatusCode::kDeadlineExceeded)));
+  for (const absl::Status& status : told) {
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("waited until the deadline for rank ", victim, ", which did not come or got ",
+                                       "stuck in call 2: all-reduce (sum) of 3000 float32")));
+  }
+}
+
+// A rank that is gone is named by all others, long before the deadline.
+TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
+  const auto& [n, where] = GetParam();
+  const int victim = n / 2;
+  std::vector<std::unique_ptr<Group>> groups = Groups(n, where, absl::Seconds(60));
+  std::vector<absl::Status> told(n, absl::UnavailableError("left the group"));
+  RunRanks(n, [&](int rank) { EXPECT_EQ(groups[rank]->Barrier(), absl::OkStatus()); });
+  const absl::Time start = absl::Now();
+  RunRanks(n, [&](int rank) {
+    std::vector<float> values(kValues);
+    if (rank == victim) {
+      groups[rank].reset();
+    } else {
+      told[rank] = groups[rank]->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
+    }
+  });
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  EXPECT_THAT(told, Each(Property(&absl::Status::code, absl::StatusCode::kUnavailable)));
+  for (int rank = 0; rank < n; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_THAT(std::string(told[rank].message()),
+                HasSubstr(absl::StrCat("waited for rank ", victim, ", which has left the group, in call 2: ")));
+  }
+}
+
+std::string NameOfAbsence(const testing::TestParamInfo<std::tuple<int, Where>>& info) {
+  return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupAbsenceTest,
+                         testing::Combine(testing::Values(2, 3, 5, 8),
+                                          testing::Values(Where::kStaged, Where::kMessages, Where::kSockets)),
+                         NameOfAbsence);
+
+// The missing rank is its node's second, which sends no messages to other nodes, or its first, which does.
+INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupAbsenceTest,
+                         testing::Combine(testing::Values(3, 4), testing::Values(Where::kTwoLevel)), NameOfAbsence);
+
+}  // namespace
+}  // namespace hooke

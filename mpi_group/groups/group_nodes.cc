@@ -1,0 +1,163 @@
+#include "mpi_group/groups/group_nodes.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpi_group/collectives/on_all_ranks.h"
+#include "mpi_group/node/node_collectives.h"
+#include "mpi_group/sockets/host_addresses.h"
+#include "mpi_group/sockets/socket_mesh.h"
+#include "mpi_group/transport/steady_clock.h"
+#include "mpi_group/transport/sub_transport.h"
+
+namespace hooke {
+namespace {
+
+// Null where MPI is to carry all, or must: then *why says so, if the tuning does not.
+absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
+                                                              Tuning::BetweenNodes between, absl::Time deadline,
+                                                              std::string* why) {
+  if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi)
+    return std::unique_ptr<SocketTransport>();
+  MeshOptions options;
+  options.identity = NodeIdentity();
+  options.addresses = OwnAddresses();
+  options.rdma = HasRdmaDevice();
+  options.even_with_rdma = between == Tuning::BetweenNodes::kSockets;
+  absl::StatusOr<Mesh> mesh = ConnectMesh(transport, nodes, options, deadline);
+  if (!mesh.ok()) return mesh.status();
+  *why = mesh->why_not;
+  if (!why->empty()) return std::unique_ptr<SocketTransport>();
+  return MakeSocketTransport(transport, std::move(mesh->connections));
+}
+
+}  // namespace
+
+GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes)
+    : sockets_(std::move(sockets)),
+      transport_(sockets_ != nullptr ? *sockets_ : transport),
+      nodes_(std::move(nodes)),
+      local_(MakeSubTransport(transport_, LocalRanks())) {
+  topology_.ranks = transport_.size();
+  topology_.nodes = static_cast<int>(nodes_.ranks_of_node.size());
+  topology_.smallest_node = topology_.ranks;
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) {
+    topology_.smallest_node = std::min(topology_.smallest_node, static_cast<int>(ranks.size()));
+    topology_.largest_node = std::max(topology_.largest_node, static_cast<int>(ranks.size()));
+  }
+  if (topology_.nodes == 1 || local_->rank() >= topology_.smallest_node) return;
+  std::vector<int> drivers;
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) drivers.push_back(ranks[local_->rank()]);
+  drivers_ = MakeSubTransport(transport_, drivers);
+}
+
+absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
+                                                               const Tuning& tuning, absl::Time deadline) {
+  absl::StatusOr<Nodes> nodes = GatherNodes(transport, identity, deadline);
+  if (!nodes.ok()) return nodes.status();
+  const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(tuning), deadline);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<Tuning> shared_tuning = ParseTuning(*text);
+  if (!shared_tuning.ok()) return shared_tuning.status();
+  std::string why_no_sockets;
+  absl::StatusOr<std::unique_ptr<SocketTransport>> sockets =
+      ConnectNodes(transport, *nodes, shared_tuning->between_nodes, deadline, &why_no_sockets);
+  if (!sockets.ok()) return sockets.status();
+  std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(sockets), *std::move(nodes)));
+  group->tuning_ = *shared_tuning;
+  group->why_no_sockets_ = std::move(why_no_sockets);
+  absl::Status status = group->SetUpMeeting(deadline);
+  if (!status.ok()) return status;
+  return group;
+}
+
+int GroupNodes::LocalRank(int rank) const {
+  const std::vector<int>& ranks = nodes_.ranks_of_node[nodes_.node_of_rank[rank]];
+  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+Transport* GroupNodes::LeadersFor(int root) {
+  std::vector<int> leaders;
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) leaders.push_back(ranks.front());
+  leaders[NodeOf(root)] = root;
+  if (leaders[node()] != transport_.rank()) return nullptr;
+  std::unique_ptr<Transport>& found = leaders_[root];
+  if (found == nullptr) found = MakeSubTransport(transport_, std::move(leaders));
+  return found.get();
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> GroupNodes::ShareMemory(uint64_t bytes, absl::Time deadline,
+                                                                      std::string* why) {
+  absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(*local_, bytes, deadline);
+  const absl::Status& status = memory.status();
+  if (!status.ok() && !absl::IsFailedPrecondition(status) && !absl::IsResourceExhausted(status)) return status;
+  const absl::StatusOr<bool> all = OnAllRanks(transport_, status.ok(), deadline);
+  if (!all.ok()) return all.status();
+  if (*all) return memory;
+  *why = status.ok() ? "another node of the group has none" : std::string(status.message());
+  return std::unique_ptr<SharedMemory>();
+}
+
+absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
+  if (topology_.ranks == 1) return absl::OkStatus();
+  const StagingSizes staging = StagingFor(tuning_.slot_bytes, local_->size());
+  absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
+      ShareMemory(NodeMeeting::RegionBytes(staging.slot_bytes, staging.extra_bytes), deadline, &why_not_shared_);
+  if (!memory.ok() || *memory == nullptr) return memory.status();
+  memory_ = *std::move(memory);
+  NodeMeeting::Options options;
+  options.rank = local_->rank();
+  options.ranks = local_->size();
+  options.base = memory_->base();
+  options.bytes_per_rank = memory_->bytes_per_rank();
+  options.slot_bytes = staging.slot_bytes;
+  options.extra_bytes = staging.extra_bytes;
+  options.numbers = LocalRanks();
+  options.interrupted = [this] { return transport_.CheckNotices(); };
+  meeting_ = std::make_unique<NodeMeeting>(options);
+  const absl::StatusOr<int> cores = CoresOfNode(deadline - SteadyNow());
+  if (!cores.ok()) return cores.status();
+  const bool enough = local_->size() <= *cores;
+  meeting_->SetPatience(PatienceFor(enough));
+  if (sockets_ != nullptr) sockets_->SetPatience(SocketPatienceFor(enough));
+  const absl::StatusOr<bool> enough_everywhere = OnAllRanks(transport_, enough, deadline);
+  if (!enough_everywhere.ok()) return enough_everywhere.status();
+  topology_.shared_memory = true;
+  topology_.oversubscribed = !*enough_everywhere;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> GroupNodes::CoresOfNode(absl::Duration limit) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) CPU_SET(0, &cores);
+  static_assert(sizeof(cores) <= 4096, "the smallest slot takes a set of cores");
+  std::memcpy(meeting_->NextSlot(), &cores, sizeof(cores));
+  meeting_->Begin(limit);
+  absl::Status status = meeting_->Meet();
+  if (!status.ok()) return status;
+  for (int peer = 0; peer < meeting_->ranks(); ++peer) {
+    cpu_set_t others;
+    std::memcpy(&others, meeting_->Slot(peer), sizeof(others));
+    CPU_OR(&cores, &cores, &others);
+  }
+  return CPU_COUNT(&cores);
+}
+
+absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> GroupNodes::NewArena(uint64_t bytes, uint64_t number,
+                                                                        absl::Time deadline, std::string* why) {
+  absl::StatusOr<std::unique_ptr<SharedMemory>> memory = ShareMemory(std::max<uint64_t>(bytes, 1), deadline, why);
+  if (!memory.ok()) return memory.status();
+  if (*memory == nullptr) return std::unique_ptr<Arena>();
+  auto made = std::make_unique<Arena>();
+  made->memory = *std::move(memory);
+  made->arena = std::make_unique<SharedArena>(SharedArena::Layout{local_->rank(), local_->size(), made->memory->base(),
+                                                                  made->memory->bytes_per_rank(), bytes, number});
+  return made;
+}
+
+}  // namespace hooke

@@ -1,0 +1,364 @@
+#include "mpi_group/groups/transport_group.h"
+
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mpi_group/call.h"
+#include "mpi_group/choose_algorithm.h"
+#include "mpi_group/collectives/all_gather.h"
+#include "mpi_group/collectives/barrier.h"
+#include "mpi_group/collectives/message_collectives.h"
+#include "mpi_group/groups/group_nodes.h"
+#include "mpi_group/node/node_collectives.h"
+#include "mpi_group/node/two_level.h"
+#include "mpi_group/transport/call_label.h"
+#include "mpi_group/transport/recent_calls.h"
+#include "mpi_group/transport/steady_clock.h"
+
+namespace hooke {
+namespace {
+
+// Ordinary memory comes in these.
+struct alignas(64) Line {
+  char bytes[64] = {};
+};
+
+// Zeroed; null where there is no room.
+std::unique_ptr<Line[]> NewLines(uint64_t lines) {
+  if (lines > std::numeric_limits<ptrdiff_t>::max() / sizeof(Line)) return nullptr;
+  return std::unique_ptr<Line[]>(new (std::nothrow) Line[lines]);
+}
+
+// What a rank asks for, beside the values.
+struct Request {
+  Operation operation = Operation::kBarrier;
+  std::optional<ReduceOp> op;
+  int root = -1;
+  absl::Span<const ValueRange> parts;
+};
+
+bool RoundsOnce(const Request& request, DataType type) {
+  return SizeOf(type) == 2 && (request.op == ReduceOp::kSum || request.op == ReduceOp::kMean);
+}
+
+CallLabel LabelOf(const Request& request, const TensorList& values, bool shared) {
+  return {
+      0,     NameOf(request.operation), values.size(), values.type(), request.op, request.root, HashOf(request.parts),
+      shared};
+}
+
+class TransportGroup : public Group {
+ public:
+  TransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options, NewTransport another)
+      : options_(options), transport_(std::move(transport)), another_(std::move(another)) {}
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+
+  absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
+    return Run({Operation::kAllReduce, op, -1, {}}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedAllReduce(NodeCallFor(plan), values, reduction);
+        case Algorithm::kStagedSlices:
+          return StagedSlicesAllReduce(NodeCallFor(plan), values, reduction);
+        case Algorithm::kArena:
+          return ArenaAllReduce(NodeCallFor(plan), *plan.arena, values, reduction);
+        case Algorithm::kTwoLevel:
+          return TwoLevelAllReduce(TwoLevelCallFor(plan, DriversFor(plan)), values, op, plan.choice.drivers);
+        default:
+          return AllReduceBy(plan.choice.algorithm, transport(), values, op, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
+    absl::Status status = CheckRoot("reduce to", root);
+    if (!status.ok()) return status;
+    return Run({Operation::kReduce, op, root, {}}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedReduce(NodeCallFor(plan), values, reduction, root);
+        case Algorithm::kArena:
+          return ArenaReduce(NodeCallFor(plan), *plan.arena, values, reduction, root);
+        case Algorithm::kTwoLevel:
+          return TwoLevelReduce(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values, op,
+                                nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
+        default:
+          return ReduceBy(plan.choice.algorithm, transport(), values, op, root, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    absl::Status status = CheckParts(parts, size(), values.size());
+    if (!status.ok()) return status;
+    return Run({Operation::kReduceScatter, op, -1, parts}, values, [&](const Plan& plan) {
+      const Reduction reduction = {values.type(), op, size()};
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedReduceScatter(NodeCallFor(plan), values, parts, reduction);
+        case Algorithm::kArena:
+          return ArenaReduceScatter(NodeCallFor(plan), *plan.arena, values, parts, reduction);
+        case Algorithm::kTwoLevel:
+          return TwoLevelReduceScatter(TwoLevelCallFor(plan, DriversFor(plan)), values,
+                                       {parts, nodes_->nodes(), nodes_->node()}, op, plan.choice.drivers);
+        default:
+          return ReduceScatterBy(plan.choice.algorithm, transport(), values, parts, op, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status Broadcast(const TensorList& values, int root) override {
+    absl::Status status = CheckRoot("broadcast from", root);
+    if (!status.ok()) return status;
+    return Run({Operation::kBroadcast, std::nullopt, root, {}}, values, [&](const Plan& plan) {
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedBroadcast(NodeCallFor(plan), values, root);
+        case Algorithm::kArena:
+          return ArenaBroadcast(NodeCallFor(plan), *plan.arena, values, root);
+        case Algorithm::kTwoLevel:
+          return TwoLevelBroadcast(TwoLevelCallFor(plan, nodes_->LeadersFor(root)), values,
+                                   nodes_->LocalLeaderFor(root), nodes_->NodeOf(root));
+        default:
+          return BroadcastBy(plan.choice.algorithm, transport(), values, root, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
+    absl::Status status = CheckParts(parts, size(), values.size());
+    if (!status.ok()) return status;
+    return Run({Operation::kAllGather, std::nullopt, -1, parts}, values, [&](const Plan& plan) {
+      switch (plan.choice.algorithm) {
+        case Algorithm::kStaged:
+          return StagedAllGather(NodeCallFor(plan), values, parts);
+        case Algorithm::kArena:
+          return ArenaAllGather(NodeCallFor(plan), *plan.arena, values, parts);
+        case Algorithm::kTwoLevel:
+          return TwoLevelAllGather(TwoLevelCallFor(plan, DriversFor(plan)), values,
+                                   {parts, nodes_->nodes(), nodes_->node()}, plan.choice.drivers);
+        default:
+          return AllGatherBy(plan.choice.algorithm, transport(), values, parts, CallFor(plan));
+      }
+    });
+  }
+
+  absl::Status Barrier() override {
+    return Run({}, TensorList(), [&](const Plan& plan) {
+      if (plan.choice.algorithm == Algorithm::kStaged) return nodes_->meeting()->Meet(plan.purpose);
+      return DisseminationBarrier(transport(), CallFor(plan).deadline);
+    });
+  }
+
+  absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
+    if (!failure_.ok()) return failure_;
+    const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
+    CallLabel allocation;
+    allocation.operation = "shared allocation";
+    allocation.values = bytes;
+    calls_.Add(allocation);
+    if (size() > 1) {
+      const absl::Time now = SteadyNow();
+      calls_.Tell(transport(), now);
+      absl::Status status = MeetOthers(now);
+      std::string why;
+      absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> arena = std::unique_ptr<GroupNodes::Arena>();
+      if (status.ok()) arena = nodes_->NewArena(bytes, NextArena(), now + options_.deadline, &why);
+      status.Update(arena.status());
+      if (!status.ok()) return Fail(status, what);
+      if (*arena != nullptr) {
+        arenas_.push_back(*std::move(arena));
+        return arenas_.back()->arena->ValuesOf(rank_in_node());
+      }
+      Warn(absl::StrCat("shared memory of ", bytes, " bytes"), why);
+    }
+    if (bytes == 0) return absl::Span<char>();
+    std::unique_ptr<Line[]> memory = NewLines((bytes - 1) / sizeof(Line) + 1);
+    if (memory == nullptr) {
+      return Fail(absl::ResourceExhaustedError("so much memory cannot be had; ask for less, or use more ranks"), what);
+    }
+    private_.push_back(std::move(memory));
+    return absl::Span<char>(private_.back()[0].bytes, bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<Group>> Clone() override {
+    if (!failure_.ok()) return failure_;
+    if (another_ == nullptr) return Group::Clone();
+    absl::StatusOr<std::unique_ptr<Transport>> transport = another_(SteadyNow() + options_.deadline);
+    if (absl::IsFailedPrecondition(transport.status())) return transport.status();  // On all ranks: nothing was sent.
+    if (!transport.ok()) return Fail(transport.status(), "another group of the same ranks");
+    GroupOptions options = options_;
+    // What could not be done would take as long again.
+    if (nodes_ != nullptr && !nodes_->why_no_sockets().empty())
+      options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
+    auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
+    clone->lent_ = lent_;
+    for (const std::unique_ptr<GroupNodes::Arena>& own : arenas_) clone->lent_.push_back(own->arena.get());
+    return clone;
+  }
+
+  absl::string_view LastAlgorithm() const override { return NameOf(last_choice_.algorithm); }
+
+ private:
+  struct Plan {
+    Choice choice;
+    Purpose purpose;
+    const SharedArena* arena = nullptr;
+    Workload workload;
+    absl::Time deadline;  // Where there are messages.
+  };
+
+  template <typename Collective>
+  absl::Status Run(const Request& request, const TensorList& values, const Collective& collective) {
+    if (!failure_.ok()) return failure_;
+    const SharedArena* const arena = values.empty() ? nullptr : ArenaOf(values);
+    calls_.Add(LabelOf(request, values, arena != nullptr));
+    absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(SteadyNow());
+    if (status.ok()) {
+      const Plan plan = MakePlan(request, values, arena);
+      if (plan.choice.algorithm == Algorithm::kNothing) return status;
+      status = collective(plan);
+    }
+    if (status.ok()) return status;
+    return Fail(status, absl::StrCat(NameOf(request.operation), " of ", values.size(), " values"));
+  }
+
+  Plan MakePlan(const Request& request, const TensorList& values, const SharedArena* arena) {
+    Plan plan;
+    plan.arena = arena;
+    plan.workload = {request.operation, values.bytes(), plan.arena != nullptr, RoundsOnce(request, values.type())};
+    // Often the same call again.
+    if (!last_workload_.has_value() || !(*last_workload_ == plan.workload)) {
+      last_choice_ = ChooseAlgorithm(nodes_->topology(), plan.workload, nodes_->tuning());
+      last_workload_ = plan.workload;
+    }
+    plan.choice = last_choice_;
+    plan.purpose = {values.size(),
+                    Mix(HashOf(request.parts), plan.choice.chunk_bytes),
+                    request.root,
+                    static_cast<uint8_t>(request.operation),
+                    values.type(),
+                    request.op.value_or(ReduceOp::kSum),
+                    static_cast<uint8_t>(plan.choice.algorithm)};
+    if (arena != nullptr) plan.purpose.places ^= arena->Places(values);
+    if (nodes_->meeting() != nullptr) nodes_->meeting()->Begin(options_.deadline);
+    if (ByMessages(plan.choice.algorithm)) {
+      const absl::Time now = SteadyNow();
+      calls_.Tell(transport(), now);
+      plan.deadline = now + options_.deadline;
+    }
+    return plan;
+  }
+
+  static bool ByMessages(Algorithm algorithm) {
+    return algorithm != Algorithm::kNothing && algorithm != Algorithm::kArena && algorithm != Algorithm::kStaged &&
+           algorithm != Algorithm::kStagedSlices;
+  }
+
+  NodeCall NodeCallFor(const Plan& plan) { return {*nodes_->meeting(), plan.purpose, plan.choice.chunk_bytes}; }
+
+  Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
+
+  // Between nodes: as for a group of one rank of each.
+  TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
+    const int nodes = nodes_->topology().nodes;
+    Topology between_nodes;
+    between_nodes.ranks = between_nodes.nodes = nodes;
+    Workload workload = plan.workload;
+    workload.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, plan.choice.drivers));
+    // Sums that are rounded once travel as float32.
+    if (std::exchange(workload.rounds_once, false)) workload.bytes *= 2;
+    const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
+    Call call = CallFor(plan);
+    call.chunk_bytes = inner.chunk_bytes;
+    return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
+  }
+
+  // Null where this rank is none.
+  Transport* DriversFor(const Plan& plan) { return rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr; }
+
+  Transport& transport() { return nodes_ != nullptr ? nodes_->transport() : *transport_; }
+
+  int rank_in_node() const { return nodes_->LocalRank(rank()); }
+
+  // At the first call.
+  absl::Status MeetOthers(absl::Time now) {
+    if (nodes_ != nullptr) return absl::OkStatus();
+    calls_.Tell(*transport_, now);
+    absl::StatusOr<std::unique_ptr<GroupNodes>> nodes = GroupNodes::Gather(
+        *transport_, options_.node.empty() ? NodeIdentity() : options_.node, options_.tuning, now + options_.deadline);
+    if (!nodes.ok()) return nodes.status();
+    nodes_ = *std::move(nodes);
+    if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());
+    if (!nodes_->why_no_sockets().empty() && options_.logger != nullptr) {
+      options_.logger->warn("messages between nodes go through MPI, not sockets: {}", nodes_->why_no_sockets());
+    }
+    return absl::OkStatus();
+  }
+
+  void Warn(const std::string& what, const std::string& why) {
+    if (options_.logger == nullptr) return;
+    options_.logger->warn("{} is not available, ranks use memory of their own: {}", what, why);
+  }
+
+  absl::Status CheckRoot(absl::string_view what, int root) const {
+    if (root >= 0 && root < size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(what, " rank ", root, ": the group has ", size(), " ranks"));
+  }
+
+  // Lent arenas have the numbers that they have in the group they come from, the group's own the next ones.
+  uint64_t NextArena() const { return lent_.size() + arenas_.size(); }
+
+  const SharedArena* ArenaOf(const TensorList& values) const {
+    for (const std::unique_ptr<GroupNodes::Arena>& shared : arenas_) {
+      if (shared->arena->Contains(values)) return shared->arena.get();
+    }
+    for (const SharedArena* lent : lent_) {
+      if (lent->Contains(values)) return lent;
+    }
+    return nullptr;
+  }
+
+  // From now on every call returns this error.
+  absl::Status Fail(const absl::Status& failure, absl::string_view what) {
+    const bool waited =
+        nodes_ != nullptr && nodes_->meeting() != nullptr && nodes_->meeting()->waiting_since() != absl::InfinitePast();
+    const absl::Time begun = waited ? nodes_->meeting()->waiting_since() : SteadyNow();
+    failure_ = calls_.Settle(transport(), failure, {what, begun, options_.deadline});
+    return failure_;
+  }
+
+  const GroupOptions options_;
+  const std::unique_ptr<Transport> transport_;
+  const NewTransport another_;
+  std::unique_ptr<GroupNodes> nodes_;  // From the first call on.
+  std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
+  std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
+  std::vector<std::unique_ptr<Line[]>> private_;
+  Scratch scratch_;
+  RecentCalls calls_;
+  std::optional<Workload> last_workload_;
+  Choice last_choice_;
+  absl::Status failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> MakeTransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options,
+                                          NewTransport another) {
+  return std::make_unique<TransportGroup>(std::move(transport), options, std::move(another));
+}
+
+}  // namespace hooke

@@ -1,0 +1,331 @@
+#include "mpi_group/groups/transport_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/collectives/collective_cases.h"
+#include "mpi_group/groups/group_nodes.h"
+#include "mpi_group/groups/in_process_group.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/in_process_transport.h"
+
+namespace hooke {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+GroupOptions WithDeadline(absl::Duration deadline) {
+  GroupOptions options;
+  options.deadline = deadline;
+  return options;
+}
+
+class GroupTest : public testing::TestWithParam<std::tuple<int, CollectiveCase>> {};
+
+// All operations of a group are right, in ordinary memory and in the shared arena.
+TEST_P(GroupTest, AllOperations) {
+  const int n = std::get<0>(GetParam());
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
+  RunRanks(n, [&](int rank) { CheckGroup(*groups[rank], std::get<1>(GetParam())); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupTest,
+                         testing::Combine(testing::Range(1, 9), testing::ValuesIn(AllCollectiveCases())),
+                         [](const auto& info) {
+                           return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
+                         });
+
+// Groups over several nodes, which the test makes out of one: nodes[r] is rank r's.
+std::vector<std::unique_ptr<Group>> GroupsOn(const std::vector<std::string>& nodes, const GroupOptions& options = {}) {
+  std::vector<std::unique_ptr<Group>> groups;
+  for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(static_cast<int>(nodes.size()))) {
+    GroupOptions own = options;
+    own.node = nodes[groups.size()];
+    groups.push_back(MakeTransportGroup(std::move(transport), own));
+  }
+  return groups;
+}
+
+struct NodesCase {
+  std::string name;
+  std::vector<std::string> nodes;
+};
+
+const std::vector<NodesCase>& AllNodesCases() {
+  static const auto* const cases = new std::vector<NodesCase>{
+      {"TwoOfOne", {"a", "b"}},
+      {"TwoOfTwo", {"a", "a", "b", "b"}},
+      {"ThreeAndOne", {"a", "a", "a", "b"}},
+      {"Interleaved", {"a", "b", "b", "a", "b"}},
+      {"ThreeNodes", {"a", "b", "b", "c", "c", "c"}},
+      {"TwoOfFour", {"a", "a", "a", "a", "b", "b", "b", "b"}},
+      {"TwoTwoAndThree", {"a", "b", "c", "c", "a", "b", "c"}},
+  };
+  return *cases;
+}
+
+class NodesTest : public testing::TestWithParam<std::tuple<NodesCase, CollectiveCase, Tuning::BetweenNodes>> {};
+
+// All operations are right between nodes too, with as many ranks on each or not, whichever ranks share one, by sockets
+// or not.
+TEST_P(NodesTest, AllOperations) {
+  const std::vector<std::string>& nodes = std::get<0>(GetParam()).nodes;
+  GroupOptions options;
+  options.tuning.between_nodes = std::get<2>(GetParam());
+  const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
+  RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], std::get<1>(GetParam())); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NodesTest,
+                         testing::Combine(testing::ValuesIn(AllNodesCases()),
+                                          testing::Values(CollectiveCase{SizeClass::kOne, false},
+                                                          CollectiveCase{SizeClass::kRanksPlusOne, true},
+                                                          CollectiveCase{SizeClass::kOdd, true},
+                                                          CollectiveCase{SizeClass::kLarge, false}),
+                                          testing::Values(Tuning::BetweenNodes::kMpi, Tuning::BetweenNodes::kSockets)),
+                         [](const auto& info) {
+                           return absl::StrCat(
+                               NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param).name,
+                               std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
+                         });
+
+// Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small
+// chunks; so does a sum of several lists of each rank.
+TEST(GroupTuningTest, EveryAlgorithm) {
+  for (const std::vector<std::string>& nodes :
+       {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
+    for (Algorithm algorithm : kAllAlgorithms) {
+      GroupOptions options;
+      for (Operation operation : kAllOperations) {
+        if (algorithm == Algorithm::kNothing || !Does(algorithm, operation)) continue;
+        TuningRule rule;
+        rule.operation = operation;
+        rule.algorithm = algorithm;
+        rule.chunk_bytes = 1024;
+        options.tuning.rules.push_back(rule);
+      }
+      options.tuning.slot_bytes = 4096;
+      SCOPED_TRACE(NameOf(algorithm));
+      const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
+      RunRanks(static_cast<int>(nodes.size()), [&](int rank) {
+        CheckGroup(*groups[rank], {SizeClass::kOdd, true});
+        CheckReplicas(*groups[rank], {SizeClass::kOdd, true});
+      });
+    }
+  }
+}
+
+// A ring between nodes that goes on while each node reduces and shares its chunks is right: with many chunks and few,
+// nodes of one rank beside others, pieces that end anywhere.
+TEST(GroupTuningTest, RingBetweenNodes) {
+  GroupOptions options;
+  for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
+    TuningRule rule;
+    rule.operation = Operation::kAllReduce;
+    rule.algorithm = algorithm;
+    rule.chunk_bytes = 1024;
+    options.tuning.rules.push_back(rule);
+  }
+  for (const NodesCase& nodes : AllNodesCases()) {
+    SCOPED_TRACE(nodes.name);
+    for (SizeClass size : {SizeClass::kRanksMinusOne, SizeClass::kOdd, SizeClass::kLarge}) {
+      for (bool pieces : {false, true}) {
+        const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes.nodes, options);
+        RunRanks(static_cast<int>(groups.size()), [&](int rank) { CheckGroup(*groups[rank], {size, pieces}); });
+      }
+    }
+  }
+}
+
+// The ranks choose alike though they were given different tunings: rank 0's counts.
+TEST(GroupTuningTest, RankZerosCounts) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    Tuning tuning;
+    TuningRule rule;
+    rule.algorithm = rank == 0 ? Algorithm::kRing : Algorithm::kReference;
+    tuning.rules = {rule};
+    tuning.slot_bytes = rank == 0 ? 8192 : 4096;
+    const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
+        GroupNodes::Gather(*transports[rank], "node", tuning, absl::Now() + absl::Seconds(20));
+    ASSERT_EQ(nodes.status(), absl::OkStatus());
+    EXPECT_EQ((*nodes)->tuning().rules[0].algorithm, Algorithm::kRing);
+    EXPECT_EQ((*nodes)->tuning().slot_bytes, 8192);
+    EXPECT_EQ((*nodes)->topology().nodes, 1);
+    EXPECT_TRUE((*nodes)->topology().shared_memory);
+  });
+}
+
+// A rank that never comes is named, with the operation, within the deadline; from then on the group refuses every call.
+TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Milliseconds(100)));
+  std::vector<float> values(1000);
+  const absl::Time start = absl::Now();
+  const absl::Status status = groups[0]->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("all-reduce of 1000 values on rank 0 of 2 (deadline 100ms): waited until the deadline for rank 1"));
+  EXPECT_EQ(groups[0]->Barrier(), status);
+  EXPECT_EQ(groups[0]->AllocateShared(1).status(), status);
+}
+
+// The same in the shared arena, where all the missing ranks are named.
+TEST(GroupFaultTest, MissingRanksOfAnArenaAreNamed) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(4, WithDeadline(absl::Milliseconds(500)));
+  RunRanks(4, [&](int rank) {
+    const absl::StatusOr<absl::Span<float>> values = AllocateSharedValues<float>(*groups[rank], 100);
+    ASSERT_EQ(values.status(), absl::OkStatus());
+    if (rank == 1 || rank == 3) return;
+    const absl::Status status = groups[rank]->AllReduce(TensorList(*values), ReduceOp::kSum);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("waited until the deadline for rank 1, 3"));
+  });
+}
+
+// A rank that is gone is UNAVAILABLE at once, long before the deadline, in messages and in the arena.
+TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
+  for (bool shared : {false, true}) {
+    std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], 100);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      if (rank == 1) {
+        groups[1].reset();
+        return;
+      }
+      std::vector<float> own(100);
+      const absl::Status status =
+          groups[0]->AllReduce(TensorList(shared ? *arena : absl::MakeSpan(own)), ReduceOp::kSum);
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1, which has left the group"));
+    });
+  }
+}
+
+// Ranks that call different operations get an error each, none waits for its deadline; in the arena all of them say
+// what is wrong.
+TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
+  for (bool shared : {false, true}) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    std::atomic<int> explained{0};
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], 100);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      std::vector<float> own(100);
+      const absl::Span<float> values = shared ? *arena : absl::MakeSpan(own);
+      const absl::Status status = groups[rank]->AllReduce(TensorList(values.first(98 + rank * 2)), ReduceOp::kSum);
+      EXPECT_THAT(status.code(), AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kInternal,
+                                       absl::StatusCode::kUnavailable));
+      if (absl::StrContains(status.message(), "all ranks must call the same operations")) ++explained;
+    });
+    EXPECT_GE(explained, shared ? 2 : 1);
+  }
+}
+
+// Ranks whose values do not lie alike, in the arena on one and not on the other, are all told so, whatever the sizes
+// and also where a tuning cuts the two kinds into different chunks; none ends with wrong values.
+TEST(GroupFaultTest, ArenaOnSomeRanksOnlyIsAnErrorOnEveryRank) {
+  GroupOptions uneven = WithDeadline(absl::Seconds(60));
+  for (TuningRule::Values kind : {TuningRule::Values::kArena, TuningRule::Values::kPrivate}) {
+    TuningRule rule;
+    rule.values = kind;
+    rule.algorithm = Algorithm::kStaged;
+    rule.chunk_bytes = kind == TuningRule::Values::kArena ? 4096 : 65536;
+    uneven.tuning.rules.push_back(rule);
+  }
+  for (const GroupOptions& options : {uneven, WithDeadline(absl::Seconds(60))}) {
+    for (size_t values : {100, 20000}) {
+      const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, options);
+      RunRanks(2, [&](int rank) {
+        const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], values);
+        ASSERT_EQ(arena.status(), absl::OkStatus());
+        std::vector<float> own(values);
+        const absl::Status status =
+            groups[rank]->AllReduce(TensorList(rank == 0 ? *arena : absl::MakeSpan(own)), ReduceOp::kSum);
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()), HasSubstr("float32 in shared memory"));
+      });
+    }
+  }
+}
+
+// Nor do ranks that pass different places of an arena go on with wrong values.
+TEST(GroupFaultTest, DifferentPlacesAreAnErrorOnEveryRank) {
+  for (size_t values : {100, 20000}) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+    RunRanks(2, [&](int rank) {
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], values + 1);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      const absl::Status status = groups[rank]->AllReduce(TensorList(arena->subspan(rank, values)), ReduceOp::kSum);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("values that lie elsewhere"));
+    });
+  }
+}
+
+// An arena that a clone was lent and the first of its own are told apart though they lie alike.
+TEST(GroupFaultTest, LentArenaIsNotAClonesOwn) {
+  constexpr size_t kValues = 20000;
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
+  std::vector<std::unique_ptr<Group>> clones(2);
+  RunRanks(2, [&](int rank) {
+    const absl::StatusOr<absl::Span<float>> lent = AllocateSharedValues<float>(*groups[rank], kValues);
+    ASSERT_EQ(lent.status(), absl::OkStatus());
+    absl::StatusOr<std::unique_ptr<Group>> clone = groups[rank]->Clone();
+    ASSERT_EQ(clone.status(), absl::OkStatus());
+    clones[rank] = *std::move(clone);
+    const absl::StatusOr<absl::Span<float>> own = AllocateSharedValues<float>(*clones[rank], kValues);
+    ASSERT_EQ(own.status(), absl::OkStatus());
+    for (absl::Span<float> values : {*lent, *own}) {
+      EXPECT_EQ(clones[rank]->AllReduce(TensorList(values), ReduceOp::kSum), absl::OkStatus());
+    }
+    EXPECT_EQ(clones[rank]->AllReduce(TensorList(rank == 0 ? *lent : *own), ReduceOp::kSum).code(),
+              absl::StatusCode::kInvalidArgument);
+  });
+  clones.clear();
+}
+
+// No bytes are an empty span and nothing is wrong with them; more than there can be are refused on all ranks.
+TEST(GroupAllocationTest, NothingAndTooMuch) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  for (int n : {1, 2}) {
+    for (uint64_t too_much : {kMost, kMost - 100, kMost / 2}) {
+      const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
+      RunRanks(n, [&](int rank) {
+        const absl::StatusOr<absl::Span<char>> nothing = groups[rank]->AllocateShared(0);
+        ASSERT_EQ(nothing.status(), absl::OkStatus());
+        EXPECT_TRUE(nothing->empty());
+        EXPECT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+        EXPECT_EQ(AllocateSharedValues<double>(*groups[rank], too_much).status().code(),
+                  absl::StatusCode::kResourceExhausted);
+      });
+    }
+  }
+}
+
+// Arguments that no rank can use are refused without touching the group.
+TEST(GroupFaultTest, BadArgumentsAreRefused) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(1);
+  std::vector<float> values(10);
+  const TensorList list(absl::MakeSpan(values));
+  EXPECT_EQ(groups[0]->Broadcast(list, 1).message(), "broadcast from rank 1: the group has 1 ranks");
+  EXPECT_EQ(groups[0]->Broadcast(list, -1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(groups[0]->AllGather(list, {}).message(), "a call in parts takes one part per rank: 1, not 0");
+  EXPECT_EQ(groups[0]->AllGather(list, {{0, 11}}).message(),
+            "part 0 is [0, 11); it must begin at or after 0 and end at or before 10");
+  EXPECT_EQ(groups[0]->AllGather(list, {{5, 4}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(groups[0]->Barrier(), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,109 @@
+#include "mpi_group/issue_order/issue_order.h"
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "mpi_group/issue_order/bucket_agreement.h"
+#include "mpi_group/issue_order/issue_order_round.h"
+
+namespace hooke {
+namespace {
+
+// The account, and the time that callers spend with it.
+class CountingOrder : public IssueOrder {
+ public:
+  CountingOrder(IssueOrderOptions options, size_t lanes)
+      : options_(std::move(options)), round_({options_.buckets.size(), lanes, options_.deadline}) {}
+
+  absl::Status Wait(size_t bucket) override {
+    const Waiting waiting(round_);
+    return round_.Wait(bucket);
+  }
+  absl::Status Finish() override {
+    const Waiting waiting(round_);
+    return round_.Finish();
+  }
+  IssueTimes times() const override { return round_.times(); }
+
+ protected:
+  class Waiting {
+   public:
+    explicit Waiting(IssueOrderRound& round) : round_(round) {}
+    ~Waiting() { round_.AddWaited(absl::Now() - begin_); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    IssueOrderRound& round_;
+    const absl::Time begin_ = absl::Now();
+  };
+
+  void Call(size_t lane, size_t bucket) {
+    round_.Done(bucket, options_.collective(*options_.lanes[lane], options_.buckets[bucket]));
+  }
+
+  const IssueOrderOptions options_;
+  IssueOrderRound round_;
+};
+
+// Funneled is the case of one lane.
+class LaneOrder : public CountingOrder {
+ public:
+  LaneOrder(IssueOrderOptions options, size_t lanes) : CountingOrder(std::move(options), lanes) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      threads_.emplace_back([this, lane] {
+        while (std::optional<size_t> bucket = round_.AwaitNext(lane)) Call(lane, *bucket);
+      });
+    }
+  }
+
+  ~LaneOrder() override {
+    round_.Close();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void Ready(size_t bucket) override { round_.SetReady(bucket); }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+class ChainedOrder : public CountingOrder {
+ public:
+  explicit ChainedOrder(IssueOrderOptions options) : CountingOrder(std::move(options), 1) {}
+
+  void Ready(size_t bucket) override {
+    const Waiting waiting(round_);
+    round_.SetReady(bucket);
+    while (std::optional<size_t> next = round_.TryNext(0)) Call(0, *next);
+  }
+};
+
+}  // namespace
+
+absl::string_view NameOf(IssuePolicy policy) {
+  switch (policy) {
+    case IssuePolicy::kFunneled:
+      return "funneled";
+    case IssuePolicy::kConcurrent:
+      return "concurrent";
+    case IssuePolicy::kChained:
+      return "chained";
+  }
+  return "unknown policy";
+}
+
+absl::StatusOr<std::unique_ptr<IssueOrder>> MakeIssueOrder(IssueOrderOptions options) {
+  if (options.lanes.empty()) return absl::InvalidArgumentError("an issue order needs at least one group to call");
+  const size_t lanes = options.policy == IssuePolicy::kConcurrent ? options.lanes.size() : 1;
+  const AgreedSetting settings[] = {{"the number of the issue policy", static_cast<int64_t>(options.policy)},
+                                    {"the number of lanes", static_cast<int64_t>(lanes)}};
+  absl::Status status = AgreeOnBuckets(*options.lanes[0], settings, options.buckets);
+  if (!status.ok()) return status;
+  if (options.policy == IssuePolicy::kChained) return std::make_unique<ChainedOrder>(std::move(options));
+  return std::make_unique<LaneOrder>(std::move(options), lanes);
+}
+
+}  // namespace hooke

@@ -1,0 +1,75 @@
+#ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
+#define HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
+
+// What all issue orders keep account of: which buckets are ready, which is each lane's next, what is done, what went
+// wrong. Decides what a lane may call next; calls nothing itself. Thread-safe.
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "mpi_group/issue_order/issue_order.h"
+
+namespace hooke {
+
+class IssueOrderRound {
+ public:
+  struct Shape {
+    size_t buckets = 0;
+    size_t lanes = 1;
+    absl::Duration deadline;
+  };
+  explicit IssueOrderRound(const Shape& shape);
+
+  void SetReady(size_t bucket);
+
+  // The lane's next bucket, once it is ready; nothing once an error or Close has ended the order. The caller calls its
+  // collective, then Done. One thread for each lane.
+  std::optional<size_t> AwaitNext(size_t lane);
+  // Without waiting: also nothing if the next bucket is not ready or another thread is at work in the lane.
+  std::optional<size_t> TryNext(size_t lane);
+  void Done(size_t bucket, const absl::Status& status);
+
+  absl::Status Wait(size_t bucket);
+  absl::Status Finish();
+  // AwaitNext returns nothing from now on.
+  void Close();
+
+  void AddWaited(absl::Duration waited);
+  IssueTimes times() const;
+
+ private:
+  enum class State { kIdle, kReady, kDone };
+  struct Lane {
+    size_t next = 0;
+    bool working = false;
+  };
+
+  bool Runnable(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !failure_.ok(); }
+  size_t Take(Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NotDone(size_t bucket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Restart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t lanes_count_;
+  const absl::Duration deadline_;
+
+  mutable absl::Mutex mutex_;
+  std::vector<State> states_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Lane> lanes_ ABSL_GUARDED_BY(mutex_);
+  size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first.
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t working_ ABSL_GUARDED_BY(mutex_) = 0;  // Lanes.
+  absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
+  IssueTimes times_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_

@@ -1,0 +1,46 @@
+#include "mpi_group/mpi/mpi_watchdog.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+
+namespace hooke {
+namespace {
+
+// A call that does not return ends the process with words that name both ranks, though the caller never looks again.
+TEST(MpiWatchdogDeathTest, EndsAProcessWhoseCallDoesNotReturn) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        MpiWatchdog watchdog(3);
+        const MpiWatchdog::Watch watch(watchdog, absl::Now() - MpiWatchdog::kMargin, "a message from", 1);
+        absl::Notification never;
+        never.WaitForNotificationWithTimeout(absl::Seconds(60));
+      },
+      testing::ExitedWithCode(1), "rank 3: MPI has not returned for 10s after the deadline of a message from rank 1;");
+}
+
+// Longer than the watchdog's pause between two looks, and shorter than its margin.
+void LetItLook() {
+  absl::Notification never;
+  EXPECT_FALSE(never.WaitForNotificationWithTimeout(absl::Milliseconds(1500)));
+}
+
+// A wait that ended, even late, is nobody's business any more: the process would end here.
+TEST(MpiWatchdogTest, LeavesEndedWaitsAlone) {
+  MpiWatchdog watchdog(0);
+  { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
+  LetItLook();
+}
+
+// A wait past its deadline has the margin yet, also after one that ended late.
+TEST(MpiWatchdogTest, LeavesTheMargin) {
+  MpiWatchdog watchdog(0);
+  { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
+  const MpiWatchdog::Watch running(watchdog, absl::Now() - absl::Milliseconds(1), "hearing of failures");
+  LetItLook();
+}
+
+}  // namespace
+}  // namespace hooke

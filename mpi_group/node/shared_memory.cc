@@ -1,0 +1,170 @@
+#include "mpi_group/node/shared_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mpi_group/call.h"
+#include "mpi_group/collectives/on_all_ranks.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack.
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+using Name = std::array<char, 60>;  // Zero-terminated.
+
+// What the first rank tells the others.
+struct Offer {
+  Name name = {};
+  int32_t error = 0;  // An errno: why it could not make the object.
+};
+
+Name RandomName() {
+  std::random_device random;
+  Name name = {};
+  absl::SNPrintF(name.data(), name.size(), "/hooke-%d-%08x%08x", getpid(), random(), random());
+  return name;
+}
+
+// OK if `ok` on all ranks; else `error` on all ranks, or what keeps them from agreeing.
+absl::Status Agree(Transport& transport, bool ok, const absl::Status& error, absl::Time deadline) {
+  const absl::StatusOr<bool> all = OnAllRanks(transport, ok, deadline);
+  if (!all.ok()) return all.status();
+  return *all ? absl::OkStatus() : error;
+}
+
+absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline) {
+  const absl::Span<char> bytes(reinterpret_cast<char*>(&offer), sizeof(offer));
+  if (transport.rank() != 0) return transport.Receive({0, bytes}, deadline);
+  for (int rank = 1; rank < transport.size(); ++rank) {
+    absl::Status status = transport.Send({rank, bytes}, deadline);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Why this rank has no common object, as far as it knows; `error` is its own errno, 0 if it could open the object.
+absl::Status NotOpened(const Offer& offer, int error) {
+  std::string why =
+      "another rank of the node cannot open the shared memory object that this one can; that rank's "
+      "warning says why";
+  if (offer.error != 0) {
+    why = absl::StrCat("the node's first rank cannot make a shared memory object in /dev/shm: ",
+                       std::generic_category().message(offer.error));
+  } else if (error != 0) {
+    why = absl::StrCat("this rank cannot open ", offer.name.data(),
+                       ", the shared memory object of the node's first rank: ", std::generic_category().message(error));
+    if (error == ENOENT) absl::StrAppend(&why, "; they are not on one node, or have each a /dev/shm of their own");
+  }
+  return absl::FailedPreconditionError(why);
+}
+
+// The same empty object on all ranks, its name already gone. It takes no memory yet, so a rank killed in between leaves
+// nothing but a name.
+absl::StatusOr<int> OpenTogether(Transport& transport, absl::Time deadline) {
+  Offer offer;
+  int file = -1;
+  if (transport.rank() == 0) {
+    offer.name = RandomName();
+    file = shm_open(offer.name.data(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0) offer.error = errno;
+  }
+  const bool made = file >= 0;
+  absl::Status status = ShareOffer(transport, offer, deadline);
+  if (status.ok()) {
+    if (transport.rank() != 0 && offer.error == 0) file = shm_open(offer.name.data(), O_RDWR | O_CLOEXEC, 0600);
+    const int error = file < 0 ? errno : 0;
+    status = Agree(transport, file >= 0, NotOpened(offer, error), deadline);
+  }
+  if (made) shm_unlink(offer.name.data());
+  if (status.ok()) return file;
+  if (file >= 0) close(file);
+  return status;
+}
+
+// All of the file, aligned to huge pages; MAP_FAILED if that can't be.
+void* MapFile(int file, uint64_t bytes) {
+  // Room is taken first, then the aligned part of it is replaced and the rest given back.
+  void* const room =
+      mmap(nullptr, bytes + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MAP_FAILED;
+  const auto begin = reinterpret_cast<uintptr_t>(room);
+  const uint64_t before = RoundUp(begin, kHugePageBytes) - begin;
+  char* const aligned = static_cast<char*>(room) + before;
+  void* const base = mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (base == MAP_FAILED) {
+    munmap(room, bytes + kHugePageBytes);
+    return MAP_FAILED;
+  }
+  if (before > 0) munmap(room, before);
+  if (before < kHugePageBytes) munmap(aligned + bytes, kHugePageBytes - before);
+  return base;
+}
+
+// Takes memory for a part of the file now, so that touching it never fails. Through the mapping, for only so the system
+// gives huge pages; kernels before 5.14 know only how to take it from the file.
+bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
+  if (bytes >= kHugePageBytes) madvise(base + offset, bytes, MADV_HUGEPAGE);
+  int error = EINTR;
+  while (error == EINTR) error = madvise(base + offset, bytes, kPopulateWrite) == 0 ? 0 : errno;
+  if (error == 0) return true;
+  if (error != EINVAL) return false;
+  error = EINTR;
+  while (error == EINTR) error = posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  return error == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& transport, uint64_t bytes_per_rank,
+                                                                   absl::Time deadline) {
+  const uint64_t limit = std::numeric_limits<off_t>::max() / transport.size() - 2 * kHugePageBytes;
+  if (bytes_per_rank > limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no node has room for ", bytes_per_rank, " bytes of shared memory per rank"));
+  }
+  const uint64_t region = RoundUp(bytes_per_rank, bytes_per_rank >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+  const uint64_t total = region * transport.size();
+  const absl::StatusOr<int> file = OpenTogether(transport, deadline);
+  if (!file.ok()) return file.status();
+  const auto close_file = absl::MakeCleanup([&file] { close(*file); });
+
+  const absl::Status no_room = absl::ResourceExhaustedError(
+      absl::StrCat("no room for ", total, " bytes of shared memory on the node: enlarge /dev/shm"));
+  // All ranks set the same size; none of them touches what another one may not have set yet.
+  void* base = ftruncate(*file, static_cast<off_t>(total)) == 0 ? MapFile(*file, total) : MAP_FAILED;
+  absl::Status status = Agree(transport, base != MAP_FAILED, no_room, deadline);
+  if (status.ok()) {
+    // Each rank reserves its own region, so that it lies in the memory next to that rank's core.
+    const bool reserved = Reserve(*file, static_cast<char*>(base), region * transport.rank(), region);
+    status = Agree(transport, reserved, no_room, deadline);
+  }
+  if (status.ok()) {
+    // Now, not when it is first used.
+    if (region >= kHugePageBytes) madvise(base, total, MADV_HUGEPAGE);
+    madvise(base, total, kPopulateWrite);
+    return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(base), region, transport.size()));
+  }
+  if (base != MAP_FAILED) munmap(base, total);
+  return status;
+}
+
+SharedMemory::~SharedMemory() { munmap(base_, bytes_per_rank_ * ranks_); }
+
+}  // namespace hooke

@@ -1,0 +1,107 @@
+#include "mpi_group/node/shared_memory.h"
+
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpi_group/collectives/barrier.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/in_process_transport.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HOOKE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HOOKE_SANITIZED 1
+#endif
+#endif
+
+namespace hooke {
+namespace {
+
+// Shared memory objects that this process made and did not remove.
+int NamesLeft() {
+  int count = 0;
+  DIR* folder = opendir("/dev/shm");
+  if (folder == nullptr) return -1;
+  while (const dirent* entry = readdir(folder)) {
+    if (absl::StartsWith(entry->d_name, absl::StrCat("hooke-", getpid(), "-"))) ++count;
+  }
+  closedir(folder);
+  return count;
+}
+
+// What one rank writes all others read; the memory begins with zeros, and no name is left while it is in use.
+TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
+  constexpr int kRanks = 3;
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
+  RunRanks(kRanks, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    Transport& transport = *transports[rank];
+    const absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(transport, 5000, deadline);
+    ASSERT_EQ(memory.status(), absl::OkStatus());
+    EXPECT_EQ(NamesLeft(), 0);
+    EXPECT_EQ((*memory)->bytes_per_rank(), 8192);
+    char* const base = (*memory)->base();
+    for (int i = 0; i < kRanks * 8192; ++i) ASSERT_EQ(base[i], 0);
+    ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
+    base[rank * 8192 + 4999] = static_cast<char>('a' + rank);
+    ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
+    for (int peer = 0; peer < kRanks; ++peer) EXPECT_EQ(base[peer * 8192 + 4999], static_cast<char>('a' + peer));
+  });
+}
+
+// More than the node has is refused on all ranks, and the transport is still good.
+TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Status status = SharedMemory::Create(*transports[rank], uint64_t{1} << 50, deadline).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("enlarge /dev/shm"));
+    EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
+  });
+  EXPECT_EQ(NamesLeft(), 0);
+}
+
+// Where the system gives no shared memory, all ranks are told why, and the transport is still good.
+TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
+#if HOOKE_SANITIZED
+  GTEST_SKIP() << "the sanitizer opens files itself, and takes it for an error of the program when it cannot";
+#endif
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto restore = absl::MakeCleanup([limit] { setrlimit(RLIMIT_NOFILE, &limit); });
+  const int next_file = dup(STDERR_FILENO);
+  ASSERT_GE(next_file, 0);
+  close(next_file);
+  const rlimit none_left = {static_cast<rlim_t>(next_file), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  RunRanks(2, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Status status = SharedMemory::Create(*transports[rank], 5000, deadline).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Too many open files"));
+    EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
+  });
+}
+
+// A rank that does not take part costs the others their deadline, and no name is left.
+TEST(SharedMemoryTest, MissingRank) {
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  const absl::Status status = SharedMemory::Create(*transports[0], 1, absl::Now() + absl::Milliseconds(20)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(NamesLeft(), 0);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,49 @@
+#ifndef HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_
+#define HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_
+
+// How long calls took, in a fixed number of buckets: each nanosecond below 32, then 16 buckets for each power of two,
+// to 2^40 ns (18 minutes); what takes longer is in the last one. So a bucket is at most 1/16 of its begin wide, and a
+// value that is taken for the middle of its bucket is at most 1/32 off. Used by profile.h.
+//
+// One thread adds, others may read meanwhile: they see each call or do not see it yet.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace hooke {
+
+class ProfileHistogram {
+ public:
+  static constexpr size_t kBuckets = 32 + 35 * 16;
+
+  // The bucket of a duration; a negative one counts as 0.
+  static size_t BucketOf(int64_t ns) {
+    if (ns < 32) return ns < 0 ? 0 : static_cast<size_t>(ns);
+    const int power = 63 - __builtin_clzll(static_cast<uint64_t>(ns));
+    if (power > 39) return kBuckets - 1;
+    return 32 + static_cast<size_t>(power - 5) * 16 + static_cast<size_t>((ns >> (power - 4)) & 15);
+  }
+  static uint64_t Begin(size_t bucket) {
+    if (bucket < 32) return bucket;
+    return uint64_t{16 + (bucket - 32) % 16} << ((bucket - 32) / 16 + 1);
+  }
+  static uint64_t End(size_t bucket) {
+    return bucket + 1 < kBuckets ? Begin(bucket + 1) : std::numeric_limits<uint64_t>::max();
+  }
+
+  void Add(int64_t ns) {
+    std::atomic<uint64_t>& calls = calls_[BucketOf(ns)];
+    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  uint64_t calls(size_t bucket) const { return calls_[bucket].load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::atomic<uint64_t>, kBuckets> calls_{};
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_

@@ -1,0 +1,8 @@
+#include "mpi_group/reduce/reduce_kernels.h"
+
+namespace hooke {
+
+// constexpr: nothing of this file may run before the CPU was asked.
+constexpr ReduceVariant kReduceAvx512 = VariantNamed("avx512");
+
+}  // namespace hooke

@@ -1,7 +1,0 @@
-#include "mpi_group/reduce_kernels.h"
-
-namespace hooke {
-
-constexpr ReduceVariant kReduceBaseline = VariantNamed("baseline");
-
-}  // namespace hooke
