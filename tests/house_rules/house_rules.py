@@ -23,11 +23,34 @@ MAY_INCLUDE = {
     "tests": {"proto", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
+# Inside mpi_group/: folder -> folders whose headers it may include, besides its own; tests and benchmarks may include any of them. It goes
+# in no circle. The table of docs/collectives.md.
+MPI_GROUP_MAY_INCLUDE = {
+    "mpi_group": set(),
+    "mpi_group/reduce": {"mpi_group"},
+    "mpi_group/transport": {"mpi_group"},
+    "mpi_group/mpi": {"mpi_group", "mpi_group/transport"},
+    "mpi_group/collectives": {"mpi_group", "mpi_group/reduce", "mpi_group/transport"},
+    "mpi_group/sockets": {"mpi_group", "mpi_group/transport", "mpi_group/collectives"},
+    "mpi_group/node": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},
+    "mpi_group/groups": {
+        "mpi_group",
+        "mpi_group/reduce",
+        "mpi_group/transport",
+        "mpi_group/mpi",
+        "mpi_group/collectives",
+        "mpi_group/sockets",
+        "mpi_group/node",
+    },
+    "mpi_group/issue_order": {"mpi_group"},
+    "mpi_group/profile": {"mpi_group"},
+    "mpi_group/cuda": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},
+}
 # What git does not hold: made by a build or a run.
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
 # What a folder's production code may include of the system's libraries that not every folder may.
 LIBRARY_FOLDERS = {
-    "mpi.h": {"mpi_group", "tests"},
+    "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
     "torch/": {"worker/rank", "algorithms", "tests"},
     "grpcpp/": {"proto", "server", "worker", "client", "tests"},
     "sqlite3.h": {"server"},
@@ -51,14 +74,18 @@ def check_getenv(name, text):
             yield number, "reads the environment; only a main.cc may: pass the value in through an options struct"
 
 
+def included(text):
+    """(line, file) of each include or import."""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*(?:#\s*include|import)\s+["<]([^">]+)[">]', line)
+        if match:
+            yield number, match.group(1)
+
+
 def check_includes(name, text):
     """Includes follow the direction of the folder table."""
     folder = pathlib.PurePath(name).parts[0]
-    for number, line in enumerate(text.splitlines(), 1):
-        match = re.match(r'\s*(?:#\s*include|import)\s+["<]([^">]+)[">]', line)
-        if not match:
-            continue
-        target = match.group(1)
+    for number, target in included(text):
         target_folder = target.split("/")[0]
         if target_folder in MAY_INCLUDE and target_folder != folder and target_folder not in MAY_INCLUDE.get(folder, set()):
             # A test may reach into folders below its own to check against the real thing.
@@ -69,6 +96,21 @@ def check_includes(name, text):
                 yield number, f"{folder}/ may not include {target}: only {', '.join(sorted(folders))}"
             if library == "torch/" and target.startswith(library) and folder == "algorithms" and not is_test(name):
                 yield number, "algorithms/ is pure: only its tests compare with LibTorch"
+
+
+def check_mpi_group_includes(name, text):
+    """Inside mpi_group/, too."""
+    if not name.startswith("mpi_group/"):
+        return
+    folder = pathlib.PurePosixPath(name).parent.as_posix()
+    if folder not in MPI_GROUP_MAY_INCLUDE:
+        yield 1, "a new folder of mpi_group/ belongs in the table of docs/collectives.md and in MPI_GROUP_MAY_INCLUDE"
+        return
+    for number, target in included(text):
+        target_folder = pathlib.PurePosixPath(target).parent.as_posix()
+        inside = target.startswith("mpi_group/") and target_folder != folder
+        if inside and target_folder not in MPI_GROUP_MAY_INCLUDE[folder] and not is_test(name):
+            yield number, f"{folder}/ may not include {target}: see the folder table in docs/collectives.md"
 
 
 def check_function_length(name, text):
@@ -165,7 +207,15 @@ def types_of_two_headers(texts):
                 yield name, number, f"{first[kind]} has a type {kind}, too: name them for their things"
 
 
-TEXT_RULES = [check_getenv, check_includes, check_function_length, check_algorithms_pure, check_unfinished, check_include_guard]
+TEXT_RULES = [
+    check_getenv,
+    check_includes,
+    check_mpi_group_includes,
+    check_function_length,
+    check_algorithms_pure,
+    check_unfinished,
+    check_include_guard,
+]
 
 
 def sources_in(folder):

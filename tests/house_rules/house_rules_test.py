@@ -2,6 +2,7 @@
 """Each house rule finds what it is there for, and the tree breaks none of them."""
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -38,6 +39,41 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_includes, "worker/daemon/main.cc", "#include <torch/torch.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd.cc", "#include <torch/torch.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd_test.cc", "#include <torch/torch.h>\n"), [])
+
+    def test_include_against_the_direction_inside_mpi_group(self):
+        check = lambda name, header: lines(house_rules.check_mpi_group_includes, name, f'#include <vector>\n#include "{header}"\n')
+        for name, header in (
+            ("mpi_group/tuning.cc", "mpi_group/transport/transport.h"),
+            ("mpi_group/transport/in_process_transport.cc", "mpi_group/groups/transport_group.h"),
+            ("mpi_group/collectives/two_level.cc", "mpi_group/node/node_collectives.h"),
+            ("mpi_group/collectives/collective_cases.h", "mpi_group/sockets/socket_ranks.h"),
+            ("mpi_group/cuda/staging.cc", "mpi_group/groups/mpi_group.h"),
+            ("mpi_group/mpi/mpi_wait.cc", "mpi_group/elsewhere/a.h"),
+        ):
+            with self.subTest(name=name, header=header):
+                self.assertEqual(check(name, header), [2])
+        for name, header in (
+            ("mpi_group/node/two_level.cc", "mpi_group/collectives/ring_pass.h"),
+            ("mpi_group/collectives/ring.cc", "mpi_group/collectives/ring_pass.h"),
+            ("mpi_group/transport/faulty_transport_test.cc", "mpi_group/collectives/ring.h"),
+            ("mpi_group/cuda/cuda_benchmark.cc", "mpi_group/groups/mpi_group.h"),
+            ("worker/rank/main.cc", "mpi_group/groups/mpi_group.h"),
+        ):
+            with self.subTest(name=name, header=header):
+                self.assertEqual(check(name, header), [])
+        self.assertEqual(check("mpi_group/elsewhere/a.cc", "mpi_group/group.h"), [1])
+        # MPI is behind one of them.
+        mpi = "#include <mpi.h>\n"
+        self.assertEqual(lines(house_rules.check_includes, "mpi_group/groups/mpi_group.cc", mpi), [1])
+        self.assertEqual(lines(house_rules.check_includes, "mpi_group/mpi/mpi_session.cc", mpi), [])
+
+    def test_folders_of_mpi_group_go_in_no_circle(self):
+        left = dict(house_rules.MPI_GROUP_MAY_INCLUDE)
+        while left:
+            lowest = [folder for folder, below in left.items() if not below & set(left)]
+            self.assertTrue(lowest, f"each of these includes another of them: {sorted(left)}")
+            for folder in lowest:
+                del left[folder]
 
     def test_long_function(self):
         def function(body_lines):
@@ -192,6 +228,15 @@ class TreeRulesFind(unittest.TestCase):
 class TreeKeepsThem(unittest.TestCase):
     def test_tree(self):
         self.assertEqual(list(house_rules.findings(ROOT)), [])
+
+    def test_docs_have_the_folders_of_mpi_group(self):
+        page = (ROOT / "docs/collectives.md").read_text()
+        rows = re.findall(r"^\| `([a-z_]+)/` \|.*\| ([a-z_, -]+) \|$", page, re.MULTILINE)
+        path = lambda name: name if name == "mpi_group" else f"mpi_group/{name}"
+        table = {path(folder): {path(below) for below in cell.split(", ") if below != "-"} for folder, cell in rows}
+        self.assertEqual(table, house_rules.MPI_GROUP_MAY_INCLUDE)
+        for folder in table:
+            self.assertTrue((ROOT / folder / "BUILD").exists(), folder)
 
 
 if __name__ == "__main__":
