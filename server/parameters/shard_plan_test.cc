@@ -37,7 +37,7 @@ TEST(PlanShard, CountsMemory) {
   const ShardPlan plan = PlanShard(MakeAttachRequest(center)).value();
   const uint64_t held =
       (4u << 20) + 64 * (2 * 24 + 256) + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
-  EXPECT_EQ(plan.memory_bytes, held + 2 * 4 * (64 + (3 * 16 + 1) * 65536));
+  EXPECT_EQ(plan.memory_bytes, held + uint64_t{8} * (64 + (3 * 16 + 1) * uint64_t{65536}));
 }
 
 // The window: as large as can be while all ranks together keep within the bytes for exchanges, at least one block.
@@ -161,7 +161,7 @@ TEST(PlanShard, CountsMemoryOfRounds) {
   request.mutable_job()->set_groups(40);
   const ShardPlan plan = PlanShard(request).value();
   const uint64_t held = 2 * 40 + 40 * 24 + 256 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
-  EXPECT_EQ(plan.memory_bytes, held + 40 * (240 + 40 * 8) + 40 * 2 * 40);
+  EXPECT_EQ(plan.memory_bytes, held + uint64_t{40} * (240 + 40 * 8) + uint64_t{40} * 2 * 40);
 }
 
 // A layout is a peer's to choose: a thousand parameters with long names.
@@ -178,7 +178,7 @@ TEST(PlanShard, CountsTheLayout) {
     parameter.set_name(std::string(200, 'w') + std::to_string(i));
     parameter.set_shape(0, 1);
   }
-  EXPECT_GE(PlanShard(request).value().memory_bytes, before + 200 * 1000);
+  EXPECT_GE(PlanShard(request).value().memory_bytes, before + uint64_t{200} * 1000);
 }
 
 // The largest layout that is allowed does not overflow the count.

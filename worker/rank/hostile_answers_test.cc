@@ -151,7 +151,7 @@ absl::Status EndDirectly(const std::string& answer, const Encoding& answered) {
   options.locate = std::make_unique<FakeLocateCall>(name);
   options.open_by_grpc = [] { return nullptr; };
   const std::shared_ptr<ExchangeStream> stream = OpenDirectStream(std::move(options));
-  const absl::Status end = EndOf(*stream, answered);
+  absl::Status end = EndOf(*stream, answered);
   server.join();
   close(listener);
   return end;
