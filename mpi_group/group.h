@@ -20,8 +20,8 @@
 //
 // After an error the group is unusable and its rank exits; a DEADLINE_EXCEEDED names the rank that was waited for.
 // Peers may still read the memory passed to the failed call and write to it: it stays until the rank exits. An error on
-// one rank does not mean one on all: where values go through memory that ranks share, a rank that came after the others
-// had given up finds all it needs there and may return OK; its next call fails.
+// one rank does not mean one on all: a rank that came after the others had given up may find all it needs in memory
+// that ranks share, or waiting at its sockets, and return OK; a call soon after it fails.
 
 #include <cstdint>
 #include <limits>

@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
+constexpr absl::Duration kPollMax = absl::Minutes(1);  // Before the deadline is looked at again.
 
 absl::Status Broken(absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
@@ -41,6 +41,18 @@ void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   SetOption(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 2);
   SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
+}
+
+// False: the deadline has passed. An end of the connection counts as an event, too.
+bool PollUntil(int descriptor, short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd waiting = {descriptor, events, 0};
+    const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(std::min(left, kPollMax), absl::Milliseconds(1)));
+    const int found = poll(&waiting, 1, static_cast<int>(milliseconds));
+    if (found > 0 || (found < 0 && errno != EINTR)) return true;
+  }
 }
 
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
@@ -62,31 +74,29 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
 FrameSocket::FrameSocket(int descriptor, absl::Duration send_timeout)
     : descriptor_(descriptor), send_timeout_(send_timeout) {
   SetOptions(descriptor);
-  if (send_timeout == absl::InfiniteDuration()) return;
-  const timeval value = absl::ToTimeval(send_timeout);
-  setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
 }
 
 FrameSocket::~FrameSocket() { close(descriptor_); }
 
 void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
-absl::Status FrameSocket::SendOpening(const v1::Sender& sender) { return Send(EncodeOpening(sender), {}); }
+absl::Status FrameSocket::SendOpening(const v1::Sender& sender) {
+  return Send(EncodeOpening(sender), {}, absl::Now() + send_timeout_);
+}
 
 absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
-  return Send(bytes, payload);
+  return Send(bytes, payload, absl::Now() + send_timeout_);
 }
 
 // Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
 void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeout) {
-  if (!Send(EncodeRefusal(refusal), {}).ok()) return;
-  shutdown(descriptor_, SHUT_WR);
-  SetReceiveTimeout(timeout);
   const absl::Time deadline = absl::Now() + timeout;
+  if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
+  shutdown(descriptor_, SHUT_WR);
   char dropped[4096];
-  while (absl::Now() < deadline && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
+  while (AwaitReceived(deadline) && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
   }
 }
 
@@ -106,7 +116,6 @@ absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
   message.resize(kOpeningHeaderBytes + tail_bytes);
   const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
   if (status = ReceiveUntil(deadline, tail); !status.ok()) return status;
-  SetReceiveTimeout(absl::ZeroDuration());
   return DecodeOpening(message);
 }
 
@@ -130,19 +139,23 @@ absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
 
 absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
 
-absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second) {
+absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
   // sendmsg does not write to what it sends.
   iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
-  const absl::Time deadline = absl::Now() + send_timeout_;
+  // A call that may block takes as long as the peer likes, whatever the socket's timeout: by a Unix socket that is for
+  // each piece.
+  const bool bounded = deadline != absl::InfiniteFuture();
   size_t at = 0;
   while (at < 2) {
-    if (absl::Now() > deadline) return absl::UnavailableError("sending: the peer has stopped reading");
     msghdr message = {};
     message.msg_iov = parts + at;
     message.msg_iovlen = 2 - at;
-    const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | (bounded ? MSG_DONTWAIT : 0));
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return absl::UnavailableError("sending: the peer has stopped reading");
+    if (sent < 0 && errno == EAGAIN && bounded) {
+      if (PollUntil(descriptor_, POLLOUT, deadline)) continue;
+      return absl::UnavailableError("sending: the peer takes too long to read");
+    }
     if (sent < 0) return Broken("sending");
     size_t left = static_cast<size_t>(sent);
     for (; at < 2 && left >= parts[at].iov_len; ++at) left -= parts[at].iov_len;
@@ -166,12 +179,9 @@ absl::Status FrameSocket::Receive(absl::Span<char> bytes) {
 
 absl::Status FrameSocket::ReceiveUntil(absl::Time deadline, absl::Span<char> bytes) {
   while (!bytes.empty()) {
-    const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) return absl::UnavailableError("receiving: the peer takes too long");
-    // A timeout of 0 is none.
-    SetReceiveTimeout(std::max(left, absl::Milliseconds(1)));
+    if (!AwaitReceived(deadline)) return absl::UnavailableError("receiving: the peer takes too long");
     const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
-    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (received < 0 && errno == EINTR) continue;
     if (received < 0) return Broken("receiving");
     if (received == 0) return absl::UnavailableError("the peer has closed the connection");
     bytes.remove_prefix(static_cast<size_t>(received));
@@ -179,10 +189,7 @@ absl::Status FrameSocket::ReceiveUntil(absl::Time deadline, absl::Span<char> byt
   return absl::OkStatus();
 }
 
-void FrameSocket::SetReceiveTimeout(absl::Duration timeout) const {
-  const timeval value = absl::ToTimeval(timeout);
-  setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &value, sizeof value);
-}
+bool FrameSocket::AwaitReceived(absl::Time deadline) const { return PollUntil(descriptor_, POLLIN, deadline); }
 
 absl::StatusOr<int> ConnectLocally(const std::string& name) {
   sockaddr_un address = {};

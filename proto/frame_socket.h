@@ -22,8 +22,8 @@ namespace hooke {
 class FrameSocket {
  public:
   // Takes the descriptor of a connected socket. A peer that is gone without a word is noticed after about 20 seconds.
-  // Each send takes as long as it takes, but no longer than about twice `send_timeout`: a peer that has stopped reading
-  // is then UNAVAILABLE.
+  // Each send takes as long as it takes, but no longer than `send_timeout`: a peer that reads too slowly is then
+  // UNAVAILABLE.
   explicit FrameSocket(int descriptor, absl::Duration send_timeout = absl::InfiniteDuration());
   ~FrameSocket();
   FrameSocket(const FrameSocket&) = delete;
@@ -51,11 +51,11 @@ class FrameSocket {
   void Shutdown();
 
  private:
-  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second);
+  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
   absl::Status Receive(absl::Span<char> bytes);
-  // The socket's own timeout is left set.
   absl::Status ReceiveUntil(absl::Time deadline, absl::Span<char> bytes);
-  void SetReceiveTimeout(absl::Duration timeout) const;
+  // False: nothing has come, nor has the connection ended.
+  bool AwaitReceived(absl::Time deadline) const;
 
   const int descriptor_;
   const absl::Duration send_timeout_;

@@ -143,7 +143,26 @@ TEST(FrameSocket, APeerThatStopsReading) {
   const std::vector<float> values(1 << 22);
   const absl::Status status = sender.SendPayload({1, 0, values.size()}, BytesOf(values));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(), "sending: the peer has stopped reading");
+  EXPECT_EQ(status.message(), "sending: the peer takes too long to read");
+}
+
+// Nor as long as a peer takes that reads a little now and then.
+TEST(FrameSocket, APeerThatReadsSlowly) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  FrameSocket sender(ends[0], absl::Milliseconds(100));
+  std::thread reader([descriptor = ends[1]] {
+    char some[4096];
+    while (recv(descriptor, some, sizeof some, 0) > 0) absl::SleepFor(absl::Milliseconds(5));
+    close(descriptor);
+  });
+  const std::vector<float> values(1 << 22);
+  const absl::Time begin = absl::Now();
+  const absl::Status status = sender.SendPayload({1, 0, values.size()}, BytesOf(values));
+  EXPECT_EQ(status.message(), "sending: the peer takes too long to read");
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(8)) << "all would take 20 s";
+  sender.Shutdown();
+  reader.join();
 }
 
 // Where nobody listens, connecting ends at once or when it is cancelled.

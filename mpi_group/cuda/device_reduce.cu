@@ -95,8 +95,12 @@ unsigned BlocksFor(uint64_t values) {
   return static_cast<unsigned>(std::min((values + kThreads - 1) / kThreads, kBlocksMax));
 }
 
+// Those of calls before, which have been reported: a launch does not say its own, but the thread's last one.
+void ForgetErrors() { (void)cudaGetLastError(); }
+
 template <typename Type>
 cudaError_t Launch(const DeviceReduction& what, cudaStream_t stream) {
+  ForgetErrors();
   ReduceKernel<Type><<<BlocksFor(what.values), kThreads, 0, stream>>>(what);
   return cudaGetLastError();
 }
@@ -127,6 +131,7 @@ int LaunchReduce(const DeviceReduction& what, CUstream_st* stream) {
 int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream) {
   if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
   if (values == 0) return cudaSuccess;
+  ForgetErrors();
   if (type == DataType::kBFloat16) {
     WidenKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
   } else {
@@ -138,6 +143,7 @@ int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUs
 int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream) {
   if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
   if (values == 0) return cudaSuccess;
+  ForgetErrors();
   if (type == DataType::kBFloat16) {
     NarrowKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
   } else {

@@ -47,6 +47,7 @@ class TransportOverStreams final : public SocketTransport {
 
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     if (outgoing.bytes.empty()) return Ticket();
+    if (!failure_.ok()) return failure_;
     if (!streams_[outgoing.to].has_value()) return Through(transport_.StartSend(outgoing));
     // Never written to: it is a send.
     return Start(outgoing.to, {const_cast<char*>(outgoing.bytes.data()), outgoing.bytes.size()}, /*receives=*/false);
@@ -54,6 +55,7 @@ class TransportOverStreams final : public SocketTransport {
 
   absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
     if (incoming.bytes.empty()) return Ticket();
+    if (!failure_.ok()) return failure_;
     if (!streams_[incoming.from].has_value()) return Through(transport_.StartReceive(incoming));
     return Start(incoming.from, incoming.bytes, /*receives=*/true);
   }
@@ -105,7 +107,6 @@ class TransportOverStreams final : public SocketTransport {
   }
 
   absl::StatusOr<Ticket> Start(int peer, absl::Span<char> bytes, bool receives) {
-    if (!failure_.ok()) return failure_;
     if (free_.empty()) {
       free_.push_back(static_cast<int>(messages_.size()));
       messages_.emplace_back();

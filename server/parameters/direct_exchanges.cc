@@ -30,8 +30,14 @@ constexpr size_t kConnectionsMax = 8192;
 constexpr absl::Duration kOpeningTimeout = absl::Seconds(10);
 // For a peer to read why it is refused.
 constexpr absl::Duration kRefusalTimeout = absl::Seconds(2);
-// For a peer to read an answer, 1 MiB at most: over the slowest of links, too.
+// For a peer to read an answer, 1 MiB at most: over the slowest of links, too. One that reads nothing at all is given
+// up earlier by TCP.
 constexpr absl::Duration kSendTimeout = absl::Minutes(2);
+// Of a rank, with the one that it uses. A client whose connection broke sends again what it had sent: then what waits
+// for a round ends.
+constexpr int kSeatConnectionsMax = 4;
+// For one of them to end: those that wait for nothing do at once.
+constexpr absl::Duration kSeatTimeout = absl::Seconds(3);
 // Before the next try, where the process has no more descriptors.
 constexpr int kAcceptPauseMs = 100;
 
@@ -87,7 +93,8 @@ std::string RandomName() {
 
 }  // namespace
 
-DirectExchanges::Connection::Connection(int descriptor) : socket(descriptor, kSendTimeout) {}
+DirectExchanges::Connection::Connection(int descriptor, uint64_t number)
+    : socket(descriptor, kSendTimeout), number(number) {}
 
 absl::StatusOr<std::unique_ptr<DirectExchanges>> DirectExchanges::Listen(Options options) {
   std::unique_ptr<DirectExchanges> exchanges(new DirectExchanges(std::move(options)));
@@ -157,7 +164,7 @@ void DirectExchanges::Accept(int listener) {
     close(descriptor);
     return;
   }
-  Connection& connection = connections_.emplace_back(descriptor);
+  Connection& connection = connections_.emplace_back(descriptor, ++accepted_);
   try {
     connection.thread = std::thread([this, &connection] { Serve(connection); });
   } catch (const std::system_error&) {
@@ -220,22 +227,33 @@ absl::Status DirectExchanges::RunExchange(Connection& connection) {
 
 absl::Status DirectExchanges::TakeSeat(const v1::Sender& sender, Connection& connection) {
   absl::MutexLock lock(&mutex_);
-  Seat& seat = seats_[{sender.job_id(), sender.group(), sender.rank()}];
-  if (seat.connection != nullptr) {
-    if (sender.incarnation() < seat.incarnation) {
-      return absl::AbortedError(absl::StrCat("incarnation ", sender.incarnation(), " of group ", sender.group(),
-                                             " has been replaced by ", seat.incarnation, "; stop"));
-    }
-    seat.connection->socket.Shutdown();
+  const SeatKey key = {sender.job_id(), sender.group(), sender.rank()};
+  const auto room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto seat = seats_.find(key);
+    return stopped_ || seat == seats_.end() || seat->second.connections < kSeatConnectionsMax;
+  };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&room), kSeatTimeout)) {
+    return absl::UnavailableError(absl::StrCat(kSeatConnectionsMax, " connections of rank ", sender.rank(),
+                                               " of group ", sender.group(), " still wait for a round; try again"));
   }
-  seat = {&connection, sender.incarnation()};
+  Seat& seat = seats_[key];
+  if (sender.incarnation() < seat.incarnation) {
+    return absl::AbortedError(absl::StrCat("incarnation ", sender.incarnation(), " of group ", sender.group(),
+                                           " has been replaced by ", seat.incarnation, "; stop"));
+  }
+  if (sender.incarnation() == seat.incarnation && connection.number < seat.number) {
+    return absl::UnavailableError("a later connection of this rank came first");
+  }
+  if (seat.connection != nullptr) seat.connection->socket.Shutdown();
+  seat = {&connection, sender.incarnation(), connection.number, seat.connections + 1};
   return absl::OkStatus();
 }
 
 void DirectExchanges::LeaveSeat(const v1::Sender& sender, const Connection& connection) {
   absl::MutexLock lock(&mutex_);
   const auto seat = seats_.find({sender.job_id(), sender.group(), sender.rank()});
-  if (seat != seats_.end() && seat->second.connection == &connection) seats_.erase(seat);
+  if (seat->second.connection == &connection) seat->second.connection = nullptr;
+  if (--seat->second.connections == 0) seats_.erase(seat);
 }
 
 }  // namespace hooke

@@ -7,7 +7,8 @@
 //
 // Each connection has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a
 // group has one connection at a time: its next one ends the one before, and that of an incarnation that has been
-// replaced is refused. So ranks take no more than their job's plan has counted.
+// replaced is refused. One that has ended may go on waiting for its round: there are no more than a few of those. So a
+// rank takes little more than its job's plan has counted, whatever it sends.
 
 #include <atomic>
 #include <cstdint>
@@ -52,8 +53,9 @@ class DirectExchanges {
 
  private:
   struct Connection {
-    explicit Connection(int descriptor);
+    Connection(int descriptor, uint64_t number);
     FrameSocket socket;
+    const uint64_t number;  // Grows from connection to connection.
     std::atomic<bool> ended{false};
     std::thread thread;
   };
@@ -61,8 +63,10 @@ class DirectExchanges {
   // Job, group and rank; and who has it.
   using SeatKey = std::tuple<std::string, uint32_t, uint32_t>;
   struct Seat {
-    Connection* connection = nullptr;
+    Connection* connection = nullptr;  // Null: it has ended, others from before it have not.
     uint32_t incarnation = 0;
+    uint64_t number = 0;  // Of the connection.
+    int connections = 0;  // Whose threads have not ended.
   };
 
   explicit DirectExchanges(Options options) : options_(std::move(options)) {}
@@ -72,7 +76,7 @@ class DirectExchanges {
   void Reap();
   void Serve(Connection& connection);
   absl::Status RunExchange(Connection& connection);
-  // ABORTED: a later incarnation has it.
+  // ABORTED: a later incarnation has it. UNAVAILABLE: a later connection has it, or too many before still wait.
   absl::Status TakeSeat(const v1::Sender& sender, Connection& connection);
   void LeaveSeat(const v1::Sender& sender, const Connection& connection);
 
@@ -86,6 +90,7 @@ class DirectExchanges {
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
   std::map<SeatKey, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Of connections that have not ended.
 };

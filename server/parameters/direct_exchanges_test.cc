@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "proto/frame.h"
+#include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
 
@@ -25,17 +26,19 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// A center of ten zeros in blocks of four, and where exchanges with it are taken.
+// A center of zeros in blocks of four, ten unless said otherwise, and where exchanges with it are taken.
 class DirectExchangesTest : public ::testing::Test {
  protected:
-  DirectExchangesTest() {
+  DirectExchangesTest() { Start(MakeAttachRequest({})); }
+
+  void Start(const v1::AttachRequest& request) {
     const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     ParameterStoreOptions options;
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = logger;
     options.block_values = 4;
     store_ = ParameterStore::Load(options).value();
-    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({})).ok());
+    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
     const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
     for (uint64_t block = 0; block < shard->blocks(); ++block) {
@@ -188,6 +191,38 @@ TEST_F(DirectExchangesTest, ManyConnections) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(store_->Find("job-1").value()->updates(), 2u * 40 * 3);
+}
+
+// A connection that has ended waits for its round nonetheless. A rank that begins another block on every new one has a
+// few that wait, and no more.
+TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
+  TestCenter center;
+  center.values = 64;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(v1::AveragingSpec::AVERAGE);
+  job.set_interval(1);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(100);
+  job.set_quorum(2);
+  job.set_parameters(center.values);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(1);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  exchanges_.reset();
+  Start(request);
+  std::vector<std::unique_ptr<FrameSocket>> connections;
+  connections.reserve(16);
+  for (uint64_t block = 0; block < 16; ++block) {
+    connections.push_back(Connect());
+    ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
+    const std::vector<char> zeros(16);
+    ASSERT_TRUE(connections.back()->SendPayload({1, 4 * block, 4}, zeros).ok());
+  }
+  const absl::Status refusal = connections.back()->ReceiveHeader().value().refusal;
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(refusal.message(), "4 connections of rank 0 of group 0 still wait for a round; try again");
+  store_->StopWaiting();
 }
 
 // A host that is none of ours cannot be listened at.

@@ -178,6 +178,7 @@ absl::Status InitializeSession::Open(const IncomingFrame& frame) {
   if (!sender.ok()) return sender.status();
   absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender->job_id());
   if (!shard.ok()) return shard.status();
+  if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(*sender)); !status.ok()) return status;
   shard_ = *std::move(shard);
   job_id_ = sender->job_id();
   speaker_ = ToSpeaker(*sender);

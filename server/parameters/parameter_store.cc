@@ -59,8 +59,8 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint
   } else {
     absl::StatusOr<std::shared_ptr<Shard>> shard = LoadShard(*std::move(snapshot));
     if (absl::IsResourceExhausted(shard.status())) {
-      // Of this job: the others go on.
-      job->lost = absl::ResourceExhaustedError(absl::StrCat(
+      // Of this job: the others go on. Its groups wait, as for a server that is not there: their steps are kept.
+      job->lost = absl::UnavailableError(absl::StrCat(
           "the center of job ", job_id, " is kept on this server's disk, but there is no room to load it: ",
           shard.status().message(), "; then start the server again"));
       options_.logger->error("{}", std::string(job->lost.message()));

@@ -51,12 +51,12 @@ class ParameterStore {
 
   // Makes the job's shard, or attaches to it. READY says, too, that a snapshot is on disk. INVALID_ARGUMENT,
   // FAILED_PRECONDITION (another job of this id, layout or job file; sealed), ABORTED, RESOURCE_EXHAUSTED
-  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk; not loaded), UNAVAILABLE (the
-  // disk), DATA_LOSS (lost).
+  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk), UNAVAILABLE (the disk; not
+  // loaded), DATA_LOSS (lost).
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
   // The shard of a running job. NOT_FOUND: attach first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost.
-  // RESOURCE_EXHAUSTED: not loaded.
+  // UNAVAILABLE: not loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(absl::string_view job_id) const;
 
   // The initial values are written: the center has values from now on, and a first snapshot is on disk after OK.

@@ -390,15 +390,19 @@ absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const Cent
   if (good_answer && AllFinite(center.values) && AllFinite(center.state)) return absl::OkStatus();
   const auto bad =
       std::find_if_not(center.values.begin(), center.values.end(), [](float value) { return std::isfinite(value); });
-  const std::string what = bad != center.values.end()
-                               ? absl::StrCat("value ", turn.first + (bad - center.values.begin()), " ", *bad)
-                               : absl::StrCat("the state of the block at value ", turn.first, " infinite");
+  const std::string what =
+      bad != center.values.end()
+          ? absl::StrCat("value ", turn.first + (bad - center.values.begin()), " ", *bad)
+          : absl::StrCat("the state of the block at value ", turn.first, " infinite or not a number");
   std::copy(values.begin(), values.end(), center.values.begin());
   std::copy(state.begin(), state.end(), center.state.begin());
+  constexpr size_t kNamed = 4;  // A gRPC status has little room.
   const auto name = [](std::string* out, const Contribution& each) { absl::StrAppend(out, each.group); };
-  return absl::InvalidArgumentError(absl::StrCat(
-      "what group ", absl::StrJoin(from, " and group ", name), " sent would make, in the center of job ", plan_.job_id,
-      ", ", what, "; the center stays as it was (has training diverged? lower the learning rate)"));
+  const std::string more = from.size() > kNamed ? absl::StrCat(" and ", from.size() - kNamed, " more") : "";
+  return absl::InvalidArgumentError(
+      absl::StrCat("what group ", absl::StrJoin(from.subspan(0, kNamed), " and group ", name), more,
+                   " sent would make, in the center of job ", plan_.job_id, ", ", what,
+                   "; the center stays as it was (has training diverged? lower the learning rate)"));
 }
 
 void Shard::AnswerWithCenter(const Turn& turn, Block& block) {

@@ -27,8 +27,6 @@ constexpr double kGroupBytes = 256;   // What a shard knows of a group besides.
 // group, who is in that round and who is live.
 constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
-// So many threads change a block at the same time: as many as a large machine has cores.
-constexpr double kWatchedBlocks = 128;
 
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
@@ -67,7 +65,7 @@ double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
   const double all_seats = groups * plan.job.ranks();
-  const double watched = std::min({all_seats, blocks, kWatchedBlocks});
+  const double watched = std::min(all_seats, blocks);  // Copied by threads that change them at the same time.
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
                       blocks * (groups * kAppliedBytes + kBlockObjectBytes);
   const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
