@@ -204,7 +204,8 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   job.set_interval(1);
   job.set_epochs(1);
   job.set_steps_per_epoch(100);
-  job.set_quorum(2);
+  job.set_quorum(1);
+  job.set_grace_seconds(10);
   job.set_parameters(center.values);
   job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
   job.mutable_optimizer()->set_learning_rate(1);
@@ -212,16 +213,25 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   exchanges_.reset();
   Start(request);
   std::vector<std::unique_ptr<FrameSocket>> connections;
-  connections.reserve(16);
-  for (uint64_t block = 0; block < 16; ++block) {
+  connections.reserve(5);
+  const std::vector<float> zeros(4);
+  for (uint64_t block = 1; block <= 4; ++block) {
     connections.push_back(Connect());
     ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
-    const std::vector<char> zeros(16);
-    ASSERT_TRUE(connections.back()->SendPayload({1, 4 * block, 4}, zeros).ok());
+    // Alone it waits for nobody, and what is sent again is answered at once: the server has taken the connection.
+    ASSERT_TRUE(Exchange(*connections.back(), {1, 0, 4}, zeros).ok());
+    if (block == 1) {
+      request.mutable_sender()->set_group(1);
+      ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
+    }
+    const char* bytes = reinterpret_cast<const char*>(zeros.data());
+    ASSERT_TRUE(connections.back()->SendPayload({2, 4 * block, 4}, {bytes, 16}).ok());
   }
+  connections.push_back(Connect());
+  ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
   const absl::Status refusal = connections.back()->ReceiveHeader().value().refusal;
   EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(refusal.message(), "4 connections of rank 0 of group 0 still wait for a round; try again");
+  EXPECT_EQ(std::string(refusal.message()), "4 connections of rank 0 of group 0 still wait for a round; try again");
   store_->StopWaiting();
 }
 
