@@ -236,11 +236,16 @@ struct Places {
   uint64_t destination_count;
 };
 
+template <typename Type>
+inline constexpr uint64_t kStoredBytes = sizeof(typename Type::Stored);
+template <typename Type>
+inline constexpr uint64_t kResultBytes = sizeof(typename Type::Result);
+
 // `unroll` vectors of n values from byte `offset` of the sources on. All is loaded before anything is stored.
 template <typename Type, typename Op, int n, int unroll>
 __attribute__((always_inline)) inline void ReduceVectors(const Op& op, const Places& at, uint64_t offset) {
   constexpr uint64_t kBytes = n * sizeof(typename Type::Stored);
-  constexpr uint64_t kGrowth = sizeof(typename Type::Result) / sizeof(typename Type::Stored);
+  constexpr uint64_t kGrowth = kResultBytes<Type> / kStoredBytes<Type>;
   Vector<typename Type::Value, n> result[unroll];
   for (int u = 0; u < unroll; ++u) result[u] = Type::template Load<n>(at.sources[0] + offset + u * kBytes);
   for (uint64_t s = 1; s < at.source_count; ++s) {
