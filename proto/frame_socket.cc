@@ -57,8 +57,7 @@ bool PollUntil(int descriptor, short events, absl::Time deadline) {
 
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
   while (!cancelled() && absl::Now() < deadline) {
-    pollfd waiting = {descriptor, POLLOUT, 0};
-    if (poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(kConnectPoll))) <= 0) continue;
+    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, absl::Now() + kConnectPoll))) continue;
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -96,14 +95,14 @@ void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeou
   if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
   shutdown(descriptor_, SHUT_WR);
   char dropped[4096];
-  while (AwaitReceived(deadline) && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
+  while (PollUntil(descriptor_, POLLIN, deadline) && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
   }
 }
 
 absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   std::string message(kOpeningHeaderBytes, '\0');
-  absl::Status status = ReceiveUntil(deadline, absl::MakeSpan(&message[0], message.size()));
+  absl::Status status = Receive(absl::MakeSpan(&message[0], message.size()), deadline);
   if (!status.ok()) return status;
   absl::StatusOr<FrameKind> kind = ReadKind(message);
   if (!kind.ok()) return kind.status();
@@ -115,7 +114,7 @@ absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
   }
   message.resize(kOpeningHeaderBytes + tail_bytes);
   const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
-  if (status = ReceiveUntil(deadline, tail); !status.ok()) return status;
+  if (status = Receive(tail, deadline); !status.ok()) return status;
   return DecodeOpening(message);
 }
 
@@ -166,8 +165,12 @@ absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const ch
   return absl::OkStatus();
 }
 
-absl::Status FrameSocket::Receive(absl::Span<char> bytes) {
+absl::Status FrameSocket::Receive(absl::Span<char> bytes, absl::Time deadline) {
+  const bool bounded = deadline != absl::InfiniteFuture();
   while (!bytes.empty()) {
+    if (bounded && !PollUntil(descriptor_, POLLIN, deadline)) {
+      return absl::UnavailableError("receiving: the peer takes too long");
+    }
     const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (received < 0 && errno == EINTR) continue;
     if (received < 0) return Broken("receiving");
@@ -176,20 +179,6 @@ absl::Status FrameSocket::Receive(absl::Span<char> bytes) {
   }
   return absl::OkStatus();
 }
-
-absl::Status FrameSocket::ReceiveUntil(absl::Time deadline, absl::Span<char> bytes) {
-  while (!bytes.empty()) {
-    if (!AwaitReceived(deadline)) return absl::UnavailableError("receiving: the peer takes too long");
-    const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
-    if (received < 0 && errno == EINTR) continue;
-    if (received < 0) return Broken("receiving");
-    if (received == 0) return absl::UnavailableError("the peer has closed the connection");
-    bytes.remove_prefix(static_cast<size_t>(received));
-  }
-  return absl::OkStatus();
-}
-
-bool FrameSocket::AwaitReceived(absl::Time deadline) const { return PollUntil(descriptor_, POLLIN, deadline); }
 
 absl::StatusOr<int> ConnectLocally(const std::string& name) {
   sockaddr_un address = {};

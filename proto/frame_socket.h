@@ -52,10 +52,7 @@ class FrameSocket {
 
  private:
   absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
-  absl::Status Receive(absl::Span<char> bytes);
-  absl::Status ReceiveUntil(absl::Time deadline, absl::Span<char> bytes);
-  // False: nothing has come, nor has the connection ended.
-  bool AwaitReceived(absl::Time deadline) const;
+  absl::Status Receive(absl::Span<char> bytes, absl::Time deadline = absl::InfiniteFuture());
 
   const int descriptor_;
   const absl::Duration send_timeout_;

@@ -105,6 +105,20 @@ cudaError_t Launch(const DeviceReduction& what, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+// Calls launch(Bfloat()) or launch(Half()).
+template <typename LaunchKernel>
+int LaunchOfSixteenBits(DataType type, uint64_t values, const LaunchKernel& launch) {
+  if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
+  if (values == 0) return cudaSuccess;
+  ForgetErrors();
+  if (type == DataType::kBFloat16) {
+    launch(Bfloat());
+  } else {
+    launch(Half());
+  }
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 int LaunchReduce(const DeviceReduction& what, CUstream_st* stream) {
@@ -129,27 +143,15 @@ int LaunchReduce(const DeviceReduction& what, CUstream_st* stream) {
 }
 
 int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream) {
-  if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
-  if (values == 0) return cudaSuccess;
-  ForgetErrors();
-  if (type == DataType::kBFloat16) {
-    WidenKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
-  } else {
-    WidenKernel<Half><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
-  }
-  return cudaGetLastError();
+  return LaunchOfSixteenBits(type, values, [&](auto kind) {
+    WidenKernel<decltype(kind)><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  });
 }
 
 int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream) {
-  if (type != DataType::kBFloat16 && type != DataType::kFloat16) return cudaErrorInvalidValue;
-  if (values == 0) return cudaSuccess;
-  ForgetErrors();
-  if (type == DataType::kBFloat16) {
-    NarrowKernel<Bfloat><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
-  } else {
-    NarrowKernel<Half><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
-  }
-  return cudaGetLastError();
+  return LaunchOfSixteenBits(type, values, [&](auto kind) {
+    NarrowKernel<decltype(kind)><<<BlocksFor(values), kThreads, 0, stream>>>(from, to, values);
+  });
 }
 
 }  // namespace hooke

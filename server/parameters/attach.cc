@@ -4,6 +4,11 @@
 
 namespace hooke {
 
+absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by) {
+  return absl::AbortedError(
+      absl::StrCat("incarnation ", incarnation, " of group ", group, " has been replaced by ", by, "; stop"));
+}
+
 AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease) {
   if (state.initialized) return {AttachAnswer::kReady, state, "the center has values"};
   const AttachState granted = {false, InitializeRight{speaker.group, speaker.incarnation, now + lease, lease}};

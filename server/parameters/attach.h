@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace hooke {
@@ -21,6 +22,9 @@ struct Speaker {
   uint32_t rank = 0;
   uint32_t incarnation = 1;
 };
+
+// ABORTED: what an incarnation of a group is told once a later one, `by`, has spoken.
+absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by);
 
 // The right to initialize.
 struct InitializeRight {

@@ -18,6 +18,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "server/parameters/attach.h"
 #include "server/parameters/exchange_session.h"
 
 namespace hooke {
@@ -238,8 +239,7 @@ absl::Status DirectExchanges::TakeSeat(const v1::Sender& sender, Connection& con
   }
   Seat& seat = seats_[key];
   if (sender.incarnation() < seat.incarnation) {
-    return absl::AbortedError(absl::StrCat("incarnation ", sender.incarnation(), " of group ", sender.group(),
-                                           " has been replaced by ", seat.incarnation, "; stop"));
+    return Replaced(sender.group(), sender.incarnation(), seat.incarnation);
   }
   if (sender.incarnation() == seat.incarnation && connection.number < seat.number) {
     return absl::UnavailableError("a later connection of this rank came first");

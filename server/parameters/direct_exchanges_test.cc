@@ -198,18 +198,8 @@ TEST_F(DirectExchangesTest, ManyConnections) {
 TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   TestCenter center;
   center.values = 64;
-  v1::AttachRequest request = MakeAttachRequest(center);
-  v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(v1::AveragingSpec::AVERAGE);
-  job.set_interval(1);
-  job.set_epochs(1);
-  job.set_steps_per_epoch(100);
-  job.set_quorum(1);
-  job.set_grace_seconds(10);
-  job.set_parameters(center.values);
-  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  job.mutable_optimizer()->set_learning_rate(1);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::AVERAGE, 1);
+  request.mutable_job()->set_grace_seconds(10);
   exchanges_.reset();
   Start(request);
   std::vector<std::unique_ptr<FrameSocket>> connections;

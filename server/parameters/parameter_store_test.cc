@@ -331,17 +331,8 @@ TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
 // Nobody waits for other groups in a shard that is made after the server began to stop, either.
 TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   store_->StopWaiting();
-  v1::AttachRequest request = MakeAttachRequest({});
-  v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(v1::AveragingSpec::SYNC);
-  job.set_interval(1);
-  job.set_quorum(2);
-  job.set_epochs(1);
-  job.set_steps_per_epoch(10);
-  job.set_parameters(10);
-  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  job.mutable_optimizer()->set_learning_rate(0.5);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  v1::AttachRequest request = MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.5);
+  request.mutable_job()->set_quorum(2);
   ASSERT_TRUE(store_->Attach(kNow, request).ok());
   WriteValues({});
   ASSERT_TRUE(store_->FinishInitialize("job-1", {}).ok());

@@ -181,8 +181,7 @@ absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
   if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
   const uint32_t highest = incarnations_[speaker.group];
   if (speaker.incarnation >= highest) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("incarnation ", speaker.incarnation, " of group ", speaker.group,
-                                         " has been replaced by ", highest, "; stop"));
+  return Replaced(speaker.group, speaker.incarnation, highest);
 }
 
 absl::Status Shard::Admit(const Speaker& speaker) {

@@ -190,6 +190,8 @@ class Shard {
   // Why it could not be applied, which all who wait are told; then nothing has changed but that they wait no longer.
   absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Nobody waits for it any more.
+  void EndRound(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);

@@ -40,19 +40,12 @@ v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDurati
   TestCenter center;
   center.groups = 2;
   center.values = kValues;
-  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::AttachRequest request = MakeStepRequest(center, c.rule, c.rate);
   v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(c.rule);
   job.set_interval(kInterval);
-  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  job.mutable_optimizer()->set_learning_rate(c.rate);
   job.mutable_optimizer()->set_momentum(c.momentum);
   job.mutable_optimizer()->set_nesterov(c.nesterov);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
-  job.set_epochs(1);
   job.set_steps_per_epoch(kInterval * kIntervals);
-  job.set_parameters(kValues);
-  job.set_quorum(1);
   job.set_grace_seconds(absl::ToDoubleSeconds(grace));
   return request;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "algorithms/compression.h"
+#include "proto/frame.h"
 #include "proto/job.pb.h"
 #include "server/parameters/layout.h"
 
@@ -181,12 +182,13 @@ uint64_t ShardPlan::BlockParameters(uint64_t block) const {
 }
 
 absl::Status CheckJobId(absl::string_view job_id) {
-  const bool good = !job_id.empty() && job_id.size() <= 100 && std::all_of(job_id.begin(), job_id.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  const bool good =
+      !job_id.empty() && job_id.size() <= kJobIdBytesMax && std::all_of(job_id.begin(), job_id.end(), allowed);
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job id \"", absl::CHexEscape(job_id.substr(0, 100)),
-                                                 "\": 1 to 100 characters of a-z, 0-9 and - are allowed"));
+  return absl::InvalidArgumentError(absl::StrCat("job id \"", absl::CHexEscape(job_id.substr(0, kJobIdBytesMax)),
+                                                 "\": 1 to ", kJobIdBytesMax,
+                                                 " characters of a-z, 0-9 and - are allowed"));
 }
 
 }  // namespace hooke

@@ -79,15 +79,7 @@ TEST(PlanShard, IsLeanWithManyGroups) {
     center.values = mebibytes << 18;
     const double center_bytes = 4.0 * static_cast<double>(center.values);
     const auto bytes = [&center](const std::function<void(v1::JobSpecForShard&)>& change) {
-      v1::AttachRequest request = MakeAttachRequest(center);
-      request.mutable_job()->set_interval(1);
-      request.mutable_job()->set_quorum(1);
-      request.mutable_job()->set_epochs(1);
-      request.mutable_job()->set_steps_per_epoch(1);
-      request.mutable_job()->set_parameters(center.values);
-      request.mutable_job()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
-      request.mutable_job()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-      request.mutable_job()->mutable_optimizer()->set_learning_rate(0.1);
+      v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::ELASTIC, 0.1);
       change(*request.mutable_job());
       return static_cast<double>(PlanShard(request).value().memory_bytes);
     };
@@ -113,19 +105,7 @@ TEST(PlanShard, IsLeanWithManyGroups) {
 }
 
 // Synchronous SGD.
-v1::AttachRequest MakeSyncRequest() {
-  v1::AttachRequest request = MakeAttachRequest({});
-  v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(v1::AveragingSpec::SYNC);
-  job.set_interval(1);
-  job.set_quorum(1);
-  job.set_epochs(1);
-  job.set_steps_per_epoch(1);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
-  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  job.mutable_optimizer()->set_learning_rate(0.1);
-  return request;
-}
+v1::AttachRequest MakeSyncRequest() { return MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.1); }
 
 // What a rule that steps the center needs is checked, too.
 TEST(PlanShard, RefusesAStepThatIsOutOfRange) {

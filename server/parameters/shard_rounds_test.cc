@@ -32,17 +32,10 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_
   TestCenter center;
   center.groups = groups;
   center.values = values;
-  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::AttachRequest request = MakeStepRequest(center, rule, kRate);
   v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(rule);
-  job.set_interval(1);
-  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  job.mutable_optimizer()->set_learning_rate(kRate);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
-  job.set_epochs(1);
   job.set_steps_per_epoch(10);
   job.set_parameters(values - 1);
-  job.set_quorum(1);
   job.set_grace_seconds(10);
   if (rule == v1::AveragingSpec::SSP) job.set_staleness_bound(2);
   return request;

@@ -64,17 +64,10 @@ TEST_F(SnapshotTest, RestoresTheShard) {
 TEST(Snapshot, KeepsTheRulesState) {
   TestCenter center;
   center.values = 3;
-  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::ASYNC, 0.1);
   v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_rule(v1::AveragingSpec::ASYNC);
-  job.set_interval(1);
-  job.set_epochs(1);
-  job.set_steps_per_epoch(100);
-  job.set_parameters(3);
-  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
   for (const auto optimizer : {v1::OptimizerSpec::SGD, v1::OptimizerSpec::ADAM}) {
     job.mutable_optimizer()->set_name(optimizer);
-    job.mutable_optimizer()->set_learning_rate(0.1);
     job.mutable_optimizer()->set_momentum(optimizer == v1::OptimizerSpec::SGD ? 0.9 : 0);
     job.mutable_optimizer()->set_beta1(0.9);
     job.mutable_optimizer()->set_beta2(0.99);

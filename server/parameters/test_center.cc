@@ -1,7 +1,5 @@
 #include "server/parameters/test_center.h"
 
-#include "proto/job.pb.h"
-
 namespace hooke {
 
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, uint32_t incarnation) {
@@ -18,6 +16,21 @@ v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, ui
   parameter->set_name("w");
   parameter->set_type(v1::Parameter::FLOAT32);
   parameter->add_shape(center.values);
+  return request;
+}
+
+v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate) {
+  v1::AttachRequest request = MakeAttachRequest(center);
+  v1::JobSpecForShard& job = *request.mutable_job();
+  job.set_rule(rule);
+  job.set_interval(1);
+  job.set_quorum(1);
+  job.set_epochs(1);
+  job.set_steps_per_epoch(100);
+  job.set_parameters(center.values);
+  job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  job.mutable_optimizer()->set_learning_rate(learning_rate);
+  job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
   return request;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/job.pb.h"
 #include "proto/parameter_server.pb.h"
 
 namespace hooke {
@@ -25,6 +26,10 @@ struct TestCenter {
 
 // What rank 0 of a group's given incarnation sends.
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0, uint32_t incarnation = 1);
+
+// The same by a rule that steps the center: plain SGD at this learning rate, an exchange after each step, rounds
+// without a grace window, one epoch of 100 steps, no buffers.
+v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate);
 
 v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);
 

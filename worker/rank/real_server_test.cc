@@ -1,23 +1,16 @@
 // The exchange client and the center client against real parameter servers: gRPC on loopback.
-#include <grpcpp/grpcpp.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/elastic.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
-#include "server/parameters/in_memory_storage.h"
-#include "server/parameters/parameter_server.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/exchange.h"
 #include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/restartable_server_test.h"
 
 namespace hooke {
 namespace {
@@ -37,51 +30,11 @@ AnswerSink Into(std::vector<float>& group) {
   };
 }
 
-// A server process, as far as clients can see: it can be stopped and started again on its port, with or without its
-// disk.
-class Server {
- public:
-  Server() { Start(); }
-  ~Server() { Stop(); }
-
-  const std::string& address() const { return address_; }
-
-  void Start() {
-    ParameterServerOptions options;
-    options.storage = storage_;
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-    options.snapshot_interval = absl::Hours(1);
-    options.direct_host = "127.0.0.1";
-    parameters_ = ParameterServer::Create(std::move(options)).value();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(address_.empty() ? "127.0.0.1:0" : address_, grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(parameters_->service());
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  void Stop() {
-    if (parameters_ == nullptr) return;
-    EXPECT_TRUE(parameters_->Stop().ok());
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
-    server_.reset();
-    parameters_.reset();
-  }
-  void LoseDisk() { storage_ = std::make_shared<InMemoryStorage>(); }
-  void Seal(const std::string& job) { EXPECT_TRUE(parameters_->Seal(job).ok()); }
-
- private:
-  std::shared_ptr<Storage> storage_ = std::make_shared<InMemoryStorage>();
-  std::string address_;
-  std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;
-};
-
 // All of it over a Unix socket, over TCP, and by gRPC.
 class RealServerTest : public ::testing::TestWithParam<DialOptions> {
  protected:
   RealServerTest() {
-    for (Server& server : servers_) calls_.push_back(DialServer(server.address(), GetParam()));
+    for (RestartableServer& server : servers_) calls_.push_back(DialServer(server.address(), GetParam()));
     center_ = MakeCenter(1);
   }
 
@@ -147,7 +100,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     return values;
   }
 
-  Server servers_[2];
+  RestartableServer servers_[2] = {RestartableServer("127.0.0.1"), RestartableServer("127.0.0.1")};
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   std::unique_ptr<CenterClient> center_;
 };

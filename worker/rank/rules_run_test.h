@@ -4,12 +4,7 @@
 // Jobs through all layers: trainers of several groups as threads of a test, gRPC on loopback, a real parameter server.
 // The fixture of the update rules' tests.
 
-#include <grpcpp/grpcpp.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -30,13 +24,12 @@
 #include "mpi_group/group.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
-#include "server/parameters/in_memory_storage.h"
-#include "server/parameters/parameter_server.h"
 #include "worker/rank/arena.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/grpc_server_calls.h"
 #include "worker/rank/quadratic_model.h"
 #include "worker/rank/reporter.h"
+#include "worker/rank/restartable_server_test.h"
 #include "worker/rank/sampler.h"
 #include "worker/rank/samples.h"
 #include "worker/rank/server_calls.h"
@@ -54,43 +47,6 @@ inline constexpr uint32_t kBatch = 4;
 
 class RulesTest : public ::testing::Test {
  protected:
-  // A server process, as far as groups can see.
-  class Server {
-   public:
-    Server() { Start(); }
-    ~Server() { Stop(); }
-
-    const std::string& address() const { return address_; }
-
-    void Start() {
-      ParameterServerOptions options;
-      options.storage = storage_;
-      options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-      options.snapshot_interval = absl::Hours(1);
-      parameters_ = ParameterServer::Create(std::move(options)).value();
-      grpc::ServerBuilder builder;
-      int port = 0;
-      builder.AddListeningPort(address_.empty() ? "127.0.0.1:0" : address_, grpc::InsecureServerCredentials(), &port);
-      builder.RegisterService(parameters_->service());
-      server_ = builder.BuildAndStart();
-      address_ = absl::StrCat("127.0.0.1:", port);
-    }
-    void Stop() {
-      EXPECT_TRUE(parameters_->Stop().ok());
-      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
-      server_.reset();
-      parameters_.reset();
-    }
-    // While it is stopped.
-    void Forget() { storage_ = std::make_shared<InMemoryStorage>(); }
-
-   private:
-    std::shared_ptr<Storage> storage_ = std::make_shared<InMemoryStorage>();
-    std::string address_;
-    std::unique_ptr<ParameterServer> parameters_;
-    std::unique_ptr<grpc::Server> server_;
-  };
-
   struct Rule {
     v1::AveragingSpec::Rule wire;
     RuleName name;
@@ -234,7 +190,7 @@ class RulesTest : public ::testing::Test {
   // A server that knows of no job.
   void StartAnew() {
     server_.Stop();
-    server_.Forget();
+    server_.LoseDisk();
     server_.Start();
   }
 
@@ -251,7 +207,7 @@ class RulesTest : public ::testing::Test {
     return center;
   }
 
-  Server server_;
+  RestartableServer server_;
   absl::Duration exchange_timeout_ = absl::Seconds(5);
   std::function<void(uint64_t step)> on_step_;  // In every rank.
   std::function<float(const Place&)> sample_;   // What a rank's samples are, if not by their indices.
