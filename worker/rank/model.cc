@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "worker/rank/linear.h"
 #include "worker/rank/networks.h"
 
 // OpenBLAS keeps threads of its own, whatever LibTorch is told. Weak: another BLAS has no such function.
@@ -82,6 +84,7 @@ class TorchModel : public Model {
     torch::Tensor labels;
   };
   absl::StatusOr<Tensors> Prepare(const Batch& batch);
+  void FindAdded();
   void Hook();
 
   BatchHooks hooks_;
@@ -90,6 +93,8 @@ class TorchModel : public Model {
   std::vector<torch::Tensor> buffers_;  // Float ones: batch norm's count of batches is not part of the model.
   ModelLayout layout_;
   absl::Span<float> gradients_;
+  std::vector<LinearInPlaceImpl*> linear_;  // Of network_; they write their gradients.
+  std::vector<absl::Span<float>> added_;    // All other gradients: autograd adds to them.
   absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;  // Of a layer.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // Of each parameter; variables hold them weakly.
 };
@@ -120,9 +125,10 @@ absl::Status TorchModel::Bind(const Arena& arena) {
     torch::Tensor view = NextView(arena.vector(), parameter, offset);
     view.copy_(parameter);
     parameter.set_data(view);
-    // Autograd adds in place into a gradient that exists: it stays where the collectives expect it.
+    // Written or added to in place, as a gradient that exists is: it stays where the collectives expect it.
     parameter.mutable_grad() = NextView(gradients_, parameter, gradient_offset);
   }
+  FindAdded();
   for (torch::Tensor& buffer : buffers_) {
     torch::Tensor view = NextView(arena.vector(), buffer, offset);
     view.copy_(buffer);
@@ -130,6 +136,26 @@ absl::Status TorchModel::Bind(const Arena& arena) {
   }
   Hook();
   return absl::OkStatus();
+}
+
+void TorchModel::FindAdded() {
+  absl::flat_hash_set<const void*> written;
+  for (const auto& module : network_->modules(/*include_self=*/false)) {
+    auto* linear = module->as<LinearInPlaceImpl>();
+    if (linear == nullptr) continue;
+    linear_.push_back(linear);
+    for (const torch::Tensor& parameter : {linear->weight, linear->bias}) written.insert(parameter.grad().data_ptr());
+  }
+  for (const torch::Tensor& parameter : parameters_) {
+    auto* gradient = parameter.grad().data_ptr<float>();
+    if (written.contains(gradient)) continue;
+    const auto values = static_cast<size_t>(parameter.numel());
+    if (!added_.empty() && added_.back().end() == gradient) {
+      added_.back() = absl::MakeSpan(added_.back().data(), added_.back().size() + values);
+    } else {
+      added_.push_back(absl::MakeSpan(gradient, values));
+    }
+  }
 }
 
 // Once the parameters are where they stay: a new place is a new accumulator.
@@ -204,9 +230,11 @@ absl::StatusOr<float> TorchModel::TrainBatch(const Batch& batch) {
   if (!tensors.ok()) return tensors.status();
   try {
     network_->train();
-    std::memset(gradients_.data(), 0, gradients_.size() * sizeof(float));
+    for (absl::Span<float> gradients : added_) std::memset(gradients.data(), 0, gradients.size() * sizeof(float));
+    for (LinearInPlaceImpl* layer : linear_) layer->BeginBatch();
     torch::Tensor loss = torch::cross_entropy_loss(network_->forward(tensors->images), tensors->labels);
     loss.backward();
+    for (LinearInPlaceImpl* layer : linear_) layer->EndBatch();
     return loss.item<float>();
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch failed in a training step: ", error.what()));

@@ -23,9 +23,9 @@ torch::Tensor PoolRelu(const torch::Tensor& x) { return torch::relu(torch::max_p
 }  // namespace
 
 Mlp::Mlp()
-    : fc1_(register_module("fc1", nn::Linear(784, 512))),
-      fc2_(register_module("fc2", nn::Linear(512, 512))),
-      fc3_(register_module("fc3", nn::Linear(512, kClasses))) {}
+    : fc1_(register_module("fc1", LinearInPlace(784, 512))),
+      fc2_(register_module("fc2", LinearInPlace(512, 512))),
+      fc3_(register_module("fc3", LinearInPlace(512, kClasses))) {}
 
 torch::Tensor Mlp::forward(torch::Tensor images) {
   torch::Tensor x = torch::relu(Run(fc1_, images.flatten(1)));
@@ -35,8 +35,8 @@ torch::Tensor Mlp::forward(torch::Tensor images) {
 LeNet::LeNet()
     : conv1_(register_module("conv1", Conv5x5(1, 32))),
       conv2_(register_module("conv2", Conv5x5(32, 64))),
-      fc1_(register_module("fc1", nn::Linear(64 * 7 * 7, 512))),
-      fc2_(register_module("fc2", nn::Linear(512, kClasses))) {}
+      fc1_(register_module("fc1", LinearInPlace(64 * 7 * 7, 512))),
+      fc2_(register_module("fc2", LinearInPlace(512, kClasses))) {}
 
 torch::Tensor LeNet::forward(torch::Tensor images) {
   torch::Tensor x = PoolRelu(Run(conv1_, images));
@@ -55,7 +55,7 @@ ResNet20::ResNet20() {
       inputs = filters;
     }
   }
-  fc_ = register_module("fc", nn::Linear(64, kClasses));
+  fc_ = register_module("fc", LinearInPlace(64, kClasses));
 }
 
 ResNet20::Block ResNet20::MakeBlock(const std::string& name, int64_t inputs, int64_t filters) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/rank/linear.h"
+
 namespace hooke {
 
 class Network : public torch::nn::Module {
@@ -38,7 +40,7 @@ class Mlp : public Network {
   torch::Tensor forward(torch::Tensor images) override;
 
  private:
-  torch::nn::Linear fc1_{nullptr}, fc2_{nullptr}, fc3_{nullptr};
+  LinearInPlace fc1_{nullptr}, fc2_{nullptr}, fc3_{nullptr};
 };
 
 // conv 5x5 32 - ReLU - pool 2 - conv 5x5 64 - ReLU - pool 2 - 512 - ReLU - 10.
@@ -49,7 +51,7 @@ class LeNet : public Network {
 
  private:
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
-  torch::nn::Linear fc1_{nullptr}, fc2_{nullptr};
+  LinearInPlace fc1_{nullptr}, fc2_{nullptr};
 };
 
 // He et al., arXiv 1512.03385, section 4.2, n = 3: 3x3 convolutions with 16, 32, 64 filters, shortcuts without
@@ -73,7 +75,7 @@ class ResNet20 : public Network {
   torch::nn::Conv2d conv_{nullptr};
   torch::nn::BatchNorm2d norm_{nullptr};
   std::vector<Block> blocks_;
-  torch::nn::Linear fc_{nullptr};
+  LinearInPlace fc_{nullptr};
 };
 
 }  // namespace hooke

@@ -1,0 +1,58 @@
+#include "worker/rank/linear.h"
+
+namespace hooke {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+// x W' + b. `layer` outlives the graph.
+class InPlace : public torch::autograd::Function<InPlace> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        LinearInPlaceImpl* layer) {
+    context->save_for_backward({x});
+    context->saved_data["layer"] = reinterpret_cast<int64_t>(layer);
+    context->saved_data["input has a gradient"] = x.requires_grad();
+    return torch::addmm(bias, x, weight.t());
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    auto* layer = reinterpret_cast<LinearInPlaceImpl*>(context->saved_data["layer"].toInt());
+    const Tensor& gradient = gradients[0];
+    layer->AddGradients(context->get_saved_variables()[0], gradient);
+    Tensor of_input;
+    if (context->saved_data["input has a gradient"].toBool()) of_input = gradient.mm(layer->weight);
+    return {of_input, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+torch::Tensor LinearInPlaceImpl::forward(const torch::Tensor& x) {
+  if (!torch::GradMode::is_enabled() || !weight.grad().defined() || !bias.grad().defined()) {
+    return LinearImpl::forward(x);
+  }
+  return InPlace::apply(x, weight, bias, this);
+}
+
+void LinearInPlaceImpl::AddGradients(const torch::Tensor& x, const torch::Tensor& gradient) {
+  torch::NoGradGuard no_grad;
+  if (written_) {
+    weight.mutable_grad().addmm_(gradient.t(), x);
+    bias.mutable_grad().add_(gradient.sum(0));
+    return;
+  }
+  torch::mm_out(weight.mutable_grad(), gradient.t(), x);
+  torch::sum_out(bias.mutable_grad(), gradient, 0);
+  written_ = true;
+}
+
+void LinearInPlaceImpl::EndBatch() {
+  if (written_) return;
+  if (weight.grad().defined()) weight.mutable_grad().zero_();
+  if (bias.grad().defined()) bias.mutable_grad().zero_();
+}
+
+}  // namespace hooke
