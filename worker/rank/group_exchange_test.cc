@@ -201,6 +201,26 @@ TEST_F(GroupExchangeTest, FollowsTheReference) {
   }
 }
 
+// In fragments a step moves no more than a fragment: the peak falls, and an interval moves as much as before.
+TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
+  constexpr uint64_t kInterval = 6;
+  for (const uint32_t fragments : {1, 2, 3}) {
+    for (auto& server : servers_) server->Forget();
+    rhythm_ = {.interval = kInterval, .fragments = fragments, .steps_total = 4 * kInterval};
+    const int before = servers_[0]->applied() + servers_[1]->applied();
+    std::vector<int> applied;  // Blocks, by the beginning of each step.
+    before_step_ = [&](uint64_t) { applied.push_back(servers_[0]->applied() + servers_[1]->applied() - before); };
+    ASSERT_TRUE(Run(1)[0].status.ok());
+    int peak = 0;
+    for (size_t step = 1; step < applied.size(); ++step) peak = std::max(peak, applied[step] - applied[step - 1]);
+    // Of 5 and 4 blocks on the servers.
+    EXPECT_EQ(peak, std::vector<int>({9, 5, 4})[fragments - 1]);
+    for (size_t step = kInterval; step + kInterval < applied.size(); step += kInterval) {
+      EXPECT_EQ(applied[step], static_cast<int>(kBlocks * (step / kInterval)));
+    }
+  }
+}
+
 // While a server holds its answers back, the group goes on with its steps; they are applied when they are due, and
 // nobody has missed anything.
 TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
