@@ -32,7 +32,7 @@ BATCH = 64
 # with a gradient that is late, so it has no momentum.
 OPTIMIZERS = {
     "sync": "{name: sgd, learning_rate: 0.1, momentum: 0.9}",
-    "async": "{name: sgd, learning_rate: 0.2}",
+    "async": "{name: sgd, learning_rate: 0.1}",
     "elastic": "{name: sgd, learning_rate: 0.1, momentum: 0.9, nesterov: true}",
     "diloco": "{name: adamw, learning_rate: 0.001}",
 }
@@ -140,7 +140,7 @@ def train(arguments, case, seed):
             curve.add(status)
         moved = sum(apart.bytes(0)) - before if apart else None
     if curve.state in ("failed", "cancelled"):
-        raise SystemExit(f"FAILED: {case}: {curve.reason}")
+        raise NoResult(f"{case}: {curve.reason}")
     if curve.state != "succeeded":
         print(f"STOPPED: {case}: more than {arguments.limit:g} s", flush=True)
     return curve, moved
@@ -274,7 +274,7 @@ def time_to_target(arguments, case, limit):
             if curve.reached(HOSTS_TARGET) is not None:
                 break
         if curve.state in ("failed", "cancelled"):
-            raise SystemExit(f"FAILED: {case}: {curve.reason}")
+            raise NoResult(f"{case}: {curve.reason}")
         if curve.state not in cluster.ENDS:
             curve.wall_s = max(curve.wall_s, time.monotonic() - begin)
     return curve.reached(HOSTS_TARGET), curve
