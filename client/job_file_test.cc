@@ -77,7 +77,7 @@ TEST(JobFileTest, FillsInEveryDefault) {
   EXPECT_EQ(job->collectives().aggregation(), v1::CollectivesSpec::ALLREDUCE);
   EXPECT_TRUE(job->collectives().overlap());
   EXPECT_EQ(job->collectives().order(), v1::CollectivesSpec::FUNNELED);
-  EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 1);
+  EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 4);
 }
 
 // How the ranks of a group act as one: every key reaches the spec.

@@ -15,14 +15,18 @@ namespace {
 class CountingOrder : public IssueOrder {
  public:
   CountingOrder(IssueOrderOptions options, size_t lanes)
-      : options_(std::move(options)), round_({options_.buckets.size(), lanes, options_.deadline}) {}
+      : options_(std::move(options)), lanes_(lanes), round_({options_.buckets.size(), lanes, options_.deadline}) {}
 
   absl::Status Wait(size_t bucket) override {
     const Waiting waiting(round_);
     return round_.Wait(bucket);
   }
-  absl::Status Finish() override {
+  absl::Status FinishWith(absl::Span<const size_t> last) override {
     const Waiting waiting(round_);
+    if (!last.empty()) {
+      for (std::optional<size_t> next = round_.SetReadyAndTake(last); next; next = round_.SetReadyAndTake({}))
+        Call(*next);
+    }
     return round_.Finish();
   }
   IssueTimes times() const override { return round_.times(); }
@@ -40,11 +44,12 @@ class CountingOrder : public IssueOrder {
     const absl::Time begin_ = absl::Now();
   };
 
-  void Call(size_t lane, size_t bucket) {
-    round_.Done(bucket, options_.collective(*options_.lanes[lane], options_.buckets[bucket]));
+  void Call(size_t bucket) {
+    round_.Done(bucket, options_.collective(*options_.lanes[bucket % lanes_], options_.buckets[bucket]));
   }
 
   const IssueOrderOptions options_;
+  const size_t lanes_;
   IssueOrderRound round_;
 };
 
@@ -54,7 +59,7 @@ class LaneOrder : public CountingOrder {
   LaneOrder(IssueOrderOptions options, size_t lanes) : CountingOrder(std::move(options), lanes) {
     for (size_t lane = 0; lane < lanes; ++lane) {
       threads_.emplace_back([this, lane] {
-        while (std::optional<size_t> bucket = round_.AwaitNext(lane)) Call(lane, *bucket);
+        while (std::optional<size_t> bucket = round_.AwaitNext(lane)) Call(*bucket);
       });
     }
   }
@@ -77,7 +82,7 @@ class ChainedOrder : public CountingOrder {
   void Ready(size_t bucket) override {
     const Waiting waiting(round_);
     round_.SetReady(bucket);
-    while (std::optional<size_t> next = round_.TryNext(0)) Call(0, *next);
+    while (std::optional<size_t> next = round_.TryNext(0)) Call(*next);
   }
 };
 

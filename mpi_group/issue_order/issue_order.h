@@ -6,7 +6,7 @@
 // threads, yet collectives of one group must be called in one order on all ranks. An issue order sees to that; the
 // three designs are those of arXiv 1802.06949. Used by worker/rank; docs/issue-order.md says when to use which.
 //
-//   funneled    one thread calls all collectives, in the order of the buckets.
+//   funneled    one thread calls the collectives, in the order of the buckets; the caller of FinishWith the last ones.
 //   concurrent  several lanes, each a group of its own with a thread of its own: bucket b belongs to lane b mod lanes,
 //               and each lane calls its own in order. Lanes run at the same time.
 //   chained     no thread: bucket b + 1 depends on bucket b. Whoever makes the next link of the chain ready calls its
@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpi_group/group.h"
 #include "mpi_group/tensor_list.h"
 
@@ -60,7 +61,12 @@ class IssueOrder {
 
   // The end of a round: waits for all collectives, within the options' deadline. OK, or the first error of this rank;
   // INVALID_ARGUMENT at once, naming it, if a bucket was not made ready. No Ready call is under way meanwhile.
-  virtual absl::Status Finish() = 0;
+  absl::Status Finish() { return FinishWith({}); }
+
+  // The same, after making `last` ready. With nothing left to do beside them the caller calls their collectives itself
+  // where no other thread is to come first, and spares two threads' waking; so it may take longer than the deadline by
+  // the groups' own.
+  virtual absl::Status FinishWith(absl::Span<const size_t> last) = 0;
 
   // Totals since the order was made. Thread-safe.
   virtual IssueTimes times() const = 0;

@@ -21,6 +21,10 @@ void IssueOrderRound::Restart() {
 
 void IssueOrderRound::SetReady(size_t bucket) {
   absl::MutexLock lock(&mutex_);
+  MakeReady(bucket);
+}
+
+void IssueOrderRound::MakeReady(size_t bucket) {
   if (bucket >= states_.size()) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("bucket ", bucket, " was made ready; there are only ", states_.size(), " buckets")));
@@ -55,6 +59,16 @@ std::optional<size_t> IssueOrderRound::TryNext(size_t lane) {
   absl::MutexLock lock(&mutex_);
   if (Ended() || !Runnable(lanes_[lane])) return std::nullopt;
   return Take(lanes_[lane]);
+}
+
+std::optional<size_t> IssueOrderRound::SetReadyAndTake(absl::Span<const size_t> buckets) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t bucket : buckets) MakeReady(bucket);
+  if (Ended()) return std::nullopt;
+  for (Lane& lane : lanes_) {
+    if (Runnable(lane)) return Take(lane);
+  }
+  return std::nullopt;
 }
 
 void IssueOrderRound::Done(size_t bucket, const absl::Status& status) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpi_group/issue_order/issue_order.h"
 
 namespace hooke {
@@ -32,6 +33,8 @@ class IssueOrderRound {
   std::optional<size_t> AwaitNext(size_t lane);
   // Without waiting: also nothing if the next bucket is not ready or another thread is at work in the lane.
   std::optional<size_t> TryNext(size_t lane);
+  // Makes them ready; then the next one of any lane, as TryNext. No other thread sees them ready before that.
+  std::optional<size_t> SetReadyAndTake(absl::Span<const size_t> buckets);
   void Done(size_t bucket, const absl::Status& status);
 
   absl::Status Wait(size_t bucket);
@@ -49,6 +52,7 @@ class IssueOrderRound {
     bool working = false;
   };
 
+  void MakeReady(size_t bucket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Runnable(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !failure_.ok(); }
   size_t Take(Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -73,24 +73,31 @@ class Rank {
     return static_cast<float>((rank + 1) * 1000 + static_cast<int>(b * 37 + i * 11 + seed % 91));
   }
 
-  // Makes all buckets ready, written just before, in an order and by a number of threads that depend on seed and rank.
-  void MakeAllReady(uint32_t seed) {
+  // Writes all buckets and makes them ready, but some that it returns: in an order, by a number of threads and with a
+  // rest that depend on seed and rank.
+  std::vector<size_t> MakeMostReady(uint32_t seed) {
     std::mt19937 random(seed * 8 + rank_);
     std::vector<size_t> order(values_.size());
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
+    std::vector<size_t> rest(random() % 2 * (random() % order.size()));
+    for (size_t& bucket : rest) {
+      bucket = order.back();
+      order.pop_back();
+      Write(bucket, seed);
+    }
     const size_t threads = random() % 3 + 1;
     const auto make_ready = [&](size_t first) {
       for (size_t place = first; place < order.size(); place += threads) {
-        const size_t b = order[place];
-        for (size_t i = 0; i < values_[b].size(); ++i) values_[b][i] = Contribution(rank_, b, i, seed);
-        order_->Ready(b);
+        Write(order[place], seed);
+        order_->Ready(order[place]);
       }
     };
     std::vector<std::thread> others;
     for (size_t first = 1; first < threads; ++first) others.emplace_back(make_ready, first);
     make_ready(0);
     for (std::thread& other : others) other.join();
+    return rest;
   }
 
   void ExpectSums(int ranks, uint32_t seed) const {
@@ -104,6 +111,10 @@ class Rank {
   }
 
  private:
+  void Write(size_t b, uint32_t seed) {
+    for (size_t i = 0; i < values_[b].size(); ++i) values_[b][i] = Contribution(rank_, b, i, seed);
+  }
+
   const int rank_;
   std::vector<std::vector<float>> values_;
   Groups clones_;
@@ -139,8 +150,8 @@ std::vector<absl::StatusCode> CodesOf(const std::vector<absl::Status>& statuses)
   return codes;
 }
 
-// 1,000 seeds: 2 to 4 ranks, 1 to 9 buckets that become ready in another order on each rank, from 1 to 3 threads. No
-// order of readiness blocks, and every sum is exact.
+// 1,000 seeds: 2 to 4 ranks, 1 to 9 buckets that become ready in another order on each rank, from 1 to 3 threads, some
+// of them with the end of the round only. No order of readiness blocks, and every sum is exact.
 TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   constexpr uint32_t kShapes = 50;
   constexpr uint32_t kRounds = 20;
@@ -156,8 +167,8 @@ TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
       ASSERT_TRUE(rank.Make(GetParam()).ok());
       for (uint32_t round = 0; round < kRounds; ++round) {
         const uint32_t seed = shape * kRounds + round;
-        rank.MakeAllReady(seed);
-        const absl::Status status = rank.order().Finish();
+        const std::vector<size_t> rest = rank.MakeMostReady(seed);
+        const absl::Status status = rank.order().FinishWith(rest);
         ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
         rank.ExpectSums(ranks, seed);
       }
@@ -265,8 +276,8 @@ TEST_P(IssueOrderTest, AMissingRoundIsAnErrorOnEveryRank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
     for (int round = 0; round < 3; ++round) {
       if (r == 0 && round == 1) return absl::AbortedError("left out");
-      rank.MakeAllReady(round);
-      if (absl::Status status = rank.order().Finish(); !status.ok()) return status;
+      const std::vector<size_t> rest = rank.MakeMostReady(round);
+      if (absl::Status status = rank.order().FinishWith(rest); !status.ok()) return status;
     }
     return absl::OkStatus();
   });
@@ -294,8 +305,7 @@ TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
         };
       }
       if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
-      rank.MakeAllReady(1);
-      return rank.order().Finish();
+      return rank.order().FinishWith(rank.MakeMostReady(1));
     });
     EXPECT_THAT(CodesOf(outcomes), Each(AnyOf(absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable,
                                               absl::StatusCode::kInternal, absl::StatusCode::kInvalidArgument)))
@@ -311,6 +321,13 @@ TEST_P(IssueOrderTest, WrongUseIsAnError) {
   const std::vector<std::pair<std::string, void (*)(IssueOrder&)>> cases = {
       {"bucket 0 of 2 was made ready twice", [](IssueOrder& order) { order.Ready(0), order.Ready(0); }},
       {"bucket 2 was made ready; there are only 2", [](IssueOrder& order) { order.Ready(2); }},
+      {"bucket 0 of 2 was made ready twice",
+       [](IssueOrder& order) {
+         order.FinishWith({0, 0}).IgnoreError();
+       }},
+      {"bucket 3 was made ready; there are only 2", [](IssueOrder& order) { order.FinishWith({3}).IgnoreError(); }},
+      {"bucket 0 of 2 was not made ready before Finish",
+       [](IssueOrder& order) { order.FinishWith({1}).IgnoreError(); }},
       {"bucket 1 of 2 is waited for but was not", [](IssueOrder& order) { order.Wait(1).IgnoreError(); }},
       {"bucket 7 of 2 is waited for but was not", [](IssueOrder& order) { order.Wait(7).IgnoreError(); }},
       {"bucket 0 of 2 was not made ready before Finish", [](IssueOrder& order) { order.Ready(1); }},
@@ -380,6 +397,26 @@ TEST(FunneledOrderTest, TheCallerIsFree) {
     caller_went_on = true;
   }
   EXPECT_TRUE(rank.order().Finish().ok());
+}
+
+// Funneled: with the last bucket the caller has nothing else to do, and calls its collective itself; not that of a
+// bucket before it, whose thread has been told.
+TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
+  const Groups groups = MakeGroups(1, kDeadline);
+  Rank rank({1, 2, 3}, *groups[0]);
+  std::vector<std::thread::id> callers(4);
+  rank.options().collective = [&](Group&, const TensorList& bucket) {
+    callers[bucket.size()] = std::this_thread::get_id();
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(rank.Make(IssuePolicy::kFunneled).ok());
+  for (int round = 0; round < 100; ++round) {
+    rank.order().Ready(0);
+    ASSERT_TRUE(rank.order().Wait(0).ok());
+    EXPECT_NE(callers[1], std::this_thread::get_id());
+    ASSERT_TRUE(rank.order().FinishWith({1, 2}).ok());
+    EXPECT_EQ(callers[2], std::this_thread::get_id());
+  }
 }
 
 // Chained: collectives run in the threads that make buckets ready, in order: a bucket that is early waits for its turn,

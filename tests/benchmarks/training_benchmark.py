@@ -31,7 +31,7 @@ DDP_RANKS = 2
 
 
 # What a job file means that does not say: gradients travel while backward goes on.
-DEFAULT_COLLECTIVES = {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 1}
+DEFAULT_COLLECTIVES = {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 4}
 
 
 def start_file(folder, name, arguments, ranks, servers, seed, collectives=DEFAULT_COLLECTIVES):

@@ -182,11 +182,12 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
 
   parts_.reporter->Enter(Phase::COLLECTIVE);
   if (absl::Status status = Settle(); !status.ok()) return status;
+  last_.clear();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
     // The last one holds the loss; in the others the gradients that the loss does not depend on may be missing.
-    if (missing_[b] > 0 || b + 1 == plan_.buckets.size()) gradients_->Ready(b);
+    if (missing_[b] > 0 || b + 1 == plan_.buckets.size()) last_.push_back(b);
   }
-  if (absl::Status status = gradients_->Finish(); !status.ok()) return status;
+  if (absl::Status status = gradients_->FinishWith(last_); !status.ok()) return status;
 
   parts_.reporter->Enter(Phase::COMPUTE);
   for (const Stepped& own : stepped_) {

@@ -45,7 +45,7 @@ struct AggregationOptions {
   bool overlap = true;
   // With overlap:
   IssuePolicy order = IssuePolicy::kFunneled;
-  uint64_t bucket_bytes = 1 << 20;  // A bucket closes when its gradients have so many.
+  uint64_t bucket_bytes = 4 << 20;  // A bucket closes when its gradients have so many.
   int lanes = 2;                    // Of the concurrent order.
 };
 
@@ -116,6 +116,7 @@ class Aggregation {
 
   // Of the step that is under way.
   std::vector<size_t> missing_;  // Gradients of each bucket.
+  std::vector<size_t> last_;     // Buckets that are complete with the batch only.
   bool distributing_ = false;
   absl::Duration overlapped_;  // Reported so far.
   std::vector<bool> arrived_;  // Buckets of parameters that have been waited for.
