@@ -349,7 +349,9 @@ std::vector<JobKey> CollectivesKeys() {
                  })),
       OnlyWith(
           overlap,
-          Number("collectives.bucket_mib", AboveUpTo(0, 4096), "4", "A bucket closes when it holds so many MiB.",
+          Number("collectives.bucket_mib", AboveUpTo(0, 4096), "4",
+                 "A bucket closes when it holds so many MiB. The last one leaves after backward: of a smaller model "
+                 "that is all.",
                  [](const KeyValue& v, v1::JobSpec& job) { job.mutable_collectives()->set_bucket_mib(v.number); })),
       Text(KeyType::kJsonFile, "collectives.tuning", "(none)",
            "How algorithms are chosen on this cluster: a file that `hooke bench tune` wrote. It is sent with the job.",

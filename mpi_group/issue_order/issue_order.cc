@@ -23,9 +23,10 @@ class CountingOrder : public IssueOrder {
   }
   absl::Status FinishWith(absl::Span<const size_t> last) override {
     const Waiting waiting(round_);
-    if (!last.empty()) {
-      for (std::optional<size_t> next = round_.SetReadyAndTake(last); next; next = round_.SetReadyAndTake({}))
-        Call(*next);
+    if (lanes_ == 1) {
+      for (std::optional<size_t> next = round_.SetLast(last); next; next = round_.TryNext(0)) Call(*next);
+    } else {
+      for (size_t bucket : last) round_.SetReady(bucket);
     }
     return round_.Finish();
   }

@@ -63,17 +63,17 @@ class IssueOrder {
   // INVALID_ARGUMENT at once, naming it, if a bucket was not made ready. No Ready call is under way meanwhile.
   absl::Status Finish() { return FinishWith({}); }
 
-  // The same, after making `last` ready. With nothing left to do beside them the caller calls their collectives itself
-  // where no other thread is to come first, and spares two threads' waking; so it may take longer than the deadline by
-  // the groups' own.
+  // The same, after making `last` ready. Funneled, the caller, which has nothing left to do beside them, calls the
+  // collectives that no thread has begun itself, and spares two threads' waking. They have their group's deadline,
+  // each.
   virtual absl::Status FinishWith(absl::Span<const size_t> last) = 0;
 
   // Totals since the order was made. Thread-safe.
   virtual IssueTimes times() const = 0;
 };
 
-// What is to be done with a bucket, by a lane's group. Called from the order's threads; from several at once on
-// different groups where there are several lanes.
+// What is to be done with a bucket, by a lane's group. Called from the order's threads and its callers'; from several
+// at once on different groups where there are several lanes.
 using BucketCollective = std::function<absl::Status(Group& group, const TensorList& bucket)>;
 
 struct IssueOrderOptions {

@@ -61,14 +61,13 @@ std::optional<size_t> IssueOrderRound::TryNext(size_t lane) {
   return Take(lanes_[lane]);
 }
 
-std::optional<size_t> IssueOrderRound::SetReadyAndTake(absl::Span<const size_t> buckets) {
+std::optional<size_t> IssueOrderRound::SetLast(absl::Span<const size_t> buckets) {
+  if (buckets.empty()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
   for (size_t bucket : buckets) MakeReady(bucket);
-  if (Ended()) return std::nullopt;
-  for (Lane& lane : lanes_) {
-    if (Runnable(lane)) return Take(lane);
-  }
-  return std::nullopt;
+  CheckAllReady();
+  if (Ended() || !Runnable(lanes_[0])) return std::nullopt;
+  return Take(lanes_[0]);
 }
 
 void IssueOrderRound::Done(size_t bucket, const absl::Status& status) {
@@ -107,13 +106,17 @@ absl::Status IssueOrderRound::Wait(size_t bucket) {
   return failure_;
 }
 
-absl::Status IssueOrderRound::Finish() {
-  absl::MutexLock lock(&mutex_);
+void IssueOrderRound::CheckAllReady() {
   for (size_t bucket = 0; bucket < states_.size() && failure_.ok(); ++bucket) {
     if (states_[bucket] != State::kIdle) continue;
     Fail(absl::InvalidArgumentError(absl::StrCat("bucket ", bucket, " of ", states_.size(),
                                                  " was not made ready before Finish; the other ranks wait for it")));
   }
+}
+
+absl::Status IssueOrderRound::Finish() {
+  absl::MutexLock lock(&mutex_);
+  CheckAllReady();
   const auto settled = [this]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !failure_.ok() || done_ == states_.size(); };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&settled), deadline_)) {

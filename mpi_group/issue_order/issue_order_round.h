@@ -33,8 +33,9 @@ class IssueOrderRound {
   std::optional<size_t> AwaitNext(size_t lane);
   // Without waiting: also nothing if the next bucket is not ready or another thread is at work in the lane.
   std::optional<size_t> TryNext(size_t lane);
-  // Makes them ready; then the next one of any lane, as TryNext. No other thread sees them ready before that.
-  std::optional<size_t> SetReadyAndTake(absl::Span<const size_t> buckets);
+  // The round's last buckets, of a single lane: makes them ready and, before another thread sees them, takes the next
+  // one as TryNext does. Nothing where there are none, or where one of the others is not ready: that is Finish's error.
+  std::optional<size_t> SetLast(absl::Span<const size_t> buckets);
   void Done(size_t bucket, const absl::Status& status);
 
   absl::Status Wait(size_t bucket);
@@ -56,6 +57,7 @@ class IssueOrderRound {
   bool Runnable(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !failure_.ok(); }
   size_t Take(Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckAllReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NotDone(size_t bucket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Restart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

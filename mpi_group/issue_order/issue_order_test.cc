@@ -80,7 +80,8 @@ class Rank {
     std::vector<size_t> order(values_.size());
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
-    std::vector<size_t> rest(random() % 2 * (random() % order.size()));
+    const bool in_two = random() % 2 == 0;
+    std::vector<size_t> rest(in_two ? random() % (order.size() + 1) : 0);
     for (size_t& bucket : rest) {
       bucket = order.back();
       order.pop_back();
@@ -328,6 +329,8 @@ TEST_P(IssueOrderTest, WrongUseIsAnError) {
       {"bucket 3 was made ready; there are only 2", [](IssueOrder& order) { order.FinishWith({3}).IgnoreError(); }},
       {"bucket 0 of 2 was not made ready before Finish",
        [](IssueOrder& order) { order.FinishWith({1}).IgnoreError(); }},
+      {"bucket 1 of 2 was not made ready before Finish",
+       [](IssueOrder& order) { order.FinishWith({0}).IgnoreError(); }},
       {"bucket 1 of 2 is waited for but was not", [](IssueOrder& order) { order.Wait(1).IgnoreError(); }},
       {"bucket 7 of 2 is waited for but was not", [](IssueOrder& order) { order.Wait(7).IgnoreError(); }},
       {"bucket 0 of 2 was not made ready before Finish", [](IssueOrder& order) { order.Ready(1); }},

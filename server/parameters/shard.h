@@ -190,7 +190,7 @@ class Shard {
   // Why it could not be applied, which all who wait are told; then nothing has changed but that they wait no longer.
   absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Nobody waits for it any more.
+  // It is empty again, and all who have waited for it look what became of it.
   void EndRound(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);

@@ -118,6 +118,23 @@ class Convergence(unittest.TestCase):
             with self.assertRaisesRegex(convergence.NoResult, "^sync 1: no such rule"):
                 convergence.run_case(arguments, convergence.Case("sync", 1))
 
+    def test_a_case_without_a_result_does_not_take_the_others_with_it(self):
+        cases = [convergence.Case("async", 1), convergence.Case("sync", 1), convergence.Case("elastic", 16)]
+        arguments = argparse.Namespace(cases=cases, model="mlp", epochs=1, json=None, svg=None)
+        outcomes = [convergence.NoResult("async 1, seed 1: diverged"), row("sync", 1, 90.0), row("elastic", 16, 89.9)]
+        with unittest.mock.patch.object(convergence, "run_case", side_effect=outcomes), contextlib.redirect_stdout(io.StringIO()) as said:
+            missed, asked, not_judged = convergence.compare_rules(arguments)
+        self.assertEqual((missed, asked, not_judged), (["async 1, seed 1: diverged"], True, []))
+        self.assertIn("FAILED: async 1, seed 1: diverged", said.getvalue())
+
+    def test_a_job_between_hosts_that_fails_is_missed(self):
+        arguments = argparse.Namespace(model="mlp", limit=1, json=None)
+        failed = unittest.mock.patch.object(convergence, "time_to_target", side_effect=convergence.NoResult("elastic 16: diverged"))
+        alone = unittest.mock.patch.object(convergence.hosts, "missing", return_value="")
+        with failed, alone, contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(convergence.compare_hosts(arguments), ["elastic 16 has no result"])
+        self.assertIn("FAILED: elastic 16: diverged", said.getvalue())
+
     def test_a_curve_has_each_evaluation_once_and_the_time_of_the_end(self):
         curve = convergence.Curve()
         curve.add(status("queued", 1500))

@@ -7,8 +7,8 @@ included, both ways added; starting, evaluating and the coordinator go another w
 job's end. With --hosts instead: two hosts with links of 100 Mbit/s, two groups each, the server on the first; how long until the center
 classifies 88 % of the test data right, elastic at 16 against sync; sync is stopped after 6 times elastic's time.
 Asked: elastic at most 0.5 points below sync up to interval 16 and 1.0 at 64; diloco with int8 at most 0.3 from diloco with at least 3.9 times fewer
-bytes; every case has to end within --limit; with --hosts elastic in at most 1/5 of sync's time, and sync watched for 5 times elastic's at least. What is
-missed is said, and the exit code is 1.
+bytes; every case has to end within --limit, and a case whose job fails is missed while the others run; with --hosts elastic in at most 1/5 of
+sync's time, and sync watched for 5 times elastic's at least. What is missed is said, and the exit code is 1.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def train(arguments, case, seed):
             curve.add(status)
         moved = sum(apart.bytes(0)) - before if apart else None
     if curve.state in ("failed", "cancelled"):
-        raise NoResult(f"{case}: {curve.reason}")
+        raise NoResult(f"{case}, seed {seed}: {curve.reason}")
     if curve.state != "succeeded":
         print(f"STOPPED: {case}: more than {arguments.limit:g} s", flush=True)
     return curve, moved
@@ -300,7 +300,11 @@ def compare_hosts(arguments):
     print(f"convergence: {arguments.model}, 2 hosts at {HOSTS_RATE}, {GROUPS} groups of 1 rank; until the center has {HOSTS_TARGET:g} %", flush=True)
     limit, elastic_s = arguments.limit, None
     for case in (Case("elastic", 16), Case("sync", 1)):
-        seconds, curve = time_to_target(arguments, case, limit)
+        try:
+            seconds, curve = time_to_target(arguments, case, limit)
+        except (NoResult, cluster.Refused) as reason:
+            print(f"FAILED: {reason}", flush=True)
+            return [f"{case} has no result"]
         row = {
             "benchmark": "convergence-hosts", "rule": case.rule, "interval": case.interval, "model": arguments.model, "rate": HOSTS_RATE,
             "target": HOSTS_TARGET, "reached_s": seconds, "stopped_s": round(curve.wall_s, 1), "state": curve.state, "curve": curve.points,

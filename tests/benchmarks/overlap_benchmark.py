@@ -80,7 +80,7 @@ def main():
     def add(parser):
         parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
         parser.add_argument("--aggregation", choices=("allreduce", "rooted", "sharded"), default="allreduce", help="default allreduce")
-        parser.add_argument("--bucket-mib", type=float, default=1, help="size of a bucket (default 1)")
+        parser.add_argument("--bucket-mib", type=float, default=4, help="size of a bucket (default 4, as in jobs)")
         parser.add_argument("--seconds", type=float, default=6, help="length of a measurement (default 6)")
         parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
         parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")

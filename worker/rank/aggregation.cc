@@ -217,6 +217,12 @@ void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
 }
 
 absl::Status Aggregation::Distribute() {
+  if (plan_.buckets.size() == 1) {  // Nothing to hide it behind.
+    parts_.reporter->Enter(Phase::COLLECTIVE);
+    failure_ = parameters_->FinishWith({0});
+    parts_.reporter->Enter(Phase::COMPUTE);
+    return failure_;
+  }
   distributing_ = true;
   std::fill(arrived_.begin(), arrived_.end(), false);
   for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);

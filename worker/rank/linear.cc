@@ -31,10 +31,13 @@ class InPlace : public torch::autograd::Function<InPlace> {
 }  // namespace
 
 torch::Tensor LinearInPlaceImpl::forward(const torch::Tensor& x) {
-  if (!torch::GradMode::is_enabled() || !weight.grad().defined() || !bias.grad().defined()) {
-    return LinearImpl::forward(x);
-  }
+  if (!torch::GradMode::is_enabled() || !writes_) return LinearImpl::forward(x);
   return InPlace::apply(x, weight, bias, this);
+}
+
+void LinearInPlaceImpl::BeginBatch() {
+  writes_ = WritesGradients();
+  written_ = false;
 }
 
 void LinearInPlaceImpl::AddGradients(const torch::Tensor& x, const torch::Tensor& gradient) {
@@ -50,9 +53,11 @@ void LinearInPlaceImpl::AddGradients(const torch::Tensor& x, const torch::Tensor
 }
 
 void LinearInPlaceImpl::EndBatch() {
-  if (written_) return;
-  if (weight.grad().defined()) weight.mutable_grad().zero_();
-  if (bias.grad().defined()) bias.mutable_grad().zero_();
+  if (writes_ && !written_) {
+    weight.mutable_grad().zero_();
+    bias.mutable_grad().zero_();
+  }
+  writes_ = false;
 }
 
 }  // namespace hooke

@@ -1,5 +1,6 @@
 #include "worker/rank/linear.h"
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -18,8 +19,8 @@ struct Pair {
     torch::NoGradGuard no_grad;
     plain->weight.copy_(layer->weight);
     plain->bias.copy_(layer->bias);
-    layer->weight.mutable_grad() = torch::full({outputs, inputs}, 7.0f);
-    layer->bias.mutable_grad() = torch::full({outputs}, 7.0f);
+    layer->weight.mutable_grad() = torch::full({outputs, inputs}, std::nanf(""));
+    layer->bias.mutable_grad() = torch::full({outputs}, std::nanf(""));
   }
   LinearInPlace layer;
   torch::nn::Linear plain;
@@ -130,9 +131,22 @@ TEST(LinearInPlaceTest, WithoutGradients) {
   }
   pair.layer->weight.mutable_grad() = Tensor();
   pair.layer->bias.mutable_grad() = Tensor();
+  pair.layer->BeginBatch();
   pair.layer(x).square().sum().backward();
+  pair.layer->EndBatch();
   pair.plain(x).square().sum().backward();
   ExpectEqualGradients(pair);
+}
+
+// Without a bias autograd adds, and the end of a batch takes nothing away.
+TEST(LinearInPlaceTest, WithoutBias) {
+  torch::manual_seed(6);
+  LinearInPlace layer(torch::nn::LinearOptions(4, 4).bias(false));
+  layer->weight.mutable_grad() = torch::zeros({4, 4});
+  layer->BeginBatch();
+  layer(torch::randn({6, 4})).square().sum().backward();
+  layer->EndBatch();
+  EXPECT_GT(layer->weight.grad().abs().max().item<float>(), 0);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ torch::Tensor NextView(absl::Span<float> memory, const torch::Tensor& tensor, ui
   return view;
 }
 
-// Tells that a parameter's gradient has been accumulated.
+// Tells that a parameter's gradient is complete.
 class GradientHook : public torch::autograd::FunctionPostHook {
  public:
   GradientHook(const BatchHooks& hooks, size_t parameter) : hooks_(hooks), parameter_(parameter) {}
@@ -142,7 +142,7 @@ void TorchModel::FindAdded() {
   absl::flat_hash_set<const void*> written;
   for (const auto& module : network_->modules(/*include_self=*/false)) {
     auto* linear = module->as<LinearInPlaceImpl>();
-    if (linear == nullptr) continue;
+    if (linear == nullptr || !linear->WritesGradients()) continue;
     linear_.push_back(linear);
     for (const torch::Tensor& parameter : {linear->weight, linear->bias}) written.insert(parameter.grad().data_ptr());
   }
