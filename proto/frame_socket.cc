@@ -12,18 +12,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace hooke {
 namespace {
 
 constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
 constexpr absl::Duration kPollMax = absl::Minutes(1);  // Before the deadline is looked at again.
+
+// What deadlines are measured with, and nothing else: the time since some moment. Setting the machine's clock does not
+// move them.
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 absl::Status Broken(absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
@@ -46,7 +52,7 @@ void SetOptions(int descriptor) {
 // False: the deadline has passed. An end of the connection counts as an event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) return false;
     pollfd waiting = {descriptor, events, 0};
     const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(std::min(left, kPollMax), absl::Milliseconds(1)));
@@ -56,8 +62,8 @@ bool PollUntil(int descriptor, short events, absl::Time deadline) {
 }
 
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
-  while (!cancelled() && absl::Now() < deadline) {
-    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, absl::Now() + kConnectPoll))) continue;
+  while (!cancelled() && SteadyNow() < deadline) {
+    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyNow() + kConnectPoll))) continue;
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -80,18 +86,18 @@ FrameSocket::~FrameSocket() { close(descriptor_); }
 void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
 absl::Status FrameSocket::SendOpening(const v1::Sender& sender) {
-  return Send(EncodeOpening(sender), {}, absl::Now() + send_timeout_);
+  return Send(EncodeOpening(sender), {}, SteadyNow() + send_timeout_);
 }
 
 absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
-  return Send(bytes, payload, absl::Now() + send_timeout_);
+  return Send(bytes, payload, SteadyNow() + send_timeout_);
 }
 
 // Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
 void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
   shutdown(descriptor_, SHUT_WR);
   char dropped[4096];
@@ -100,7 +106,7 @@ void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeou
 }
 
 absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   std::string message(kOpeningHeaderBytes, '\0');
   absl::Status status = Receive(absl::MakeSpan(&message[0], message.size()), deadline);
   if (!status.ok()) return status;
@@ -202,7 +208,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Dur
   const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) return absl::UnavailableError(absl::StrCat(host, ": ", gai_strerror(code)));
   auto freer = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   absl::Status status = absl::UnavailableError(absl::StrCat(host, " has no address"));
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     const int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -16,9 +16,9 @@
 
 namespace hooke {
 
-// One thread sends, another receives at the same time; Shutdown may come from any. Calls block. UNAVAILABLE: the
-// connection is broken, closed or shut down. INVALID_ARGUMENT: what came is no message of the format; the connection is
-// of no more use.
+// One thread sends, another receives at the same time; Shutdown may come from any. Calls block; a timeout is time that
+// passes, whatever anybody does to the machine's clock. UNAVAILABLE: the connection is broken, closed or shut down.
+// INVALID_ARGUMENT: what came is no message of the format; the connection is of no more use.
 class FrameSocket {
  public:
   // Takes the descriptor of a connected socket. A peer that is gone without a word is noticed after about 20 seconds.
@@ -51,6 +51,7 @@ class FrameSocket {
   void Shutdown();
 
  private:
+  // Deadlines are by a steady clock, not absl::Now().
   absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
   absl::Status Receive(absl::Span<char> bytes, absl::Time deadline = absl::InfiniteFuture());
 

@@ -1,6 +1,7 @@
 #include "proto/frame_socket.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -163,6 +164,36 @@ TEST(FrameSocket, APeerThatReadsSlowly) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(8)) << "all would take 20 s";
   sender.Shutdown();
   reader.join();
+}
+
+// A refusal is waited for no longer than its timeout, where the peer neither reads on nor closes.
+TEST(FrameSocket, APeerThatDoesNotClose) {
+  Pair pair;
+  const absl::Time begin = absl::Now();
+  pair.server->SendRefusal(absl::AbortedError("replaced by 2; stop"), absl::Milliseconds(50));
+  EXPECT_LT(absl::Now() - begin, kPatience);
+  EXPECT_EQ(pair.client->ReceiveHeader().value().refusal, absl::AbortedError("replaced by 2; stop"));
+}
+
+// A host that lets connections wait is given up after the timeout: a listener that never accepts answers one or two,
+// whose place in its queue is all there is.
+TEST(FrameSocket, NobodyAnswers) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof own;
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&own), &length), 0);
+  absl::StatusOr<int> last = -1;
+  std::vector<int> open = {listener};
+  while (last.ok() && open.size() < 8) {
+    last = ConnectTcp("127.0.0.1", ntohs(own.sin_port), absl::Milliseconds(200), [] { return false; });
+    if (last.ok()) open.push_back(*last);
+  }
+  EXPECT_EQ(last.status(), absl::UnavailableError("connecting: nobody answers"));
+  for (const int descriptor : open) close(descriptor);
 }
 
 // Where nobody listens, connecting ends at once or when it is cancelled.
