@@ -41,7 +41,7 @@ def table(results):
         accuracy, seconds = (statistics.median(column) for column in zip(*values))
         least, most = min(values)[0], max(values)[0]
         lines.append(f"{name:14} {accuracy:14.2f} % {least:7.2f} {most:7.2f} {seconds:8.1f} s")
-        rows.append({"benchmark": "averaging", "job": name, "accuracy": round(accuracy, 2), "seconds": round(seconds, 1), "repetitions": len(values)})
+        rows.append({"benchmark": "averaging", "job": name, "accuracy": accuracy, "seconds": seconds, "repetitions": len(values)})
     return lines, rows
 
 
@@ -55,7 +55,7 @@ def main():
     print(f"medians of {arguments.repetitions}")
     lines, rows = table(results)
     print("\n".join(lines))
-    report.write_json(arguments.json, rows)
+    report.write_json(arguments.json, rows, {"accuracy": 2, "seconds": 1})
 
 
 if __name__ == "__main__":

@@ -258,11 +258,11 @@ class Table:
             print(f"{size:9}  {way.name:22} {us:11.1f} {percentile99(way.us):11.1f} {size / us / 1e3:7.2f} {share} {ratio}{wrong}")
             rows.append({
                 "benchmark": self.operation, "impl": impl, "ranks": self.layout.count, "hosts": self.layout.host_count, "bytes": size,
-                "median_us": round(us, 2), "p99_us": round(percentile99(way.us), 2), "correct": way.correct,
-                "limit_us": round(limit, 2) if limit else None,
+                "median_us": us, "p99_us": percentile99(way.us), "correct": way.correct,
+                "limit_us": limit,
             })  # fmt: skip
         print(flush=True)
-        report.write_json(self.json_path, rows)
+        report.write_json(self.json_path, rows, {"median_us": 2, "p99_us": 2, "limit_us": 2})
         self.rows += rows
         return [f"{way.name} at {size} bytes: wrong result" for way in ways if not way.correct]
 

@@ -112,10 +112,14 @@ class Curve:
         center = status["center"]
         if center is None:
             return
-        point = (center["epoch"], round(100 * center["accuracy"], 2))
+        point = (center["epoch"], 100 * center["accuracy"])
         # The last evaluation may repeat an epoch: it is that of the center after all groups have ended.
         if not self.points or self.points[-1][1:] != point:
-            self.points.append((round(self.wall_s, 2), *point))
+            self.points.append((self.wall_s, *point))
+
+    def rounded(self):
+        """The points, for a file."""
+        return [(round(seconds, 2), epoch, round(accuracy, 2)) for seconds, epoch, accuracy in self.points]
 
     @property
     def accuracy(self):
@@ -123,7 +127,7 @@ class Curve:
 
     def reached(self, percent):
         """Seconds until an evaluation showed so much; None: it never did."""
-        return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent), None)
+        return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent - report.NOISE), None)
 
 
 def train(arguments, case, seed):
@@ -162,9 +166,9 @@ def run_case(arguments, case):
     moved = [count for _, count in runs if count is not None]
     return {
         "benchmark": "convergence", "rule": case.rule, "interval": case.interval, "compression": case.compression, "model": arguments.model,
-        "groups": GROUPS, "epochs": arguments.epochs, "accuracy": round(statistics.mean(curve.accuracy for curve in curves), 2),
-        "wall_s": round(statistics.mean(curve.wall_s for curve in curves), 1), "bytes": round(statistics.mean(moved)) if moved else None,
-        "complete": all(curve.state == "succeeded" for curve in curves), "curve": curves[0].points,
+        "groups": GROUPS, "epochs": arguments.epochs, "accuracy": statistics.mean(curve.accuracy for curve in curves),
+        "wall_s": statistics.mean(curve.wall_s for curve in curves), "bytes": statistics.mean(moved) if moved else None,
+        "complete": all(curve.state == "succeeded" for curve in curves), "curve": curves[0].rounded(),
     }  # fmt: skip
 
 
@@ -201,12 +205,12 @@ def missed(rows):
     lines = [f"{case_of(row)} was stopped after {row['wall_s']:.0f} s, before its end: --limit" for row in rows if not row["complete"]]
     for case, base, points in compared(rows):
         below = ran[base]["accuracy"] - ran[case]["accuracy"]
-        if round(below, 2) > points:
-            lines.append(f"{case} is {below:.2f} points below {base}; asked is at most {points}")
+        if below > points + report.NOISE:
+            lines.append(f"{case} is {report.text(below, points)} points below {base}; asked is at most {points}")
     if PLAIN in ran and SMALL in ran and not not_judged(rows):
         ratio = ran[PLAIN]["bytes"] / ran[SMALL]["bytes"]
         if ratio < FEWER_BYTES:
-            lines.append(f"{SMALL} moves {ratio:.2f} times fewer bytes than {PLAIN}; asked is at least {FEWER_BYTES}")
+            lines.append(f"{SMALL} moves {report.text(ratio, FEWER_BYTES)} times fewer bytes than {PLAIN}; asked is at least {FEWER_BYTES}")
     return lines
 
 
@@ -253,8 +257,8 @@ def compare_rules(arguments):
             without.append(str(reason))
             continue
         rows.append(row)
-        report.write_json(arguments.json, [row])
-        print(f"{str(case):16} {row['accuracy']:6.2f} % {row['wall_s']:8.1f} s {row['bytes'] or 0:14} bytes", flush=True)
+        report.write_json(arguments.json, [row], {"accuracy": 2, "wall_s": 1, "bytes": None})
+        print(f"{str(case):16} {row['accuracy']:6.2f} % {row['wall_s']:8.1f} s {row['bytes'] or 0:14.0f} bytes", flush=True)
         if arguments.svg:
             write_svg(arguments, rows)
     print("\n" + "\n".join(table(rows)))
@@ -284,7 +288,7 @@ def missed_time(elastic_s, sync_s, watched_s, state):
     """`sync_s` is None where sync was never seen at the target: in `watched_s` seconds, after which its job was in `state`."""
     if sync_s is not None:
         slow = elastic_s * HOSTS_LESS > sync_s
-        return [f"elastic took {elastic_s / sync_s:.2f} of sync's time; asked is at most {1 / HOSTS_LESS:g}"] if slow else []
+        return [f"elastic took {report.text(elastic_s / sync_s, 1 / HOSTS_LESS)} of sync's time; asked is at most {1 / HOSTS_LESS:g}"] if slow else []
     if state not in (*TRAINING, "succeeded"):
         return [f"not decided: the job of sync was {state or 'unknown'} after {watched_s:.1f} s, and had not trained"]
     if watched_s < HOSTS_LESS * elastic_s:
@@ -307,9 +311,9 @@ def compare_hosts(arguments):
             return [f"{case} has no result"]
         row = {
             "benchmark": "convergence-hosts", "rule": case.rule, "interval": case.interval, "model": arguments.model, "rate": HOSTS_RATE,
-            "target": HOSTS_TARGET, "reached_s": seconds, "stopped_s": round(curve.wall_s, 1), "state": curve.state, "curve": curve.points,
+            "target": HOSTS_TARGET, "reached_s": seconds, "stopped_s": curve.wall_s, "state": curve.state, "curve": curve.rounded(),
         }  # fmt: skip
-        report.write_json(arguments.json, [row])
+        report.write_json(arguments.json, [row], {"reached_s": 2, "stopped_s": 1})
         text = f"{seconds:.1f} s" if seconds is not None else f"not in {curve.wall_s:.1f} s (then {curve.state}, at {curve.accuracy or 0:.2f} %)"
         print(f"{str(case):16} {text}", flush=True)
         if elastic_s is None:

@@ -131,10 +131,10 @@ class Way:
         p99 = sorted(self.us)[(len(self.us) * 99 - 1) // 100]
         moved = 2 * size * len(self.us)
         # The kernel counts in ticks: less than a few of them is no measurement.
-        cpu = round(self.cpu_seconds / (moved / 2**30), 3) if self.cpu_seconds >= 0.1 else None
+        cpu = self.cpu_seconds / (moved / 2**30) if self.cpu_seconds >= 0.1 else None
         return {
             "benchmark": "exchange", "impl": self.name, "bytes": size, "servers": layout[1], "ranks": layout[0],
-            "median_ms": round(median / 1e3, 4), "p99_ms": round(p99 / 1e3, 4), "bytes_per_s": round(2 * size / median * 1e6),
+            "median_ms": median / 1e3, "p99_ms": p99 / 1e3, "bytes_per_s": 2 * size / median * 1e6,
             "server_cpu_s_per_gib": cpu, "calls": len(self.us),
         }  # fmt: skip
 
@@ -182,7 +182,7 @@ def not_compared(skipped, ways):
 def missed(rows):
     """What was asked and is not so; a line each."""
     return [
-        f"{where}: hooke has {ratio:.2f} times the bytes per second of {rival}; asked is at least {least:.2f}"
+        f"{where}: hooke has {report.text(ratio, least)} times the bytes per second of {rival}; asked is at least {least:.2f}"
         for where, rival, ratio, least in compared(rows)
         if ratio < least
     ]
@@ -208,7 +208,7 @@ def run_layout(arguments, layout, deadline):
                     way.run(arguments.seconds / arguments.rounds)
             rows += [way.row(size, layout) for way in ways]
             show(rows[-len(ways) :])
-    report.write_json(arguments.json, rows)
+    report.write_json(arguments.json, rows, {"median_ms": 4, "p99_ms": 4, "bytes_per_s": None, "server_cpu_s_per_gib": 3})
     return rows, skipped
 
 

@@ -81,7 +81,7 @@ def measure(arguments, case):
             found[in_step].append(accuracy(arguments, case, in_step, seed))
     return {
         "benchmark": "out_of_step", "case": case.name, "groups": case.groups, "epochs": arguments.epochs, "seeds": arguments.repetitions,
-        "in_step": round(statistics.mean(found[True]), 2), "out_of_step": round(statistics.mean(found[False]), 2),
+        "in_step": statistics.mean(found[True]), "out_of_step": statistics.mean(found[False]),
         "least_out_of_step": min(found[False]),
     }  # fmt: skip
 
@@ -90,11 +90,11 @@ def missed(rows):
     """What was asked and is not so; a line each."""
     lines = []
     for row in rows:
-        below = round(row["in_step"] - row["out_of_step"], 2)
+        below = row["in_step"] - row["out_of_step"]
         if row["in_step"] < LEARNED:
-            lines.append(f"{row['case']}: {row['in_step']:.2f} % in step; asked is at least {LEARNED:g} %")
-        if below > POINTS:
-            lines.append(f"{row['case']}: {below:.2f} points below in step; asked is at most {POINTS:g}")
+            lines.append(f"{row['case']}: {report.text(row['in_step'], LEARNED)} % in step; asked is at least {LEARNED:g} %")
+        if below > POINTS + report.NOISE:
+            lines.append(f"{row['case']}: {report.text(below, POINTS)} points below in step; asked is at most {POINTS:g}")
     return lines
 
 
@@ -107,7 +107,7 @@ def main():
     for case in CASES:
         row = measure(arguments, case)
         rows.append(row)
-        report.write_json(arguments.json, [row])
+        report.write_json(arguments.json, [row], {"in_step": 2, "out_of_step": 2, "least_out_of_step": 2})
         print(f"| {case.name} | {row['in_step']:.2f} % | {row['out_of_step']:.2f} % | {row['least_out_of_step']:.2f} % |", flush=True)
     report.judge(missed(rows))
 

@@ -70,7 +70,7 @@ def table(times):
     for impl, values in times.items():
         hidden = (median["together"] - median[impl]) / exposed if impl in ORDERS and exposed > 0 else None
         lines.append(f"{impl:11} {median[impl]:8.1f} {min(values):8.1f} {max(values):8.1f} {'-' if hidden is None else f'{hidden:.2f}':>7}")
-        rows.append({"impl": impl, "step_ms": round(median[impl], 2), "hidden": None if hidden is None else round(hidden, 3)})
+        rows.append({"impl": impl, "step_ms": median[impl], "hidden": hidden})
     if exposed <= 0:
         lines.append("communication costs nothing here that could be hidden: is the machine busy?")
     return lines, rows
@@ -101,7 +101,7 @@ def main():
     lines, rows = table(times)
     print("\n".join(lines))
     common = {"benchmark": "overlap", "model": arguments.model, "aggregation": arguments.aggregation}
-    report.write_json(arguments.json, [{**common, **row} for row in rows])
+    report.write_json(arguments.json, [{**common, **row} for row in rows], {"step_ms": 2, "hidden": 3})
 
 
 if __name__ == "__main__":

@@ -21,11 +21,28 @@ def parse_arguments(description, add=lambda parser: None, repetitions=5):
     return arguments
 
 
-def write_json(path, rows):
+# What sums and differences of decimals may be off by: 50.1 - 49.8 is more than 0.3.
+NOISE = 1e-9
+
+
+def text(value, asked, digits=2):
+    """`value` with so many digits after the point; more where it would read as what is asked without being that."""
+    while value != asked and round(value, digits) == asked:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def rounded(row, digits):
+    """`row` for a file; `digits`: by name, how many are kept after the point, None for a whole number."""
+    return {name: round(value, digits[name]) if name in digits and value is not None else value for name, value in row.items()}
+
+
+def write_json(path, rows, digits):
+    """`digits` as rounded() has it. Rows themselves are not rounded: they are judged."""
     if path:
         with open(path, "a") as file:
             for row in rows:
-                file.write(json.dumps(row) + "\n")
+                file.write(json.dumps(rounded(row, digits)) + "\n")
 
 
 def judge(missed, asked=True, not_judged=()):

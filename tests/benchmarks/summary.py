@@ -33,7 +33,7 @@ def worst(pairs, pick=min):
 
 
 def lines(rows):
-    """`rows` as they are written to the JSON file, all of one layout."""
+    """`rows` as collectives.Table has them, all of one layout."""
     text = []
     for impl in OWN:
         own = {row["bytes"]: row for row in rows if row["impl"] == impl and row["correct"]}

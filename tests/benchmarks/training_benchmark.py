@@ -138,8 +138,8 @@ def table(rates):
         median = statistics.median(values)
         ratios = [hooke / other for hooke, other in zip(rates["hooke"], values)] if impl != "hooke" else []
         lines.append(f"{impl:8} {median:10.0f} {min(values):8.0f} {max(values):8.0f}")
-        ratio = round(statistics.median(ratios), 3) if ratios else None
-        rows.append({"impl": impl, "samples_per_s": round(median, 1), "ratio": ratio, "ratio_min": min(ratios, default=None), "ratio_max": max(ratios, default=None)})
+        ratio = statistics.median(ratios) if ratios else None
+        rows.append({"impl": impl, "samples_per_s": median, "ratio": ratio, "ratio_min": min(ratios, default=None), "ratio_max": max(ratios, default=None)})
     for row in rows:
         if row["ratio"] is not None:
             lines.append(f"hooke / {row['impl']}: median {row['ratio']:.3f}, min {row['ratio_min']:.3f}, max {row['ratio_max']:.3f}")
@@ -152,13 +152,13 @@ def times_ddp(model, ranks):
 
 
 def missed(rows):
-    """What was asked and is not so; a line each. `rows` as they are written to the JSON file."""
+    """What was asked and is not so; a line each. `rows` as those of table(), with the model and the ranks."""
     asked = {"alone": lambda row: SHARE_OF_ALONE, "ddp-gloo": lambda row: times_ddp(row["model"], row["ranks"])}
     lines = []
     for row in rows:
         least = asked[row["impl"]](row) if row["impl"] in asked else None
         if least is not None and row["ratio"] < least:
-            lines.append(f"hooke has {row['ratio']:.3f} times the samples per second of {row['impl']}; asked is at least {least}")
+            lines.append(f"hooke has {report.text(row['ratio'], least, 3)} times the samples per second of {row['impl']}; asked is at least {least}")
     return lines
 
 
@@ -195,7 +195,7 @@ def main():
     print("\n".join(lines))
     common = {"benchmark": "training", "model": arguments.model, "ranks": ranks}
     rows = [{**common, **row} for row in rows]
-    report.write_json(arguments.json, rows)
+    report.write_json(arguments.json, rows, {"samples_per_s": 1, "ratio": 3})
     report.judge(missed(rows), not_judged=[f"hooke against ddp-gloo: {reason}"] if reason and times_ddp(arguments.model, ranks) else ())
 
 
