@@ -18,7 +18,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "server/parameters/attach.h"
 #include "server/parameters/exchange_session.h"
 
 namespace hooke {
@@ -34,11 +33,6 @@ constexpr absl::Duration kRefusalTimeout = absl::Seconds(2);
 // For a peer to read an answer, 1 MiB at most: over the slowest of links, too. One that reads nothing at all is given
 // up earlier by TCP.
 constexpr absl::Duration kSendTimeout = absl::Minutes(2);
-// Of a rank, with the one that it uses. A client whose connection broke sends again what it had sent: then what waits
-// for a round ends.
-constexpr int kSeatConnectionsMax = 4;
-// For one of them to end: those that wait for nothing do at once.
-constexpr absl::Duration kSeatTimeout = absl::Seconds(3);
 // Before the next try, where the process has no more descriptors.
 constexpr int kAcceptPauseMs = 100;
 
@@ -126,6 +120,7 @@ DirectExchanges::~DirectExchanges() {
 
 void DirectExchanges::Stop() {
   if (!acceptor_.joinable()) return;
+  seats_.Stop();
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = true;
@@ -207,8 +202,8 @@ absl::Status DirectExchanges::RunExchange(Connection& connection) {
   if (!sender.ok()) return ended(sender.status());
   ExchangeSession session(options_.store);
   if (absl::Status status = session.Open(*sender); !status.ok()) return status;
-  if (absl::Status status = TakeSeat(*sender, connection); !status.ok()) return status;
-  const auto leaver = absl::MakeCleanup([&] { LeaveSeat(*sender, connection); });
+  RankSeats::Stream stream(&seats_, connection.number, [&socket] { socket.Shutdown(); });
+  if (absl::Status status = stream.TakeSeat(*sender); !status.ok()) return status;
   std::vector<float> values;
   std::vector<float> answer;
   while (true) {
@@ -224,36 +219,6 @@ absl::Status DirectExchanges::RunExchange(Connection& connection) {
     if (absl::Status status = session.Apply(header, payload, answered); !status.ok()) return status;
     if (absl::Status status = socket.SendPayload(answer_header, answered); !status.ok()) return ended(status);
   }
-}
-
-absl::Status DirectExchanges::TakeSeat(const v1::Sender& sender, Connection& connection) {
-  absl::MutexLock lock(&mutex_);
-  const SeatKey key = {sender.job_id(), sender.group(), sender.rank()};
-  const auto room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto seat = seats_.find(key);
-    return stopped_ || seat == seats_.end() || seat->second.connections < kSeatConnectionsMax;
-  };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&room), kSeatTimeout)) {
-    return absl::UnavailableError(absl::StrCat(kSeatConnectionsMax, " connections of rank ", sender.rank(),
-                                               " of group ", sender.group(), " still wait for a round; try again"));
-  }
-  Seat& seat = seats_[key];
-  if (sender.incarnation() < seat.incarnation) {
-    return Replaced(sender.group(), sender.incarnation(), seat.incarnation);
-  }
-  if (sender.incarnation() == seat.incarnation && connection.number < seat.number) {
-    return absl::UnavailableError("a later connection of this rank came first");
-  }
-  if (seat.connection != nullptr) seat.connection->socket.Shutdown();
-  seat = {&connection, sender.incarnation(), connection.number, seat.connections + 1};
-  return absl::OkStatus();
-}
-
-void DirectExchanges::LeaveSeat(const v1::Sender& sender, const Connection& connection) {
-  absl::MutexLock lock(&mutex_);
-  const auto seat = seats_.find({sender.job_id(), sender.group(), sender.rank()});
-  if (seat->second.connection == &connection) seat->second.connection = nullptr;
-  if (--seat->second.connections == 0) seats_.erase(seat);
 }
 
 }  // namespace hooke

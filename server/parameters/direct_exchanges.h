@@ -6,18 +6,14 @@
 // rule. Used by ParameterServer.
 //
 // Each connection has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a
-// group has one connection at a time: its next one ends the one before, and that of an incarnation that has been
-// replaced is refused. One that has ended may go on waiting for its round: there are no more than a few of those. So a
-// rank takes little more than its job's plan has counted, whatever it sends.
+// group has one at a time, and a few that it had before: see server/parameters/rank_seats.h.
 
 #include <atomic>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
-#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -25,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/frame_socket.h"
 #include "server/parameters/parameter_store.h"
+#include "server/parameters/rank_seats.h"
 
 namespace spdlog {
 class logger;
@@ -60,15 +57,6 @@ class DirectExchanges {
     std::thread thread;
   };
 
-  // Job, group and rank; and who has it.
-  using SeatKey = std::tuple<std::string, uint32_t, uint32_t>;
-  struct Seat {
-    Connection* connection = nullptr;  // Null: it has ended, others from before it have not.
-    uint32_t incarnation = 0;
-    uint64_t number = 0;  // Of the connection.
-    int connections = 0;  // Whose threads have not ended.
-  };
-
   explicit DirectExchanges(Options options) : options_(std::move(options)) {}
   absl::Status Open();
   void AcceptAll();
@@ -76,9 +64,6 @@ class DirectExchanges {
   void Reap();
   void Serve(Connection& connection);
   absl::Status RunExchange(Connection& connection);
-  // ABORTED: a later incarnation has it. UNAVAILABLE: a later connection has it, or too many before still wait.
-  absl::Status TakeSeat(const v1::Sender& sender, Connection& connection);
-  void LeaveSeat(const v1::Sender& sender, const Connection& connection);
 
   const Options options_;
   int tcp_ = -1;
@@ -87,12 +72,12 @@ class DirectExchanges {
   uint16_t port_ = 0;
   std::string local_name_;
   std::thread acceptor_;
+  RankSeats seats_;
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
-  std::map<SeatKey, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Of connections that have not ended.
 };
 
 }  // namespace hooke

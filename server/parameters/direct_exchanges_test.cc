@@ -221,7 +221,7 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
   const absl::Status refusal = connections.back()->ReceiveHeader().value().refusal;
   EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(std::string(refusal.message()), "4 connections of rank 0 of group 0 still wait for a round; try again");
+  EXPECT_EQ(std::string(refusal.message()), "4 streams of rank 0 of group 0 still wait for a round; try again");
   store_->StopWaiting();
 }
 

@@ -83,6 +83,7 @@ absl::Status ExchangeSession::Open(const v1::Sender& sender) {
   if (!shard.ok()) return shard.status();
   if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(sender)); !status.ok()) return status;
   shard_ = *std::move(shard);
+  sender_ = sender;
   exchange_.speaker = ToSpeaker(sender);
   return absl::OkStatus();
 }

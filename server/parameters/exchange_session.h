@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "proto/frame_buffer.h"
+#include "proto/parameter_server.pb.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/shard.h"
 
@@ -34,6 +35,8 @@ class ExchangeSession {
   // ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of the
   // message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
+  // After the opening, to which alone there is no answer.
+  const v1::Sender& sender() const { return sender_; }
 
   // The same in parts, for streams that receive values where they are wanted: the opening; then for each message of
   // values its header, and its payload, which becomes that of the answer. Payloads are aligned like floats, and as long
@@ -50,6 +53,7 @@ class ExchangeSession {
 
   const ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
+  v1::Sender sender_;
   Shard::Exchange exchange_;
   // Of the message at hand; kept for their memory.
   std::vector<float> payload_;  // As it came.

@@ -347,6 +347,97 @@ TEST(ParameterServer, StrangersBytes) {
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
 
+// An open stream of Exchange.
+struct OpenStream {
+  explicit OpenStream(TestGroup& group) {
+    SetDeadline(&context);
+    stream = group.OpenExchange(&context);
+  }
+  // False: the stream has ended.
+  bool Exchange(uint64_t sequence, const std::vector<float>& block) {
+    grpc::ByteBuffer response;
+    return stream->Write(ValuesMessage({sequence, 0}, block)) && stream->Read(&response);
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<TestGroup::Stream> stream;
+};
+
+// A rank has one stream: its next one ends the one before, on which nothing comes, and no other rank's.
+TEST(ParameterServer, ARanksNextStreamEndsTheOneBefore) {
+  TestServer server(std::make_shared<InMemoryStorage>());
+  const TestCenter center = LargeCenter();
+  MakeCenter(server, center);
+  TestGroup group = MakeGroup(server, center);
+  TestGroup another = MakeGroup(server, center, 1);
+  OpenStream other(another);
+  ASSERT_TRUE(other.stream->Write(OpeningMessage(MakeSender(center, 1))));
+  ASSERT_TRUE(other.Exchange(1, Ramp(0, kBlockValues)));
+  std::deque<OpenStream> streams;
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    streams.emplace_back(group);
+    ASSERT_TRUE(streams.back().stream->Write(OpeningMessage(MakeSender(center))));
+    ASSERT_TRUE(streams.back().Exchange(sequence, Ramp(0, kBlockValues)));
+    if (sequence == 1) continue;
+    grpc::ByteBuffer response;
+    EXPECT_FALSE(streams.front().stream->Read(&response));
+    EXPECT_EQ(streams.front().stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    streams.pop_front();
+  }
+  for (OpenStream* open : {&streams.front(), &other}) {
+    EXPECT_TRUE(open->Exchange(21, Ramp(0, kBlockValues)));
+    open->stream->WritesDone();
+    EXPECT_TRUE(open->stream->Finish().ok());
+  }
+}
+
+// A stream that was ended waits for its round nonetheless. A client that begins another block on every new one has a
+// few that wait, and no more.
+TEST(ParameterServer, FewStreamsOfARankWait) {
+  TestServer server(std::make_shared<InMemoryStorage>());
+  TestCenter center;
+  center.values = 12 * kBlockValues;
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::AVERAGE, 1);
+  request.mutable_job()->set_grace_seconds(10);
+  TestGroup group = MakeGroup(server, center);
+  const auto attach = [&] {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::AttachResponse response;
+    EXPECT_TRUE(group.stub().Attach(&context, request, &response).ok());
+  };
+  attach();
+  ASSERT_TRUE(group.Initialize(std::vector<float>(center.values)).ok());
+  attach();
+  const std::vector<float> zeros(kBlockValues);
+  std::deque<OpenStream> streams;
+  std::string refusal;
+  for (uint64_t block = 1; block < 12 && refusal.empty(); ++block) {
+    OpenStream& next = streams.emplace_back(group);
+    next.stream->Write(OpeningMessage(MakeSender(center)));
+    // Alone it waits for nobody, and what is sent again is answered at once.
+    if (next.Exchange(1, zeros)) {
+      if (block == 1) {
+        request.mutable_sender()->set_group(1);
+        attach();
+      }
+      // Should the next stream end this one before this is read, it does not wait, and is none of the four.
+      ASSERT_TRUE(next.stream->Write(ValuesMessage({2, block * kBlockValues}, zeros)));
+      continue;
+    }
+    const grpc::Status status = next.stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    refusal = status.error_message();
+    streams.pop_back();
+  }
+  EXPECT_EQ(refusal, "4 streams of rank 0 of group 0 still wait for a round; try again");
+  EXPECT_GE(streams.size(), 4u);
+  for (OpenStream& open : streams) {
+    open.context.TryCancel();
+    EXPECT_FALSE(open.stream->Finish().ok());
+  }
+}
+
 // A server that stops does not wait for a stream on which nothing comes; calls after that are told that it stops.
 TEST(ParameterServer, StopEndsIdleStreams) {
   TestServer server(std::make_shared<InMemoryStorage>());

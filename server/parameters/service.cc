@@ -35,14 +35,18 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
 
 // gRPC goes on receiving while a message is applied, and sends one answer while the next is made.
 absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream,
-                            const ParameterStore* store) {
+                            const ParameterStore* store, RankSeats::Stream& seat) {
   ExchangeSession session(store);
   grpc::ByteBuffer message;
   grpc::ByteBuffer answer;
   while (stream->Read(&message)) {
     absl::StatusOr<bool> answered = session.Receive(message, &answer);
     if (!answered.ok()) return answered.status();
-    if (*answered && !stream->Write(answer)) return absl::CancelledError("the exchange's stream broke");
+    if (!*answered) {
+      if (absl::Status status = seat.TakeSeat(session.sender()); !status.ok()) return status;
+    } else if (!stream->Write(answer)) {
+      return absl::CancelledError("the exchange's stream broke");
+    }
   }
   return absl::OkStatus();
 }
@@ -91,6 +95,11 @@ ParameterService::ParameterService(Options options) : options_(std::move(options
                      new BidiStreamingHandler<ParameterService, ByteBuffer, ByteBuffer>(exchange, this));
 }
 
+bool ParameterService::Close(absl::Duration timeout) {
+  seats_.Stop();
+  return calls_.Close(timeout);
+}
+
 grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                                       v1::AttachResponse* response) {
   const OpenCalls::Call call(&calls_, context);
@@ -115,7 +124,8 @@ grpc::Status ParameterService::RunExchange(grpc::ServerContext* context,
                                            grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  return Reply(*context, "Exchange", AnswerExchange(stream, options_.store));
+  RankSeats::Stream seat(&seats_, ++exchanges_, [context] { context->TryCancel(); });
+  return Reply(*context, "Exchange", AnswerExchange(stream, options_.store, seat));
 }
 
 grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::LocateRequest* /*request*/,

@@ -4,6 +4,8 @@
 // hooke.v1.ParameterServer over gRPC: each handler checks its message, calls the store, replies. Used by
 // ParameterServer.
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,6 +14,7 @@
 #include "proto/parameter_server.grpc.pb.h"
 #include "server/parameters/open_calls.h"
 #include "server/parameters/parameter_store.h"
+#include "server/parameters/rank_seats.h"
 
 namespace hooke {
 
@@ -26,7 +29,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   explicit ParameterService(Options options);
 
   // See OpenCalls::Close.
-  bool Close(absl::Duration timeout) { return calls_.Close(timeout); }
+  bool Close(absl::Duration timeout);
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
                       v1::AttachResponse* response) override;
@@ -39,7 +42,7 @@ class ParameterService final : public v1::ParameterServer::Service {
 
  private:
   // Initialize and Exchange, whose messages stay as gRPC received them. Each stream has a thread of its own, which may
-  // wait for other groups.
+  // wait for other groups; of Exchange a rank has one at a time, and a few that it had before.
   grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
   grpc::Status RunExchange(grpc::ServerContext* context,
                            grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream);
@@ -49,6 +52,8 @@ class ParameterService final : public v1::ParameterServer::Service {
 
   const Options options_;
   OpenCalls calls_;
+  std::atomic<uint64_t> exchanges_{0};  // So many streams of Exchange have come.
+  RankSeats seats_;
 };
 
 }  // namespace hooke

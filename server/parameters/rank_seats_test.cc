@@ -1,0 +1,136 @@
+#include "server/parameters/rank_seats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "server/parameters/test_center.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+const absl::Status& Overtaken() {
+  static const absl::Status overtaken = absl::UnavailableError("a later stream of this rank came first");
+  return overtaken;
+}
+
+// Streams of rank 0 of group 0 that were ended and have not left, as they wait for other groups.
+class Waiting {
+ public:
+  Waiting(RankSeats* seats, uint64_t count) {
+    for (uint64_t number = 1; number <= count; ++number) {
+      streams_.emplace_back(seats, number, [this, number] { ended_.push_back(number); });
+      EXPECT_TRUE(streams_.back().TakeSeat(MakeSender({})).ok());
+    }
+  }
+  void LeaveFirst() { streams_.pop_front(); }
+  const std::vector<uint64_t>& ended() const { return ended_; }
+
+ private:
+  std::vector<uint64_t> ended_;
+  std::deque<RankSeats::Stream> streams_;
+};
+
+// The next stream ends the one before, once, and no other rank's.
+TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
+  RankSeats seats(kPatience);
+  bool other_ended = false;
+  RankSeats::Stream other(&seats, 9, [&] { other_ended = true; });
+  ASSERT_TRUE(other.TakeSeat(MakeSender({}, 1)).ok());
+  const Waiting streams(&seats, 3);
+  EXPECT_THAT(streams.ended(), ElementsAre(1, 2));
+  EXPECT_FALSE(other_ended);
+}
+
+// A stream that came before the one that has the seat does not get it, nor does a replaced incarnation, and they end
+// nobody. A later incarnation gets it.
+TEST(RankSeats, WhoCameEarlierIsRefused) {
+  RankSeats seats(kPatience);
+  bool ended = false;
+  RankSeats::Stream seated(&seats, 5, [&] { ended = true; });
+  ASSERT_TRUE(seated.TakeSeat(MakeSender({}, 0, 0, 2)).ok());
+  RankSeats::Stream earlier(&seats, 4, [] {});
+  EXPECT_EQ(earlier.TakeSeat(MakeSender({}, 0, 0, 2)), Overtaken());
+  RankSeats::Stream replaced(&seats, 6, [] {});
+  EXPECT_EQ(replaced.TakeSeat(MakeSender({}, 0, 0, 1)),
+            absl::AbortedError("incarnation 1 of group 0 has been replaced by 2; stop"));
+  EXPECT_FALSE(ended);
+  RankSeats::Stream later(&seats, 3, [] {});
+  EXPECT_TRUE(later.TakeSeat(MakeSender({}, 0, 0, 3)).ok());
+  EXPECT_TRUE(ended);
+}
+
+// Four wait and no more; where one of them leaves there is room again. All were ended: what asks is the rank itself.
+TEST(RankSeats, FewStreamsWait) {
+  RankSeats seats(absl::Milliseconds(20));
+  Waiting four(&seats, 4);
+  RankSeats::Stream fifth(&seats, 5, [] {});
+  EXPECT_EQ(fifth.TakeSeat(MakeSender({})),
+            absl::UnavailableError("4 streams of rank 0 of group 0 still wait for a round; try again"));
+  EXPECT_THAT(four.ended(), ElementsAre(1, 2, 3, 4));
+  RankSeats::Stream other(&seats, 6, [] {});
+  EXPECT_TRUE(other.TakeSeat(MakeSender({}, 0, 1)).ok());
+  four.LeaveFirst();
+  RankSeats::Stream sixth(&seats, 7, [] {});
+  EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
+}
+
+// A rank that connects again as its stream hangs gets through, also where the others wait: the one that hangs makes
+// room.
+TEST(RankSeats, AStreamThatHangsMakesRoom) {
+  RankSeats seats(kPatience);
+  Waiting three(&seats, 3);
+  absl::Notification seated;
+  std::thread hanging([&] {
+    absl::Notification ended;
+    RankSeats::Stream fourth(&seats, 4, [&] { ended.Notify(); });
+    EXPECT_TRUE(fourth.TakeSeat(MakeSender({})).ok());
+    seated.Notify();
+    EXPECT_TRUE(ended.WaitForNotificationWithTimeout(kPatience));
+  });
+  seated.WaitForNotification();
+  RankSeats::Stream fifth(&seats, 5, [] {});
+  EXPECT_TRUE(fifth.TakeSeat(MakeSender({})).ok());
+  hanging.join();
+}
+
+// One of those that wait for a seat is enough: a later one takes its place.
+TEST(RankSeats, OnlyTheLastWaitsForASeat) {
+  RankSeats seats(kPatience);
+  Waiting four(&seats, 4);
+  std::thread last([&] {
+    RankSeats::Stream sixth(&seats, 6, [] {});
+    EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
+  });
+  // Whichever comes first, this one is refused, and only since the other has come: nobody leaves meanwhile.
+  RankSeats::Stream fifth(&seats, 5, [] {});
+  EXPECT_EQ(fifth.TakeSeat(MakeSender({})), Overtaken());
+  four.LeaveFirst();
+  last.join();
+}
+
+// Stop ends a wait for a seat, and nobody gets one afterwards.
+TEST(RankSeats, Stop) {
+  const absl::Status stopping = absl::UnavailableError("this parameter server is stopping; try again");
+  RankSeats seats(kPatience);
+  const Waiting four(&seats, 4);
+  std::thread waiting([&] {
+    RankSeats::Stream fifth(&seats, 5, [] {});
+    EXPECT_EQ(fifth.TakeSeat(MakeSender({})), stopping);
+  });
+  seats.Stop();
+  waiting.join();
+  RankSeats::Stream other(&seats, 6, [] {});
+  EXPECT_EQ(other.TakeSeat(MakeSender({}, 1)), stopping);
+}
+
+}  // namespace
+}  // namespace hooke
