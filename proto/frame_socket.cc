@@ -66,9 +66,8 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
     if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyNow() + kConnectPoll))) continue;
     int error = 0;
     socklen_t length = sizeof error;
-    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error == 0) return absl::OkStatus();
-    errno = error;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0) return absl::OkStatus();
+    if (error != 0) errno = error;
     return Broken("connecting");
   }
   return absl::UnavailableError("connecting: nobody answers");
