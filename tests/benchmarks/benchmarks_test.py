@@ -36,7 +36,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def row(rule, interval, accuracy, compression="none", moved=1000):
     return {
-        "rule": rule, "interval": interval, "compression": compression, "accuracy": accuracy, "bytes": moved, "wall_s": 10.0, "complete": True,
+        "rule": rule, "model": "lenet", "interval": interval, "compression": compression, "accuracy": accuracy, "bytes": moved, "wall_s": 10.0, "complete": True,
         "curve": [(1.0, 1.0, 50.0), (2.0, 2.0, accuracy)],
     }  # fmt: skip
 

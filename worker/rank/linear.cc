@@ -7,19 +7,26 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
+// As a graph keeps it.
+struct Layer : torch::CustomClassHolder {
+  explicit Layer(LinearInPlaceImpl* layer) : pointer(layer) {}
+  LinearInPlaceImpl* const pointer;
+};
+
 // x W' + b. `layer` outlives the graph.
 class InPlace : public torch::autograd::Function<InPlace> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
                         LinearInPlaceImpl* layer) {
     context->save_for_backward({x});
-    context->saved_data["layer"] = reinterpret_cast<int64_t>(layer);
+    context->saved_data["layer"] = c10::IValue::make_capsule(c10::make_intrusive<Layer>(layer));
     context->saved_data["input has a gradient"] = x.requires_grad();
     return torch::addmm(bias, x, weight.t());
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
-    auto* layer = reinterpret_cast<LinearInPlaceImpl*>(context->saved_data["layer"].toInt());
+    LinearInPlaceImpl* layer =
+        c10::static_intrusive_pointer_cast<Layer>(context->saved_data["layer"].toCapsule())->pointer;
     const Tensor& gradient = gradients[0];
     layer->AddGradients(context->get_saved_variables()[0], gradient);
     Tensor of_input;
