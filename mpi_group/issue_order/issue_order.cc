@@ -14,8 +14,8 @@ namespace {
 // The account, and the time that callers spend with it.
 class CountingOrder : public IssueOrder {
  public:
-  CountingOrder(IssueOrderOptions options, size_t lanes)
-      : options_(std::move(options)), lanes_(lanes), round_({options_.buckets.size(), lanes, options_.deadline}) {}
+  explicit CountingOrder(IssueOrderOptions options)
+      : options_(std::move(options)), round_({options_.buckets.size(), lanes(), options_.deadline}) {}
 
   absl::Status Wait(size_t bucket) override {
     const Waiting waiting(round_);
@@ -23,7 +23,7 @@ class CountingOrder : public IssueOrder {
   }
   absl::Status FinishWith(absl::Span<const size_t> last) override {
     const Waiting waiting(round_);
-    if (lanes_ == 1) {
+    if (lanes() == 1) {
       for (std::optional<size_t> next = round_.SetLast(last); next; next = round_.TryNext(0)) Call(*next);
     } else {
       for (size_t bucket : last) round_.SetReady(bucket);
@@ -45,20 +45,21 @@ class CountingOrder : public IssueOrder {
     const absl::Time begin_ = absl::Now();
   };
 
+  size_t lanes() const { return options_.lanes.size(); }
+
   void Call(size_t bucket) {
-    round_.Done(bucket, options_.collective(*options_.lanes[bucket % lanes_], options_.buckets[bucket]));
+    round_.Done(bucket, options_.collective(*options_.lanes[bucket % lanes()], options_.buckets[bucket]));
   }
 
   const IssueOrderOptions options_;
-  const size_t lanes_;
   IssueOrderRound round_;
 };
 
 // Funneled is the case of one lane.
 class LaneOrder : public CountingOrder {
  public:
-  LaneOrder(IssueOrderOptions options, size_t lanes) : CountingOrder(std::move(options), lanes) {
-    for (size_t lane = 0; lane < lanes; ++lane) {
+  explicit LaneOrder(IssueOrderOptions options) : CountingOrder(std::move(options)) {
+    for (size_t lane = 0; lane < lanes(); ++lane) {
       threads_.emplace_back([this, lane] {
         while (std::optional<size_t> bucket = round_.AwaitNext(lane)) Call(*bucket);
       });
@@ -78,7 +79,7 @@ class LaneOrder : public CountingOrder {
 
 class ChainedOrder : public CountingOrder {
  public:
-  explicit ChainedOrder(IssueOrderOptions options) : CountingOrder(std::move(options), 1) {}
+  explicit ChainedOrder(IssueOrderOptions options) : CountingOrder(std::move(options)) {}
 
   void Ready(size_t bucket) override {
     const Waiting waiting(round_);
@@ -103,13 +104,13 @@ absl::string_view NameOf(IssuePolicy policy) {
 
 absl::StatusOr<std::unique_ptr<IssueOrder>> MakeIssueOrder(IssueOrderOptions options) {
   if (options.lanes.empty()) return absl::InvalidArgumentError("an issue order needs at least one group to call");
-  const size_t lanes = options.policy == IssuePolicy::kConcurrent ? options.lanes.size() : 1;
+  if (options.policy != IssuePolicy::kConcurrent) options.lanes.resize(1);
   const AgreedSetting settings[] = {{"the number of the issue policy", static_cast<int64_t>(options.policy)},
-                                    {"the number of lanes", static_cast<int64_t>(lanes)}};
+                                    {"the number of lanes", static_cast<int64_t>(options.lanes.size())}};
   absl::Status status = AgreeOnBuckets(*options.lanes[0], settings, options.buckets);
   if (!status.ok()) return status;
   if (options.policy == IssuePolicy::kChained) return std::make_unique<ChainedOrder>(std::move(options));
-  return std::make_unique<LaneOrder>(std::move(options), lanes);
+  return std::make_unique<LaneOrder>(std::move(options));
 }
 
 }  // namespace hooke

@@ -1,7 +1,6 @@
 #include "worker/rank/model.h"
 
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -94,7 +93,7 @@ class TorchModel : public Model {
   ModelLayout layout_;
   absl::Span<float> gradients_;
   std::vector<LinearInPlaceImpl*> linear_;  // Of network_; they write their gradients.
-  std::vector<absl::Span<float>> added_;    // All other gradients: autograd adds to them.
+  std::vector<torch::Tensor> added_;        // All other gradients: autograd adds to them.
   absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;  // Of a layer.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // Of each parameter; variables hold them weakly.
 };
@@ -139,22 +138,16 @@ absl::Status TorchModel::Bind(const Arena& arena) {
 }
 
 void TorchModel::FindAdded() {
-  absl::flat_hash_set<const void*> written;
+  absl::flat_hash_set<const c10::TensorImpl*> written;
   for (const auto& module : network_->modules(/*include_self=*/false)) {
     auto* linear = module->as<LinearInPlaceImpl>();
     if (linear == nullptr || !linear->WritesGradients()) continue;
     linear_.push_back(linear);
-    for (const torch::Tensor& parameter : {linear->weight, linear->bias}) written.insert(parameter.grad().data_ptr());
+    written.insert(linear->weight.unsafeGetTensorImpl());
+    written.insert(linear->bias.unsafeGetTensorImpl());
   }
   for (const torch::Tensor& parameter : parameters_) {
-    auto* gradient = parameter.grad().data_ptr<float>();
-    if (written.contains(gradient)) continue;
-    const auto values = static_cast<size_t>(parameter.numel());
-    if (!added_.empty() && added_.back().end() == gradient) {
-      added_.back() = absl::MakeSpan(added_.back().data(), added_.back().size() + values);
-    } else {
-      added_.push_back(absl::MakeSpan(gradient, values));
-    }
+    if (!written.contains(parameter.unsafeGetTensorImpl())) added_.push_back(parameter.grad());
   }
 }
 
@@ -230,7 +223,7 @@ absl::StatusOr<float> TorchModel::TrainBatch(const Batch& batch) {
   if (!tensors.ok()) return tensors.status();
   try {
     network_->train();
-    for (absl::Span<float> gradients : added_) std::memset(gradients.data(), 0, gradients.size() * sizeof(float));
+    for (torch::Tensor& gradient : added_) gradient.zero_();
     for (LinearInPlaceImpl* layer : linear_) layer->BeginBatch();
     torch::Tensor loss = torch::cross_entropy_loss(network_->forward(tensors->images), tensors->labels);
     loss.backward();
