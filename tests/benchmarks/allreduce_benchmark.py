@@ -2,6 +2,7 @@
 """allreduce: see collectives.py."""
 
 import collectives
+import report
 
 if __name__ == "__main__":
-    collectives.main("allreduce")
+    report.run(collectives.main, "allreduce")

@@ -205,28 +205,6 @@ class Overlap(unittest.TestCase):
 class Asked(unittest.TestCase):
     """Each benchmark that has something asked of it says what was missed, and ends with 1."""
 
-    def test_a_miss_is_printed_and_ends_the_program(self):
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), self.assertRaises(SystemExit) as end:
-            report.judge(["one", "two"])
-        self.assertEqual((said.getvalue(), end.exception.code), ("MISSED: one\nMISSED: two\n", 1))
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            report.judge([])
-            report.judge([], asked=False)
-        self.assertEqual(said.getvalue(), "met: all that is asked of what ran\nnothing is asked of what ran\n")
-
-    def test_what_was_not_judged_is_said_last_and_nothing_is_met(self):
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), self.assertRaises(SystemExit):
-            report.judge([], not_judged=["a", "b"])
-            report.judge([], asked=False, not_judged=["c"])
-            report.judge(["one"], not_judged=["d"])
-        self.assertEqual(
-            said.getvalue(),
-            "not judged: a; b; nothing else was missed\nnot judged: c; nothing is asked of what ran\nMISSED: one\nnot judged: d\n",
-        )
-
     def training_rows(self, rates, model="lenet", ranks=2):
         lines, rows = training.table(rates)
         return lines, [{"model": model, "ranks": ranks, **row} for row in rows]

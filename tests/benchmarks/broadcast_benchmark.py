@@ -2,6 +2,7 @@
 """broadcast: see collectives.py."""
 
 import collectives
+import report
 
 if __name__ == "__main__":
-    collectives.main("broadcast")
+    report.run(collectives.main, "broadcast")

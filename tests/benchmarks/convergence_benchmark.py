@@ -14,9 +14,7 @@ sync's time, and sync watched for 5 times elastic's at least. What is missed is 
 import argparse
 import contextlib
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 from typing import NamedTuple
@@ -331,8 +329,6 @@ def compare_hosts(arguments):
 
 def main():
     arguments = parse()
-    # So that everything started is ended also then.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     if arguments.hosts:
         report.judge(compare_hosts(arguments))
     else:
@@ -340,4 +336,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    report.run(main)

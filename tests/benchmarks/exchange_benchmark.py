@@ -13,9 +13,7 @@ times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit c
 import argparse
 import contextlib
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 
@@ -214,8 +212,6 @@ def run_layout(arguments, layout, deadline):
 
 def main():
     arguments = parse()
-    # So that everything started is ended also then.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     start, rows, skipped = time.monotonic(), [], []
     for number, layout in enumerate(arguments.layouts, 1):
         deadline = start + QUICK_SECONDS * number / len(arguments.layouts) if arguments.quick else float("inf")
@@ -230,4 +226,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    report.run(main)

@@ -6,9 +6,7 @@ each group is in rounds of its own. Accuracies are means over seeds; in step and
 Asked: out of step at most 4 points below in step, where groups in step learned at all: 70 %; otherwise the exit code is 1.
 """
 
-import signal
 import statistics
-import sys
 import tempfile
 from typing import NamedTuple
 
@@ -100,8 +98,6 @@ def missed(rows):
 
 def main():
     arguments = report.parse_arguments(__doc__, options, repetitions=2)
-    # So that everything started is ended also then.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     print("| rule | in step | out of step | the worst seed |\n|---|---|---|---|", flush=True)
     rows = []
     for case in CASES:
@@ -113,4 +109,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    report.run(main)

@@ -11,7 +11,7 @@ import subprocess
 import report
 
 START_SECONDS = 60
-ANSWER_SECONDS = 300
+ANSWER_SECONDS = 100
 
 
 class Failed(Exception):

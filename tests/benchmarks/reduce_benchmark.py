@@ -2,6 +2,7 @@
 """reduce: see collectives.py."""
 
 import collectives
+import report
 
 if __name__ == "__main__":
-    collectives.main("reduce")
+    report.run(collectives.main, "reduce")

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 
@@ -19,6 +20,16 @@ def parse_arguments(description, add=lambda parser: None, repetitions=5):
     if arguments.repetitions < 1:
         parser.error("--repetitions must be at least 1")
     return arguments
+
+
+def run(main, *arguments):
+    """The program. What it started is ended by the blocks that started it, also after SIGTERM and Ctrl-C, of which no more is said than that."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    try:
+        main(*arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(128 + signal.SIGINT) from None
 
 
 # What sums and differences of decimals may be off by: 50.1 - 49.8 is more than 0.3.

@@ -34,19 +34,6 @@ def evaluated(state, now, epoch, accuracy):
 class Unrounded(unittest.TestCase):
     """What is judged is what was measured: a miss by less than what is printed or written of it is one."""
 
-    def test_rows_are_rounded_in_the_file_only(self):
-        rows = [{"a": 1.23456, "b": None, "c": 2.7, "d": "x", "e": 0.123}]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "rows")
-            report.write_json(str(path), rows, {"a": 2, "b": 2, "c": None})
-            self.assertEqual(json.loads(path.read_text()), {"a": 1.23, "b": None, "c": 3, "d": "x", "e": 0.123})
-        self.assertEqual(rows[0]["a"], 1.23456)
-
-    def test_a_miss_never_reads_like_what_is_asked(self):
-        for value, asked, said in ((0.89, 0.9, "0.89"), (0.8996, 0.9, "0.8996"), (0.9, 0.9, "0.90"), (3.004, 3, "3.004"), (2.9999999, 3, "2.9999999")):
-            self.assertEqual(report.text(value, asked), said)
-        self.assertEqual(report.text(250.0, 250, 1), "250.0")
-
     def test_training(self):
         _, rows = training.table({"hooke": [89.96], "alone": [100.0]})
         rows = [{"model": "lenet", "ranks": 2, **row} for row in rows]
