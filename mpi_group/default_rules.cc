@@ -34,7 +34,7 @@ std::vector<TuningRule> AllReduceRules() {
   std::vector<TuningRule> rules = {
       {kOperation, Where::kOneNode, Values::kArena, kRanks, false, 4 * kKi, Algorithm::kStaged, 64 * kKi},
       {kOperation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
-      {kOperation, Where::kOneNode, Values::kPrivate, 2, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {kOperation, Where::kOneNode, Values::kPrivate, 2, false, kAny, Algorithm::kStaged, 256 * kKi},
       {kOperation, Where::kOneNode, Values::kPrivate, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
       {kOperation, Where::kOneNode, Values::kPrivate, kRanks, false, kAny, Algorithm::kStagedSlices, 256 * kKi},
       {kOperation, Where::kSeveralNodes, Values::kAny, kRanks, false, 16 * kKi, Algorithm::kTwoLevel, 64 * kKi, 1},
@@ -51,7 +51,8 @@ std::vector<TuningRule> RootedRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
       {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
-      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kOneNode, Values::kAny, kRanks, false, 256 * kKi, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 256 * kKi},
       {operation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi, 1},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kBinomialTree, 64 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kChain, 128 * kKi},
@@ -62,7 +63,7 @@ std::vector<TuningRule> PartsRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
       {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
-      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 256 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
       {operation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},

@@ -11,8 +11,8 @@ namespace {
 constexpr double kMargin = 0.05;
 constexpr uint64_t kKi = 1024;
 
-// All-reduce of private values on one node with 2 ranks: the default is staged by chunks of 64 KiB at every size.
-const Choice kDefault = {Algorithm::kStaged, 64 * kKi, 0, ""};
+// All-reduce of private values on one node with 2 ranks: the default is staged by chunks of 256 KiB at every size.
+const Choice kDefault = {Algorithm::kStaged, 256 * kKi, 0, ""};
 const Choice kRing = {Algorithm::kRing, 256 * kKi, 0, ""};
 const Choice kSlices = {Algorithm::kStagedSlices, 256 * kKi, 0, ""};
 
