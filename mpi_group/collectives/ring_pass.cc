@@ -1,6 +1,7 @@
 #include "mpi_group/collectives/ring_pass.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "mpi_group/collectives/message_window.h"
 #include "mpi_group/reduce/reduce_list.h"
@@ -16,6 +17,12 @@ uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, cons
   const uint64_t window = std::max(1, call.window);
   const uint64_t share = LongestChunkCount(parts, window);  // Of the longest part, rounded up.
   return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
+}
+
+// The parts that decide how all are cut.
+Parts PartsToCut(absl::Span<const ValueRange> parts, const RingStages& stages) {
+  if (stages.as_of_values > 0) return EvenParts(stages.as_of_values, static_cast<int>(parts.size()));
+  return Parts(parts.begin(), parts.end());
 }
 
 // All parts are cut into as many chunks, the shorter ones' last chunks being empty. So the messages of a ring are
@@ -37,8 +44,8 @@ class RingPass {
         steps_(steps),
         op_(op),
         stages_(stages),
-        chunk_values_(RingChunkValues(parts, values.type(), call)),
-        chunks_(LongestChunkCount(parts, chunk_values_)),
+        chunk_values_(RingChunkValues(PartsToCut(parts, stages), values.type(), call)),
+        chunks_(LongestChunkCount(PartsToCut(parts, stages), chunk_values_)),
         ahead_(std::min<uint64_t>(std::max(1, call.window), chunks_)),
         sends_(transport, call, call.window),
         receives_(transport, call, static_cast<int>(ahead_)) {}
@@ -54,16 +61,18 @@ class RingPass {
       while (sends_.started() < end) {
         const uint64_t next = sends_.started();
         const TensorList chunk = ChunkOf(next, /*receiver=*/rank_ + 1);
-        if (stages_.before && next < chunks_) stages_.before(chunk);
-        absl::Status status = sends_.Start((rank_ + 1) % n_, chunk);
+        absl::Status status = next < chunks_ ? Do(stages_.before, next, rank_ + 1, chunk) : absl::OkStatus();
+        if (status.ok()) status = sends_.Start((rank_ + 1) % n_, chunk);
         if (!status.ok()) return status;
       }
       const TensorList chunk = ChunkOf(k, rank_);
-      if (stages_.before && Reduces(k)) stages_.before(chunk);
+      absl::Status status = Reduces(k) ? Do(stages_.before, k, rank_, chunk) : absl::OkStatus();
+      if (!status.ok()) return status;
       const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
       if (!received.ok()) return received.status();
       if (Reduces(k)) ReduceReceived(k, *received, chunk);
-      if (stages_.after && StepOf(k) >= n_ - 2) stages_.after(chunk);
+      if (StepOf(k) >= n_ - 2) status = Do(stages_.after, k, rank_, chunk);
+      if (!status.ok()) return status;
     }
     return sends_.Finish();
   }
@@ -72,9 +81,16 @@ class RingPass {
   int StepOf(uint64_t message) const { return steps_.first + static_cast<int>(message / chunks_); }
   bool Reduces(uint64_t message) const { return StepOf(message) < n_ - 1; }
 
+  int PartOf(uint64_t message, int receiver) const { return (receiver + 2 * n_ - StepOf(message) - 2) % n_; }
+
   TensorList ChunkOf(uint64_t message, int receiver) const {
-    const ValueRange part = parts_[(receiver + 2 * n_ - StepOf(message) - 2) % n_];
-    return values_.Slice(Chunk(part, message % chunks_, chunk_values_));
+    return values_.Slice(Chunk(parts_[PartOf(message, receiver)], message % chunks_, chunk_values_));
+  }
+
+  absl::Status Do(const std::function<absl::Status(const RingChunk&)>& stage, uint64_t message, int receiver,
+                  const TensorList& chunk) const {
+    if (!stage) return absl::OkStatus();
+    return stage({chunk, PartOf(message, receiver), message % chunks_, chunk_values_});
   }
 
   absl::Status StartReceive() {

@@ -23,14 +23,26 @@ struct RingSteps {
   int end = 0;
 };
 
+// A chunk of a rank's values: portion `index` of part `part`, cut into portions of `portion` values.
+struct RingChunk {
+  const TensorList& values;
+  int part = 0;
+  uint64_t index = 0;
+  uint64_t portion = 0;
+};
+
 // What happens to each chunk besides, while others travel; null for nothing. `before` goes with steps from 0 on only;
-// `after` is called in step n-2 and those that follow.
+// `after` is called in step n-2 and those that follow. Which calls come, and in which order, is a matter of n, the rank
+// and the number of portions alone. An error ends the pass.
 struct RingStages {
   // Before this rank sends or reduces its values of the chunk.
-  std::function<void(const TensorList& chunk)> before;
+  std::function<absl::Status(const RingChunk&)> before;
   // When the chunk has its result.
-  std::function<void(const TensorList& chunk)> after;
+  std::function<absl::Status(const RingChunk&)> after;
   int mean_of = 0;  // For kMean, what sums are divided by; 0: n.
+  // The values are cut into as many portions of one size as so many even parts' would be, some of them empty: so rings
+  // of almost as many values go the same way. No fewer than there are; 0: those; all ranks pass the same.
+  uint64_t as_of_values = 0;
 };
 
 absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,

@@ -25,29 +25,40 @@ Parts DriverParts(uint64_t values, int drivers, int ranks) {
   return parts;
 }
 
-// Divides means itself: each value where it gets its result first.
-absl::Status RingBetweenNodes(const TwoLevelCall& call, const TensorList& slice, ReduceOp op, RingStages stages) {
+// Of the slice of one of several drivers. Divides means itself: each value where it gets its result first.
+absl::Status RingBetweenNodes(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op,
+                              RingStages stages) {
   const int h = call.between->size();
+  const TensorList slice = values.Slice(slices[call.node.meeting.rank()]);
   stages.mean_of = call.ranks;
+  stages.as_of_values = slices.front().size();  // The longest one.
   return PassAroundRing(*call.between, slice, EvenParts(slice.size(), h), {0, 2 * (h - 1)}, op, call.call, stages);
 }
 
-absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
-  // A node of one rank comes here while others are in ArenaRingAllReduce: all send the same chunks, divided alike.
-  if (call.algorithm == Algorithm::kRing) return RingBetweenNodes(call, slice, op, {});
+absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& values, const Parts& slices,
+                                   ReduceOp op) {
+  // A rank comes here while others are in a ring with stages: all send the same chunks, divided alike.
+  if (call.algorithm == Algorithm::kRing) return RingBetweenNodes(call, values, slices, op, {});
+  const TensorList slice = values.Slice(slices[call.node.meeting.rank()]);
   absl::Status status = AllReduceBy(call.algorithm, *call.between, slice, Undivided(op), call.call);
   if (status.ok()) Finish(call, slice, op);
   return status;
 }
 
 // Between the two meetings only driver i touches slice i, on its node: each of them goes at its own pace.
-absl::Status ArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
+absl::Status ArenaRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) {
     RingStages stages;
-    stages.before = [&](const TensorList& chunk) { ReduceFromArena(*call.arena, chunk, {chunk.type(), op, 0}); };
-    stages.after = [&](const TensorList& chunk) { CopyToArena(*call.arena, chunk); };
-    status = RingBetweenNodes(call, slice, op, std::move(stages));
+    stages.before = [&](const RingChunk& chunk) {
+      ReduceFromArena(*call.arena, chunk.values, {values.type(), op, 0});
+      return absl::OkStatus();
+    };
+    stages.after = [&](const RingChunk& chunk) {
+      CopyToArena(*call.arena, chunk.values);
+      return absl::OkStatus();
+    };
+    status = RingBetweenNodes(call, values, slices, op, std::move(stages));
   }
   return status.ok() ? call.node.meeting.Meet() : status;
 }
@@ -87,6 +98,34 @@ Joined Join(DataType type, const std::vector<TensorList>& lists) {
   }
   joined.values = TensorList(type, pieces);
   return joined;
+}
+
+// What the drivers of a node work on while this rank works on `chunk`: part i is driver i's.
+Joined ChunksOfDrivers(const TwoLevelCall& call, const TensorList& values, const Parts& slices,
+                       const RingChunk& chunk) {
+  std::vector<TensorList> chunks;
+  chunks.reserve(slices.size());
+  for (const ValueRange& slice : slices) {
+    const ValueRange part = EvenParts(slice.size(), call.between->size())[chunk.part];
+    chunks.push_back(values.Slice(slice).Slice(Chunk(part, chunk.index, chunk.portion)));
+  }
+  return Join(values.type(), chunks);
+}
+
+// Where all ranks of a node are drivers. Their rings have as many chunks, which come in the same order, so in every
+// stage all ranks of a node meet: the rank that is furthest behind waits for none of them, and RingPass says why it
+// does not wait for those of other nodes.
+absl::Status StagedRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
+  RingStages stages;
+  stages.before = [&](const RingChunk& chunk) {
+    const Joined all = ChunksOfDrivers(call, values, slices, chunk);
+    return StagedReduceScatter(call.node, all.values, all.parts, {values.type(), op, 0});
+  };
+  stages.after = [&](const RingChunk& chunk) {
+    const Joined all = ChunksOfDrivers(call, values, slices, chunk);
+    return StagedAllGather(call.node, all.values, all.parts);
+  };
+  return RingBetweenNodes(call, values, slices, op, std::move(stages));
 }
 
 Joined PartsOfNode(const TensorList& values, const NodesParts& where, int node) {
@@ -130,8 +169,11 @@ absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& value
   const bool wide = NeedsWideSums(values.type(), op, call.ranks);
   const Parts parts = DriverParts(values.size(), drivers, meeting.ranks());
   if (!alone && call.arena != nullptr && call.algorithm == Algorithm::kRing) {
-    const TensorList slice = values.Slice(parts[meeting.rank()]);
-    return wide ? WideArenaRingAllReduce(call, slice, op) : ArenaRingAllReduce(call, slice, op);
+    return wide ? WideArenaRingAllReduce(call, values.Slice(parts[meeting.rank()]), op)
+                : ArenaRingAllReduce(call, values, parts, op);
+  }
+  if (!alone && !wide && call.algorithm == Algorithm::kRing && meeting.ranks() == drivers) {
+    return StagedRingAllReduce(call, values, parts, op);
   }
   absl::Status status;
   if (wide) {
@@ -139,7 +181,7 @@ absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& value
   } else {
     if (!alone) status = ReduceScatterInNode(call, values, parts, op);
     if (status.ok() && call.between != nullptr) {
-      status = AllReduceBetweenNodes(call, values.Slice(parts[meeting.rank()]), op);
+      status = AllReduceBetweenNodes(call, values, parts, op);
     }
   }
   if (!status.ok() || alone) return status;

@@ -34,8 +34,9 @@ struct TwoLevelCall {
 
 // Reduce-scatter inside the node, so that driver i has slice i of `drivers`; all-reduce of slice i among the i-th
 // drivers of all nodes; all-gather inside the node. With a ring a node sends 2(h-1)/h of the values, 3(h-1)/h where
-// their sums are float32. Where they lie in an arena and the nodes form a ring, all three go on at once, chunk by
-// chunk, so that links do not rest while a node works.
+// their sums are float32. Where the nodes form a ring, all three go on at once, chunk by chunk, so that links do not
+// rest while a node works: with values in an arena, and with others that are no such sums on nodes whose ranks all are
+// drivers.
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
 
 // The root to one rank of each other node, each of them to all of its node. The root is the driver of its own node;

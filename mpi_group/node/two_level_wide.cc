@@ -58,20 +58,25 @@ absl::Status ArenaRingBetweenNodes(const TwoLevelCall& call, const TensorList& s
   const Parts parts = EvenParts(slice.size(), h);
   const absl::Span<float> sums = RoomForSums(call, slice.size());
   RingStages adding;
-  adding.before = [&](const TensorList& chunk) {
-    const ValueRange range = RangeOf(chunk, sums);
+  adding.before = [&](const RingChunk& chunk) {
+    const ValueRange range = RangeOf(chunk.values, sums);
     ReduceWideFromArena(arena, slice.Slice(range), sums.subspan(range.begin, range.size()));
+    return absl::OkStatus();
   };
-  adding.after = [&](const TensorList& chunk) {
-    const ValueRange range = RangeOf(chunk, sums);
+  adding.after = [&](const RingChunk& chunk) {
+    const ValueRange range = RangeOf(chunk.values, sums);
     Round(call, sums, range, op, slice);
     CopyToArena(arena, slice.Slice(range));
+    return absl::OkStatus();
   };
   absl::Status status =
       PassAroundRing(*call.between, TensorList(sums), parts, {0, h - 1}, ReduceOp::kSum, call.call, adding);
   if (!status.ok()) return status;
   RingStages sharing;
-  sharing.after = [&](const TensorList& chunk) { CopyToArena(arena, chunk); };
+  sharing.after = [&](const RingChunk& chunk) {
+    CopyToArena(arena, chunk.values);
+    return absl::OkStatus();
+  };
   return PassAroundRing(*call.between, slice, parts, {h - 1, 2 * (h - 1)}, ReduceOp::kSum, call.call, sharing);
 }
 

@@ -1,0 +1,153 @@
+// All-reduces of several nodes by a ring: work in the nodes goes on while links carry what came before. In short
+// chunks, so that few values are many of them. Sums of 16-bit values are in two_level_test.cc, all else that groups do
+// in groups/transport_group_test.cc.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mpi_group/call.h"
+#include "mpi_group/group.h"
+#include "mpi_group/groups/transport_group.h"
+#include "mpi_group/operation.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/tensor_list.h"
+#include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/transport.h"
+#include "mpi_group/tuning.h"
+
+namespace hooke {
+namespace {
+
+using NodeNames = std::vector<std::string>;  // Of each rank.
+constexpr uint64_t kChunkBytes = 64;
+
+// Says before a message to another node that it is about to leave, until it is told that this was the one.
+class WatchedTransport : public Transport {
+ public:
+  WatchedTransport(std::unique_ptr<Transport> transport, NodeNames nodes, std::function<bool(int rank)> leaves)
+      : transport_(std::move(transport)), nodes_(std::move(nodes)), leaves_(std::move(leaves)) {}
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
+    if (outgoing.bytes.size() >= kChunkBytes / 2 && nodes_[outgoing.to] != nodes_[rank()]) {
+      if (leaves_ && leaves_(rank())) leaves_ = nullptr;
+    }
+    return transport_->StartSend(outgoing);
+  }
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_->Wait(ticket, deadline); }
+  bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
+  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
+  absl::Status CheckNotices() override { return transport_->CheckNotices(); }
+  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
+    return transport_->Settle(failure, until);
+  }
+
+ private:
+  const std::unique_ptr<Transport> transport_;
+  const NodeNames nodes_;
+  std::function<bool(int rank)> leaves_;
+};
+
+GroupOptions RingOptions() {
+  GroupOptions options;
+  options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
+  options.tuning.slot_bytes = 4096;
+  for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
+    TuningRule rule;
+    rule.operation = Operation::kAllReduce;
+    rule.algorithm = algorithm;
+    rule.chunk_bytes = kChunkBytes;
+    options.tuning.rules.push_back(rule);
+  }
+  return options;
+}
+
+std::vector<std::unique_ptr<Group>> MakeGroups(const NodeNames& nodes, const std::function<bool(int rank)>& leaves) {
+  GroupOptions options = RingOptions();
+  std::vector<std::unique_ptr<Group>> groups;
+  for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(static_cast<int>(nodes.size()))) {
+    options.node = nodes[groups.size()];
+    groups.push_back(
+        MakeTransportGroup(std::make_unique<WatchedTransport>(std::move(transport), nodes, leaves), options));
+  }
+  return groups;
+}
+
+// Small whole numbers, whose sums are exact.
+float Value(int rank, uint64_t i) { return static_cast<float>((rank + 1) * (1 + i % 37)); }
+
+// What one rank does and sees; `values` become the mean of all ranks'.
+void CheckMean(Group& group, absl::Span<float> values) {
+  for (uint64_t i = 0; i < values.size(); ++i) values[i] = Value(group.rank(), i);
+  ASSERT_EQ(group.AllReduce(TensorList(values), ReduceOp::kMean), absl::OkStatus());
+  ASSERT_EQ(group.LastAlgorithm(), "two-level");
+  const int n = group.size();
+  for (uint64_t i = 0; i < values.size(); ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < n; ++rank) sum += Value(rank, i);
+    ASSERT_FLOAT_EQ(values[i], sum / static_cast<float>(n)) << i << " of " << values.size();
+  }
+}
+
+// On even nodes and uneven ones, neighbours or not; of every size around those where one of a node's ranks has a value
+// or a chunk more than another.
+TEST(TwoLevelRingTest, AllSizes) {
+  const NodeNames kNodes[] = {
+      {"a", "a", "b", "b"},
+      {"a", "b", "a", "b", "b"},
+      {"a", "b", "b"},
+      {"a", "a", "a", "b", "b", "b", "c", "c", "c"},
+  };
+  for (const NodeNames& nodes : kNodes) {
+    SCOPED_TRACE(absl::StrJoin(nodes, " "));
+    const std::vector<std::unique_ptr<Group>> groups = MakeGroups(nodes, nullptr);
+    RunRanks(static_cast<int>(nodes.size()), [&](int rank) {
+      constexpr uint64_t kMost = 700;
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], kMost);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      std::vector<float> own(kMost);
+      for (uint64_t size = 1; size <= kMost; size += size < 300 ? 1 : 7) {
+        CheckMean(*groups[rank], absl::MakeSpan(own).first(size));
+        CheckMean(*groups[rank], arena->first(size));
+      }
+    });
+  }
+}
+
+// When a rank's first values leave, the last of its slice are still its own: the node has not summed them yet.
+TEST(TwoLevelRingTest, LinksDoNotWaitForTheWholeNode) {
+  const NodeNames nodes = {"a", "a", "b", "b"};
+  constexpr uint64_t kValues = 4096;
+  for (bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "arena" : "private");
+    std::vector<absl::Span<float>> values(nodes.size());
+    std::vector<int> early(nodes.size(), 0);
+    std::vector<std::unique_ptr<Group>> groups = MakeGroups(nodes, [&](int rank) {
+      if (values[rank].empty()) return false;
+      const Parts slices = EvenParts(kValues, 2);
+      const uint64_t last = slices[rank % 2].end - 1;
+      early[rank] = values[rank][last] == Value(rank, last) ? 1 : 0;
+      return true;
+    });
+    RunRanks(static_cast<int>(nodes.size()), [&](int rank) {
+      std::vector<float> own(kValues);
+      const absl::StatusOr<absl::Span<float>> arena = AllocateSharedValues<float>(*groups[rank], kValues);
+      ASSERT_EQ(arena.status(), absl::OkStatus());
+      values[rank] = shared ? *arena : absl::MakeSpan(own);
+      CheckMean(*groups[rank], values[rank]);
+    });
+    EXPECT_EQ(early, std::vector<int>(nodes.size(), 1));
+  }
+}
+
+}  // namespace
+}  // namespace hooke
