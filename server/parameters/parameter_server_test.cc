@@ -4,11 +4,8 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -20,8 +17,8 @@
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/storage.h"
 #include "server/parameters/test_center.h"
-#include "server/parameters/test_frames.h"
 #include "server/parameters/test_group.h"
+#include "server/parameters/test_server.h"
 
 namespace hooke {
 namespace {
@@ -30,60 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kValues = 5 * kBlockValues + 100;  // Six blocks, the last one short.
-
-// A ParameterServer behind a grpc::Server on a free port.
-class TestServer {
- public:
-  explicit TestServer(std::shared_ptr<Storage> storage, uint64_t max_center_bytes = uint64_t{1} << 30) {
-    ParameterServerOptions options;
-    options.storage = std::move(storage);
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-    options.max_center_bytes = max_center_bytes;
-    options.snapshot_interval = absl::Hours(1);
-    parameters_ = ParameterServer::Create(std::move(options)).value();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(parameters_->service());
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  ~TestServer() { Stop().IgnoreError(); }
-
-  absl::Status Stop() {
-    absl::Status status = parameters_->Stop();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
-    return status;
-  }
-
-  const std::string& address() const { return address_; }
-  ParameterServer& parameters() { return *parameters_; }
-
- private:
-  std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;  // Goes first: it uses the service.
-  std::string address_;
-};
-
-TestCenter LargeCenter() {
-  TestCenter center;
-  center.values = kValues;
-  return center;
-}
-
-// Rank `rank` of `group`, talking to one server that holds all.
-TestGroup MakeGroup(const TestServer& server, const TestCenter& center, uint32_t group = 0, uint32_t rank = 0,
-                    uint32_t incarnation = 1) {
-  return TestGroup(center, MakeSender(center, group, rank, incarnation), server.address());
-}
-
-void MakeCenter(const TestServer& server, const TestCenter& center) {
-  TestGroup group = MakeGroup(server, center);
-  ASSERT_EQ(group.Attach().value().state(), v1::AttachResponse::INITIALIZE);
-  ASSERT_TRUE(group.Initialize(Ramp(0, center.values)).ok());
-  ASSERT_EQ(group.Attach().value().state(), v1::AttachResponse::READY);
-}
+const uint64_t kValues = LargeCenter().values;
 
 // Attach, Initialize, Exchange, Pull as one group does them; the answer of Attach says what the group must keep to.
 TEST(ParameterServer, OneGroup) {
@@ -155,31 +99,6 @@ TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   }
 }
 
-// Blocks in any order, a stream that breaks after any number of answers, and the unanswered blocks sent again: group
-// and center end bitwise where an undisturbed exchange puts them.
-TEST(ParameterServer, BrokenStreamsAreExact) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  TestCenter center = LargeCenter();
-  center.job_id = "calm";
-  MakeCenter(server, center);
-  TestGroup calm = MakeGroup(server, center);
-  center.job_id = "broken";
-  MakeCenter(server, center);
-  TestGroup broken = MakeGroup(server, center);
-
-  std::vector<float> x = Ramp(0, kValues, 3), y = x;
-  std::vector<uint64_t> order = calm.Blocks();
-  for (uint64_t sequence = 1; sequence <= 2 * order.size(); ++sequence) {
-    ASSERT_TRUE(calm.Exchange({sequence, calm.Blocks()}, absl::MakeSpan(x)).ok());
-    std::rotate(order.begin(), order.begin() + 1, order.end());
-    if (sequence % 3 == 0) std::reverse(order.begin(), order.end());
-    const absl::Status status = broken.Exchange({sequence, order, sequence % order.size()}, absl::MakeSpan(y));
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  EXPECT_EQ(x, y);
-  EXPECT_EQ(calm.Pull().value(), broken.Pull().value());
-}
-
 // A server that is stopped and started again on the same folder goes on where it was, and an ended job's center is
 // still there.
 TEST(ParameterServer, RestartsFromItsFolder) {
@@ -191,7 +110,6 @@ TEST(ParameterServer, RestartsFromItsFolder) {
     MakeCenter(server, center);
     TestGroup group = MakeGroup(server, center, 1);
     EXPECT_TRUE(group.Exchange({16, group.Blocks()}, absl::MakeSpan(x)).ok());
-    EXPECT_TRUE(server.Stop().ok());
   }
   {
     TestServer server(OpenFolderStorage(folder).value());
@@ -237,7 +155,9 @@ TEST(ParameterServer, Saves) {
 
 // What a group is told when it is not the one, or its model is not the one, that the center belongs to.
 TEST(ParameterServer, Refusals) {
-  TestServer server(std::make_shared<InMemoryStorage>(), 4 << 20);
+  ParameterServerOptions options = TestServerOptions(std::make_shared<InMemoryStorage>());
+  options.max_center_bytes = 4 << 20;
+  const TestServer server(std::move(options));
   const TestCenter center = LargeCenter();
   MakeCenter(server, center);
 
@@ -270,194 +190,6 @@ TEST(ParameterServer, Refusals) {
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(large.message()),
               HasSubstr("of this server's 4194304 are free; raise --max-center-bytes or add servers"));
-}
-
-// A message larger than gRPC takes is refused with RESOURCE_EXHAUSTED and the limit, on a unary call and on a stream.
-TEST(ParameterServer, MessageLargerThanAllowed) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  const TestCenter center = LargeCenter();
-  MakeCenter(server, center);
-  TestGroup group = MakeGroup(server, center);
-  {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    v1::AttachRequest request = MakeAttachRequest(center);
-    request.mutable_layout()->mutable_parameters(0)->set_name(std::string(5 << 20, 'x'));
-    v1::AttachResponse response;
-    const grpc::Status status = group.stub().Attach(&context, request, &response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_THAT(status.error_message(), HasSubstr("4194304"));
-  }
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto stream = group.OpenExchange(&context);
-  EXPECT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
-  stream->Write(ValuesMessage({1, 0}, std::vector<float>(5 << 18)));
-  stream->WritesDone();
-  grpc::ByteBuffer response;
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::Status status = stream->Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("4194304"));
-  EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
-}
-
-// What no client of ours sends (no message at all, half a header, values of a type that is not known, a length that is
-// not announced, an opening of another version) ends its own stream with INVALID_ARGUMENT, and nothing else.
-TEST(ParameterServer, StrangersBytes) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  const TestCenter center = LargeCenter();
-  MakeCenter(server, center);
-  TestGroup group = MakeGroup(server, center);
-  const std::string opening = EncodeOpening(MakeSender(center));
-  std::string values(kValuesHeaderBytes + 4, '\0');
-  EncodeValuesHeader({1, 0, 1}, absl::MakeSpan(&values[0], values.size()));
-  const auto changed = [](std::string message, size_t at, char to) {
-    message[at] = to;
-    return message;
-  };
-  const std::vector<std::vector<std::string>> cases = {
-      {""},
-      {std::string(1 << 20, '\xff')},
-      {opening.substr(0, 15)},
-      {opening + "x"},
-      {changed(opening, 1, 2)},
-      {values},
-      {opening, opening},
-      {opening, ""},
-      {opening, values.substr(0, 23)},
-      {opening, values.substr(0, 24)},
-      {opening, values + "x"},
-      {opening, changed(values, 1, 2)},
-      {opening, changed(values, 3, 1)},
-      {opening, changed(values, 7, '\xff')},
-      {opening, changed(values, 23, '\xff')},
-  };
-  for (const std::vector<std::string>& messages : cases) {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    const auto stream = group.OpenExchange(&context);
-    for (const std::string& message : messages) stream->Write(Message(message));
-    stream->WritesDone();
-    grpc::ByteBuffer response;
-    EXPECT_FALSE(stream->Read(&response));
-    const grpc::Status status = stream->Finish();
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
-  }
-  EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
-}
-
-// An open stream of Exchange.
-struct OpenStream {
-  explicit OpenStream(TestGroup& group) {
-    SetDeadline(&context);
-    stream = group.OpenExchange(&context);
-  }
-  // False: the stream has ended.
-  bool Exchange(uint64_t sequence, const std::vector<float>& block) {
-    grpc::ByteBuffer response;
-    return stream->Write(ValuesMessage({sequence, 0}, block)) && stream->Read(&response);
-  }
-
-  grpc::ClientContext context;
-  std::unique_ptr<TestGroup::Stream> stream;
-};
-
-// A rank has one stream: its next one ends the one before, on which nothing comes, and no other rank's.
-TEST(ParameterServer, ARanksNextStreamEndsTheOneBefore) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  const TestCenter center = LargeCenter();
-  MakeCenter(server, center);
-  TestGroup group = MakeGroup(server, center);
-  TestGroup another = MakeGroup(server, center, 1);
-  OpenStream other(another);
-  ASSERT_TRUE(other.stream->Write(OpeningMessage(MakeSender(center, 1))));
-  ASSERT_TRUE(other.Exchange(1, Ramp(0, kBlockValues)));
-  std::deque<OpenStream> streams;
-  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
-    streams.emplace_back(group);
-    ASSERT_TRUE(streams.back().stream->Write(OpeningMessage(MakeSender(center))));
-    ASSERT_TRUE(streams.back().Exchange(sequence, Ramp(0, kBlockValues)));
-    if (sequence == 1) continue;
-    grpc::ByteBuffer response;
-    EXPECT_FALSE(streams.front().stream->Read(&response));
-    EXPECT_EQ(streams.front().stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-    streams.pop_front();
-  }
-  for (OpenStream* open : {&streams.front(), &other}) {
-    EXPECT_TRUE(open->Exchange(21, Ramp(0, kBlockValues)));
-    open->stream->WritesDone();
-    EXPECT_TRUE(open->stream->Finish().ok());
-  }
-}
-
-// A stream that was ended waits for its round nonetheless. A client that begins another block on every new one has a
-// few that wait, and no more.
-TEST(ParameterServer, FewStreamsOfARankWait) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  TestCenter center;
-  center.values = 12 * kBlockValues;
-  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::AVERAGE, 1);
-  request.mutable_job()->set_grace_seconds(10);
-  TestGroup group = MakeGroup(server, center);
-  const auto attach = [&] {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    v1::AttachResponse response;
-    EXPECT_TRUE(group.stub().Attach(&context, request, &response).ok());
-  };
-  attach();
-  ASSERT_TRUE(group.Initialize(std::vector<float>(center.values)).ok());
-  attach();
-  const std::vector<float> zeros(kBlockValues);
-  std::deque<OpenStream> streams;
-  std::string refusal;
-  for (uint64_t block = 1; block < 12 && refusal.empty(); ++block) {
-    OpenStream& next = streams.emplace_back(group);
-    next.stream->Write(OpeningMessage(MakeSender(center)));
-    // Alone it waits for nobody, and what is sent again is answered at once.
-    if (next.Exchange(1, zeros)) {
-      if (block == 1) {
-        request.mutable_sender()->set_group(1);
-        attach();
-      }
-      // Should the next stream end this one before this is read, it does not wait, and is none of the four.
-      ASSERT_TRUE(next.stream->Write(ValuesMessage({2, block * kBlockValues}, zeros)));
-      continue;
-    }
-    const grpc::Status status = next.stream->Finish();
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-    refusal = status.error_message();
-    streams.pop_back();
-  }
-  EXPECT_EQ(refusal, "4 streams of rank 0 of group 0 still wait for a round; try again");
-  EXPECT_GE(streams.size(), 4u);
-  for (OpenStream& open : streams) {
-    open.context.TryCancel();
-    EXPECT_FALSE(open.stream->Finish().ok());
-  }
-}
-
-// A server that stops does not wait for a stream on which nothing comes; calls after that are told that it stops.
-TEST(ParameterServer, StopEndsIdleStreams) {
-  TestServer server(std::make_shared<InMemoryStorage>());
-  const TestCenter center = LargeCenter();
-  MakeCenter(server, center);
-  TestGroup group = MakeGroup(server, center);
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto stream = group.OpenExchange(&context);
-  grpc::ByteBuffer response;
-  ASSERT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
-  ASSERT_TRUE(stream->Write(ValuesMessage({1, 0}, Ramp(0, kBlockValues))));
-  ASSERT_TRUE(stream->Read(&response)) << "the stream is open";
-
-  EXPECT_TRUE(server.parameters().Stop().ok());
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::StatusCode code = stream->Finish().error_code();
-  EXPECT_TRUE(code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::UNAVAILABLE) << code;
-  EXPECT_EQ(group.Attach().status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(group.Attach().status().message(), "this parameter server is stopping; try again");
 }
 
 // Options that cannot work are refused.

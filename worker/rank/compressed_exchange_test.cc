@@ -1,10 +1,6 @@
 // Compressed exchanges with a real parameter server on loopback, over each kind of stream: what arrives, what center
 // and groups keep together, and what all groups see alike.
-#include <grpcpp/grpcpp.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -17,11 +13,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
-#include "server/parameters/in_memory_storage.h"
-#include "server/parameters/parameter_server.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/exchange.h"
 #include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/restartable_server_test.h"
 
 namespace hooke {
 namespace {
@@ -49,34 +44,6 @@ std::vector<float> Rounded(const Encoding& encoding, std::vector<float> values) 
   return values;
 }
 
-class Server {
- public:
-  Server() {
-    ParameterServerOptions options;
-    options.storage = std::make_shared<InMemoryStorage>();
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-    options.snapshot_interval = absl::Hours(1);
-    options.direct_host = "127.0.0.1";
-    parameters_ = ParameterServer::Create(std::move(options)).value();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(parameters_->service());
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  ~Server() {
-    EXPECT_TRUE(parameters_->Stop().ok());
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
-  }
-  const std::string& address() const { return address_; }
-
- private:
-  std::string address_;
-  std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;
-};
-
 // Three groups of one rank, each over another kind of stream, that share a center on one server.
 struct Job {
   Encoding encoding;
@@ -85,7 +52,7 @@ struct Job {
 
 class Groups {
  public:
-  Groups(const Server& server, const Job& job) : job_(job) {
+  Groups(const RestartableServer& server, const Job& job) : job_(job) {
     for (const DialOptions& stream : kStreams) calls_.push_back(DialServer(server.address(), stream));
     CenterOptions options;
     options.sender = Sender(0);
@@ -161,7 +128,7 @@ class Groups {
 // By rule elastic, the center moves by exactly what the groups are told: bit by bit what the formula says, and what
 // center and groups have together stays, where an error of one rounding would be seen a thousand times over.
 TEST(CompressedExchange, ElasticConserves) {
-  const Server server;
+  const RestartableServer server("127.0.0.1");
   for (const Compression compression :
        {Compression::kNone, Compression::kFloat16, Compression::kBFloat16, Compression::kInt8, Compression::kInt4}) {
     const Encoding encoding = {compression, 0};
@@ -195,7 +162,7 @@ TEST(CompressedExchange, ElasticConserves) {
 // Groups over all kinds of streams, with messages of one block and of four, that read the center as it is get bitwise
 // the same values, which follow from the center alone; and the center is nobody's rounding.
 TEST(CompressedExchange, AllGroupsSeeTheSameCenter) {
-  const Server server;
+  const RestartableServer server("127.0.0.1");
   for (uint8_t number = 1; number <= kCompressionMax; ++number) {
     const Encoding encoding = {static_cast<Compression>(number),
                                number == kCompressionMax ? TopKOf(0.02) : uint16_t{0}};
@@ -221,7 +188,7 @@ TEST(CompressedExchange, AllGroupsSeeTheSameCenter) {
 
 // Who sends another type than the job's is told both, and changes nothing.
 TEST(CompressedExchange, OtherTypesAreRefused) {
-  const Server server;
+  const RestartableServer server("127.0.0.1");
   Groups groups(server, {{Compression::kInt8, 0}});
   groups.Attach(Wave(0));
   std::vector<float> answer(kValues);
@@ -238,7 +205,7 @@ TEST(CompressedExchange, OtherTypesAreRefused) {
 
 // A group of another compression than the center's is refused when it attaches, and top_k where it makes no sense.
 TEST(CompressedExchange, AttachRefusesAnotherCompression) {
-  const Server server;
+  const RestartableServer server("127.0.0.1");
   const auto attach = [&](uint32_t compression, v1::AveragingSpec::Rule rule) {
     const std::unique_ptr<ServerCalls> calls = DialServer(server.address());
     v1::AttachRequest request;

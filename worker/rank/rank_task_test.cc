@@ -1,11 +1,7 @@
 #include "worker/rank/rank_task.h"
 
-#include <grpcpp/grpcpp.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -19,13 +15,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
-#include "server/parameters/in_memory_storage.h"
-#include "server/parameters/parameter_server.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/grpc_server_calls.h"
 #include "worker/rank/idx_dataset.h"
 #include "worker/rank/in_memory_server.h"
 #include "worker/rank/model.h"
+#include "worker/rank/restartable_server_test.h"
 #include "worker/rank/sampler.h"
 
 namespace hooke {
@@ -77,29 +72,15 @@ class RankTaskTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     WriteDataset(folder_ + "/train", 28);
     WriteDataset(folder_ + "/test", 28);
-    ParameterServerOptions options;
-    options.storage = std::make_shared<InMemoryStorage>();
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-    parameters_ = ParameterServer::Create(std::move(options)).value();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(parameters_->service());
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
   }
-  ~RankTaskTest() override {
-    parameters_->Stop().IgnoreError();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
-    std::filesystem::remove_all(folder_);
-  }
+  ~RankTaskTest() override { std::filesystem::remove_all(folder_); }
 
   v1::GroupStart Start(uint32_t ranks) {
     v1::GroupStart start;
     start.set_job_id("job-1");
     start.set_incarnation(1);
     start.set_task(v1::GroupStart::TRAIN);
-    start.add_servers(address_);
+    start.add_servers(server_.address());
     v1::JobSpec& job = *start.mutable_job();
     job.mutable_model()->set_name("mlp");
     job.mutable_data()->set_format(v1::DataSpec::FORMAT_IDX);
@@ -178,7 +159,7 @@ class RankTaskTest : public ::testing::Test {
 
   std::vector<float> PullCenter(const std::string& model_name) {
     std::unique_ptr<Model> model = *MakeModel({.name = model_name});
-    std::unique_ptr<ServerCalls> calls = DialServer(address_);
+    std::unique_ptr<ServerCalls> calls = DialServer(server_.address());
     CenterOptions options;
     options.sender.set_job_id("job-1");
     options.layout = model->layout();
@@ -191,9 +172,7 @@ class RankTaskTest : public ::testing::Test {
   }
 
   const std::string folder_;
-  std::string address_;
-  std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;
+  RestartableServer server_;
   ServerDialer dial_ = [](const std::string& address) { return DialServer(address); };
   std::vector<v1::RankEvent> events_;
 };
