@@ -48,18 +48,6 @@ absl::string_view NameOf(Values values) {
   return "unknown";
 }
 
-absl::string_view NameOf(BetweenNodes between) {
-  switch (between) {
-    case BetweenNodes::kAuto:
-      return "auto";
-    case BetweenNodes::kMpi:
-      return "mpi";
-    case BetweenNodes::kSockets:
-      return "sockets";
-  }
-  return "unknown";
-}
-
 // Finds this namespace's and Hooke's.
 template <typename T>
 absl::string_view TextOf(T value) {
@@ -192,6 +180,18 @@ nlohmann::ordered_json JsonOf(const TuningRule& rule) {
 }
 
 }  // namespace
+
+absl::string_view NameOf(Tuning::BetweenNodes between) {
+  switch (between) {
+    case BetweenNodes::kAuto:
+      return "auto";
+    case BetweenNodes::kMpi:
+      return "mpi";
+    case BetweenNodes::kSockets:
+      return "sockets";
+  }
+  return "unknown";
+}
 
 bool operator==(const TuningRule& a, const TuningRule& b) {
   const auto all = [](const TuningRule& rule) {

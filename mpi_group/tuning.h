@@ -55,6 +55,9 @@ struct Tuning {
   std::vector<TuningRule> rules;
 };
 
+// "auto", "mpi" or "sockets".
+absl::string_view NameOf(Tuning::BetweenNodes between);
+
 const std::vector<TuningRule>& DefaultRules();
 
 // INVALID_ARGUMENT says which rule, what is wrong and what is allowed.

@@ -24,6 +24,10 @@ std::string TuningDocument(const Topology& topology, const Measured& measured, c
   ordered_json document = {
       {"topology", ToJson(topology)}, {"cells", measured.cells},        {"cells_planned", measured.cells_planned},
       {"rules", tuning.rules.size()}, {"tuning", FormatTuning(tuning)}, {"measurements", ordered_json::array()}};
+  for (const CarrierTime& one : measured.carriers) {
+    document["between_nodes"].push_back(
+        {{"carrier", std::string(NameOf(one.carrier))}, {"bytes", one.bytes}, {"median_us", one.median_us}});
+  }
   for (const Measurement& one : measured.measurements) {
     const Choice by_default = ChooseAlgorithm(topology, {one.operation, one.bytes, one.shared});
     document["measurements"].push_back({{"operation", std::string(NameOf(one.operation))},

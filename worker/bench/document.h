@@ -14,7 +14,8 @@ namespace hooke {
 // {"topology": {"ranks": 2, ...}, "cells": 130, "cells_planned": 130, "rules": 2, "tuning": "<text of a tuning file>",
 //  "measurements": [{"operation": "all-reduce", "values": "private", "bytes": 4, "algorithm": "ring",
 //                    "chunk_bytes": 65536, "drivers": 0, "default": false, "median_us": 1.5, "calls": 192}, ...]}
-// with a line end. "default": it is what Hooke does without a tuning.
+// with a line end. "default": it is what Hooke does without a tuning. Of several nodes also:
+//  "between_nodes": [{"carrier": "sockets", "bytes": 4, "median_us": 11.5}, ...]
 std::string TuningDocument(const Topology& topology, const Measured& measured, const Tuning& tuning);
 
 // {"topology": {...}, "choices": [{"operation": "all-reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,

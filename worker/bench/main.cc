@@ -75,6 +75,7 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   options.topology = *topology;
   options.time_max = absl::Seconds(flags.seconds);
   options.bytes_max = flags.bytes_max;
+  options.margin = kMargin;
   options.make_group = [&session](const Tuning& tuning) {
     GroupOptions group_options;
     group_options.tuning = tuning;
@@ -85,7 +86,8 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   };
   const absl::StatusOr<Measured> measured = Measure(options);
   if (!measured.ok()) return measured.status();
-  const Tuning tuning = FitTuning(*topology, measured->measurements, kMargin);
+  Tuning tuning = FitTuning(*topology, measured->measurements, kMargin);
+  tuning.between_nodes = measured->between_nodes;
   return flags.tuning_only ? FormatTuning(tuning) : TuningDocument(*topology, *measured, tuning);
 }
 

@@ -1,13 +1,14 @@
 #include "worker/bench/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "mpi_group/tensor_list.h"
+#include "worker/bench/carriers.h"
 #include "worker/bench/plan.h"
+#include "worker/bench/timing.h"
 
 namespace hooke {
 namespace {
@@ -20,10 +21,6 @@ constexpr uint64_t kBatchMax = 16;
 constexpr double kLostFactor = 3;
 constexpr double kLostUs = 1000;
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();  // Seconds.
-}
-
 std::vector<ValueRange> EqualParts(uint64_t values, int ranks) {
   std::vector<ValueRange> parts;
   parts.reserve(ranks);
@@ -31,21 +28,15 @@ std::vector<ValueRange> EqualParts(uint64_t values, int ranks) {
   return parts;
 }
 
-// The value that `part` of the others are not above.
-double Quantile(std::vector<double> values, double part) {
-  const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<size_t>(at)];
-}
-
 class Measurer {
  public:
-  explicit Measurer(const MeasureOptions& options) : options_(options), start_(Now()) {}
+  explicit Measurer(const MeasureOptions& options) : options_(options), start_(NowSeconds()) {}
 
   absl::StatusOr<Measured> Run() {
     const std::vector<PlannedCell> cells = PlanCells(options_.topology, options_.bytes_max);
     Measured measured;
     measured.cells_planned = cells.size();
+    if (absl::Status status = ChooseCarrier(measured); !status.ok()) return status;
     if (absl::Status status = SetUp(cells); !status.ok()) return status;
     const double time_max = absl::ToDoubleSeconds(options_.time_max);
     size_t operations_left = 5;
@@ -75,8 +66,28 @@ class Measurer {
     std::vector<double> times_us;
   };
 
+  absl::Status ChooseCarrier(Measured& measured) {
+    if (options_.topology.nodes == 1) return absl::OkStatus();
+    options_.on_operation("messages between nodes");
+    CarriersOptions carriers;
+    carriers.time_max = options_.time_max / 10;
+    carriers.bytes_max = std::min(carriers.bytes_max, options_.bytes_max);
+    carriers.make_group = options_.make_group;
+    absl::StatusOr<std::vector<CarrierTime>> times = MeasureCarriers(carriers);
+    if (!times.ok()) return times.status();
+    measured.carriers = *std::move(times);
+    measured.between_nodes = FitCarrier(measured.carriers, options_.margin);
+    between_nodes_ = measured.between_nodes;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<Group>> MakeGroup(Tuning tuning) const {
+    tuning.between_nodes = between_nodes_;
+    return options_.make_group(tuning);
+  }
+
   absl::Status SetUp(const std::vector<PlannedCell>& cells) {
-    absl::StatusOr<std::unique_ptr<Group>> control = options_.make_group(Tuning());
+    absl::StatusOr<std::unique_ptr<Group>> control = MakeGroup(Tuning());
     if (!control.ok()) return control.status();
     control_ = *std::move(control);
     std::vector<uint64_t> arena_bytes(Ways().size(), 0);
@@ -93,7 +104,7 @@ class Measurer {
     ways_.resize(Ways().size());
     for (size_t way = 0; way < ways_.size(); ++way) {
       if (!used[way]) continue;
-      absl::StatusOr<std::unique_ptr<Group>> group = options_.make_group(Ways()[way]);
+      absl::StatusOr<std::unique_ptr<Group>> group = MakeGroup(Ways()[way]);
       if (!group.ok()) return group.status();
       ways_[way].group = *std::move(group);
       if (arena_bytes[way] == 0) continue;
@@ -163,11 +174,11 @@ class Measurer {
     for (uint64_t i = 0; i < timed.batch; ++i) {
       // Else a root would run ahead, and one call would hide in another.
       if (absl::Status status = control_->Barrier(); !status.ok()) return status;
-      const double begin = Now();
+      const double begin = NowSeconds();
       if (absl::Status status = Call(cell, candidate); !status.ok()) return status;
-      seconds += Now() - begin;
+      seconds += NowSeconds() - begin;
     }
-    double agreed[] = {seconds * 1e6 / static_cast<double>(timed.batch), Now() - start_};
+    double agreed[] = {seconds * 1e6 / static_cast<double>(timed.batch), NowSeconds() - start_};
     absl::Status status = control_->AllReduce(TensorList(absl::MakeSpan(agreed)), ReduceOp::kMax);
     if (!status.ok()) return status;
     timed.us = agreed[0];
@@ -209,6 +220,7 @@ class Measurer {
   const MeasureOptions& options_;
   const double start_;
   double elapsed_ = 0;  // Seconds, of the slowest rank.
+  Tuning::BetweenNodes between_nodes_ = Tuning::BetweenNodes::kAuto;
   std::unique_ptr<Group> control_;
   std::vector<Way> ways_;
   std::vector<float> private_;

@@ -1,0 +1,79 @@
+#include "worker/bench/carriers.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "mpi_group/groups/transport_group.h"
+#include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/transport.h"
+
+namespace hooke {
+namespace {
+
+constexpr auto kSockets = Tuning::BetweenNodes::kSockets;
+constexpr auto kMpi = Tuning::BetweenNodes::kMpi;
+constexpr auto kAuto = Tuning::BetweenNodes::kAuto;
+
+TEST(FitCarrierTest, Table) {
+  const struct {
+    const char* name;
+    std::vector<CarrierTime> times;
+    Tuning::BetweenNodes carrier;
+  } kCases[] = {
+      {"nothing measured", {}, kAuto},
+      {"one without the other", {{kSockets, 4, 10, 9}}, kAuto},
+      {"as fast", {{kSockets, 4, 10, 10}, {kMpi, 4, 10, 10}}, kAuto},
+      {"faster by less than the margin", {{kSockets, 4, 10, 9}, {kMpi, 4, 11, 10.4}}, kAuto},
+      {"faster, but the other was disturbed", {{kSockets, 4, 10, 9}, {kMpi, 4, 20, 10}}, kAuto},
+      {"sockets", {{kSockets, 4, 10, 9}, {kMpi, 4, 11, 10.6}}, kSockets},
+      {"MPI", {{kSockets, 4, 11, 10.6}, {kMpi, 4, 10, 9}}, kMpi},
+      {"twice here, half there",
+       {{kSockets, 4, 10, 10}, {kMpi, 4, 20, 20}, {kSockets, 8, 20, 20}, {kMpi, 8, 10, 10}},
+       kAuto},
+      {"more here than there",
+       {{kSockets, 4, 10, 10}, {kMpi, 4, 30, 30}, {kSockets, 8, 20, 20}, {kMpi, 8, 10, 10}},
+       kSockets},
+  };
+  for (const auto& test : kCases) EXPECT_EQ(FitCarrier(test.times, 0.05), test.carrier) << test.name;
+}
+
+// Ranks of two nodes, here of one machine: all sizes by both carriers, the same times on every rank.
+TEST(MeasureCarriersTest, BothAtAllSizes) {
+  constexpr int kRanks = 2;
+  // Two groups of all ranks: over the one transport and over the other.
+  std::vector<std::vector<std::unique_ptr<Transport>>> transports;
+  for (int i = 0; i < 2; ++i) transports.push_back(MakeInProcessTransports(kRanks));
+  std::vector<std::vector<CarrierTime>> times(kRanks);
+  RunRanks(kRanks, [&](int rank) {
+    size_t made = 0;
+    CarriersOptions options;
+    options.time_max = absl::ZeroDuration();  // As few rounds as may be.
+    options.bytes_max = 4096;
+    options.make_group = [&](const Tuning& tuning) -> absl::StatusOr<std::unique_ptr<Group>> {
+      GroupOptions group;
+      group.tuning = tuning;
+      group.node = rank == 0 ? "a" : "b";
+      return MakeTransportGroup(std::move(transports[made++][rank]), group);
+    };
+    absl::StatusOr<std::vector<CarrierTime>> measured = MeasureCarriers(options);
+    ASSERT_EQ(measured.status(), absl::OkStatus());
+    times[rank] = *std::move(measured);
+  });
+  std::set<std::pair<Tuning::BetweenNodes, uint64_t>> found;
+  for (const CarrierTime& one : times[0]) {
+    EXPECT_GT(one.quarter_us, 0);
+    EXPECT_GE(one.median_us, one.quarter_us);
+    found.insert({one.carrier, one.bytes});
+  }
+  EXPECT_EQ(found, (std::set<std::pair<Tuning::BetweenNodes, uint64_t>>{
+                       {kSockets, 4}, {kSockets, 128}, {kSockets, 4096}, {kMpi, 4}, {kMpi, 128}, {kMpi, 4096}}));
+  ASSERT_EQ(times[1].size(), times[0].size());
+  for (size_t i = 0; i < times[0].size(); ++i) EXPECT_EQ(times[1][i].median_us, times[0][i].median_us);
+}
+
+}  // namespace
+}  // namespace hooke
