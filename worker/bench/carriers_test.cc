@@ -45,8 +45,8 @@ TEST(FitCarrierTest, Table) {
 TEST(MeasureCarriersTest, BothAtAllSizes) {
   constexpr int kRanks = 2;
   // Two groups of all ranks: over the one transport and over the other.
-  std::vector<std::vector<std::unique_ptr<Transport>>> transports;
-  for (int i = 0; i < 2; ++i) transports.push_back(MakeInProcessTransports(kRanks));
+  std::vector<std::vector<std::unique_ptr<Transport>>> transports(2);
+  for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
   std::vector<std::vector<CarrierTime>> times(kRanks);
   RunRanks(kRanks, [&](int rank) {
     size_t made = 0;
