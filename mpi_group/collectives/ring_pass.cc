@@ -33,6 +33,10 @@ Parts PartsToCut(absl::Span<const ValueRange> parts, const RingStages& stages) {
 // waits only for messages up to k, hence for ranks that are behind it by less than `ahead` messages. The rank that is
 // furthest behind therefore never waits in vain, and no ring of waits closes. `ahead` is at most `chunks`, so that what
 // is sent has come before.
+//
+// A rank moves its bytes while it waits for messages, not while it waits in a stage. So where stages meet, it begins
+// one in its work on message k only when its messages before k have left, and k too for `after`: nobody who is further
+// behind then waits for them.
 class RingPass {
  public:
   RingPass(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts, RingSteps steps,
@@ -44,8 +48,9 @@ class RingPass {
         steps_(steps),
         op_(op),
         stages_(stages),
-        chunk_values_(RingChunkValues(PartsToCut(parts, stages), values.type(), call)),
-        chunks_(LongestChunkCount(PartsToCut(parts, stages), chunk_values_)),
+        parts_to_cut_(PartsToCut(parts, stages)),
+        chunk_values_(RingChunkValues(parts_to_cut_, values.type(), call)),
+        chunks_(LongestChunkCount(parts_to_cut_, chunk_values_)),
         ahead_(std::min<uint64_t>(std::max(1, call.window), chunks_)),
         sends_(transport, call, call.window),
         receives_(transport, call, static_cast<int>(ahead_)) {}
@@ -54,6 +59,7 @@ class RingPass {
     const uint64_t messages = chunks_ * (steps_.end - steps_.first);
     for (uint64_t k = 0; k < messages; ++k) {
       const uint64_t end = std::min(messages, k + ahead_);
+      if (absl::Status status = LetLeave(k); !status.ok()) return status;
       while (receives_.started() < end) {
         absl::Status status = StartReceive();
         if (!status.ok()) return status;
@@ -71,7 +77,9 @@ class RingPass {
       const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
       if (!received.ok()) return received.status();
       if (Reduces(k)) ReduceReceived(k, *received, chunk);
-      if (StepOf(k) >= n_ - 2) status = Do(stages_.after, k, rank_, chunk);
+      if (StepOf(k) < n_ - 2) continue;
+      status = LetLeave(k + 1);
+      if (status.ok()) status = Do(stages_.after, k, rank_, chunk);
       if (!status.ok()) return status;
     }
     return sends_.Finish();
@@ -86,6 +94,9 @@ class RingPass {
   TensorList ChunkOf(uint64_t message, int receiver) const {
     return values_.Slice(Chunk(parts_[PartOf(message, receiver)], message % chunks_, chunk_values_));
   }
+
+  // The first `count` messages, before a stage in which nothing moves.
+  absl::Status LetLeave(uint64_t count) { return stages_.meet ? sends_.WaitForFirst(count) : absl::OkStatus(); }
 
   absl::Status Do(const std::function<absl::Status(const RingChunk&)>& stage, uint64_t message, int receiver,
                   const TensorList& chunk) const {
@@ -120,6 +131,7 @@ class RingPass {
   const RingSteps steps_;
   const ReduceOp op_;
   const RingStages& stages_;
+  const Parts parts_to_cut_;
   const uint64_t chunk_values_;
   const uint64_t chunks_;
   const uint64_t ahead_;

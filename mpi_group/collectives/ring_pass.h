@@ -32,16 +32,18 @@ struct RingChunk {
 };
 
 // What happens to each chunk besides, while others travel; null for nothing. `before` goes with steps from 0 on only;
-// `after` is called in step n-2 and those that follow. Which calls come, and in which order, is a matter of n, the rank
-// and the number of portions alone. An error ends the pass.
+// `after` is called in step n-2 and those that follow. Which calls come, and in which order, is the same for all rings
+// of as many ranks and portions, steps and messages at once, at the same rank. An error ends the pass.
 struct RingStages {
   // Before this rank sends or reduces its values of the chunk.
   std::function<absl::Status(const RingChunk&)> before;
   // When the chunk has its result.
   std::function<absl::Status(const RingChunk&)> after;
+  // The stages wait for ranks that are in another such ring, as far as this one.
+  bool meet = false;
   int mean_of = 0;  // For kMean, what sums are divided by; 0: n.
-  // The values are cut into as many portions of one size as so many even parts' would be, some of them empty: so rings
-  // of almost as many values go the same way. No fewer than there are; 0: those; all ranks pass the same.
+  // Parts are cut as if there were this many values: at least as many as there are, the same on all ranks; 0: as many
+  // as there are. Rings of nearly as many values then have as many portions, some of them empty.
   uint64_t as_of_values = 0;
 };
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpi_group/groups/mpi_group.h"
@@ -68,10 +69,13 @@ absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
   // As if every two ranks had a node of their own, or each one: then there are only messages.
-  const bool two_level = options.values == "two-level";
-  const bool shared = options.values == "shared" || two_level;
-  if (two_level) group_options.node = absl::StrCat("node ", session.rank() / 2);
-  if (!shared) group_options.node = absl::StrCat("node ", session.rank());
+  const bool two_level = absl::StartsWith(options.values, "two-level");
+  const bool shared = options.values == "shared" || options.values == "two-level";
+  if (two_level) {
+    group_options.node = absl::StrCat("node ", session.rank() / 2);
+  } else if (!shared) {
+    group_options.node = absl::StrCat("node ", session.rank());
+  }
   group_options.tuning.between_nodes =
       options.values == "messages" ? Tuning::BetweenNodes::kMpi : Tuning::BetweenNodes::kSockets;
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
@@ -101,7 +105,7 @@ int main(int argc, char** argv) try {
   app.add_option("--error", options.error);
   app.add_option("--reports", options.reports, "How many ranks will report");
   app.add_option("--values", options.values, "How they go between ranks")
-      ->check(CLI::IsMember({"shared", "messages", "sockets", "two-level"}));
+      ->check(CLI::IsMember({"shared", "messages", "sockets", "two-level", "two-level-private"}));
   CLI11_PARSE(app, argc, argv);
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {

@@ -100,31 +100,33 @@ Joined Join(DataType type, const std::vector<TensorList>& lists) {
   return joined;
 }
 
-// What the drivers of a node work on while this rank works on `chunk`: part i is driver i's.
-Joined ChunksOfDrivers(const TwoLevelCall& call, const TensorList& values, const Parts& slices,
-                       const RingChunk& chunk) {
+// What the drivers of a node, whose slices these are, work on while this rank works on `chunk`: part i is driver i's.
+Joined ChunksOfDrivers(const std::vector<TensorList>& slices, int nodes, const RingChunk& chunk) {
   std::vector<TensorList> chunks;
   chunks.reserve(slices.size());
-  for (const ValueRange& slice : slices) {
-    const ValueRange part = EvenParts(slice.size(), call.between->size())[chunk.part];
-    chunks.push_back(values.Slice(slice).Slice(Chunk(part, chunk.index, chunk.portion)));
+  for (const TensorList& slice : slices) {
+    chunks.push_back(slice.Slice(Chunk(EvenParts(slice.size(), nodes)[chunk.part], chunk.index, chunk.portion)));
   }
-  return Join(values.type(), chunks);
+  return Join(slices.front().type(), chunks);
 }
 
 // Where all ranks of a node are drivers. Their rings have as many chunks, which come in the same order, so in every
-// stage all ranks of a node meet: the rank that is furthest behind waits for none of them, and RingPass says why it
-// does not wait for those of other nodes.
+// stage all ranks of a node meet.
 absl::Status StagedRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
+  std::vector<TensorList> of_drivers;
+  of_drivers.reserve(slices.size());
+  for (const ValueRange& slice : slices) of_drivers.push_back(values.Slice(slice));
+  const int nodes = call.between->size();
   RingStages stages;
   stages.before = [&](const RingChunk& chunk) {
-    const Joined all = ChunksOfDrivers(call, values, slices, chunk);
+    const Joined all = ChunksOfDrivers(of_drivers, nodes, chunk);
     return StagedReduceScatter(call.node, all.values, all.parts, {values.type(), op, 0});
   };
   stages.after = [&](const RingChunk& chunk) {
-    const Joined all = ChunksOfDrivers(call, values, slices, chunk);
+    const Joined all = ChunksOfDrivers(of_drivers, nodes, chunk);
     return StagedAllGather(call.node, all.values, all.parts);
   };
+  stages.meet = true;
   return RingBetweenNodes(call, values, slices, op, std::move(stages));
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_frames.h"

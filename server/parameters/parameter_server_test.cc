@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <string>
@@ -197,8 +196,7 @@ TEST(ParameterServer, RefusesOptions) {
   ParameterServerOptions options;
   EXPECT_EQ(ParameterServer::Create(options).status().message(),
             "a parameter server needs a storage, a logger and a clock");
-  options.storage = std::make_shared<InMemoryStorage>();
-  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  options = TestServerOptions(std::make_shared<InMemoryStorage>());
   options.snapshot_interval = absl::ZeroDuration();
   EXPECT_EQ(ParameterServer::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
 }

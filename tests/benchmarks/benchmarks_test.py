@@ -25,7 +25,6 @@ import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
-import report  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import training_benchmark as training  # noqa: E402
 import wide_benchmark as wide  # noqa: E402

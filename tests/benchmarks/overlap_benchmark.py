@@ -8,9 +8,7 @@ Repetitions alternate. Hidden is (together - this) / (together - alone), of the 
 network namespaces, which need root.
 """
 
-import signal
 import statistics
-import sys
 import tempfile
 
 import hosts
@@ -90,8 +88,6 @@ def main():
     if reason:
         print(f"SKIPPED: {reason}", flush=True)
         return
-    # So that everything started is ended also then.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     times = {impl: [] for impl in IMPLS}
     with tempfile.TemporaryDirectory(prefix="hooke-") as folder, hosts.Hosts(RANKS, folder) as network:
         for repetition in range(1, arguments.repetitions + 1):

@@ -80,6 +80,7 @@ report.run(main, int(sys.argv[1]))
     def test_all_benchmarks_end_so(self):
         scripts = sorted(SCRIPTS.glob("*_benchmark.py"))
         self.assertEqual([script.name for script in scripts if "    report.run(" not in script.read_text()], [])
+        self.assertEqual([script.name for script in scripts if "signal.signal(" in script.read_text()], [])
         self.assertGreater(len(scripts), 10)
 
 

@@ -12,10 +12,8 @@ import contextlib
 import json
 import os
 import select
-import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -113,8 +111,6 @@ def missed(row):
 
 def main():
     arguments = parse()
-    # So that everything started is ended also then.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory() as folder:
         result = measure(arguments, folder)
     row = row_of(arguments, result)

@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& 
     groups.push_back(*std::move(group));
   }
   std::vector<uint64_t> sizes;
-  for (uint64_t bytes = 4; bytes <= options.bytes_max; bytes *= 32) sizes.push_back(bytes);
+  for (uint64_t bytes = 4; bytes <= options.bytes_max; bytes *= 64) sizes.push_back(bytes);
   std::vector<float> values(sizes.empty() ? 0 : sizes.back() / sizeof(float));
   std::vector<CarrierTime> times;
   const double start = NowSeconds();

@@ -30,7 +30,7 @@ struct CarriersOptions {
   std::function<absl::StatusOr<std::unique_ptr<Group>>(const Tuning& tuning)> make_group;
 };
 
-// Collective: all-reduces of private values by the default rules, of 4 bytes and then 32 times as many up to
+// Collective: all-reduces of private values by the default rules, of 4 bytes and then 64 times as many up to
 // `bytes_max`, the carriers taking turns. The same on every rank. Where no connection can be made both go through MPI.
 // A group's error is returned as it is.
 absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& options);

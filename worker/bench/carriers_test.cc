@@ -48,12 +48,14 @@ TEST(MeasureCarriersTest, BothAtAllSizes) {
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(2);
   for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
   std::vector<std::vector<CarrierTime>> times(kRanks);
+  std::vector<std::vector<Tuning::BetweenNodes>> carriers(kRanks);  // Of the groups that were asked for.
   RunRanks(kRanks, [&](int rank) {
     size_t made = 0;
     CarriersOptions options;
     options.time_max = absl::ZeroDuration();  // As few rounds as may be.
-    options.bytes_max = 4096;
+    options.bytes_max = 16384;
     options.make_group = [&](const Tuning& tuning) -> absl::StatusOr<std::unique_ptr<Group>> {
+      carriers[rank].push_back(tuning.between_nodes);
       GroupOptions group;
       group.tuning = tuning;
       group.node = rank == 0 ? "a" : "b";
@@ -70,7 +72,10 @@ TEST(MeasureCarriersTest, BothAtAllSizes) {
     found.insert({one.carrier, one.bytes});
   }
   EXPECT_EQ(found, (std::set<std::pair<Tuning::BetweenNodes, uint64_t>>{
-                       {kSockets, 4}, {kSockets, 128}, {kSockets, 4096}, {kMpi, 4}, {kMpi, 128}, {kMpi, 4096}}));
+                       {kSockets, 4}, {kSockets, 256}, {kSockets, 16384}, {kMpi, 4}, {kMpi, 256}, {kMpi, 16384}}));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(carriers[rank], (std::vector<Tuning::BetweenNodes>{kSockets, kMpi}));
+  }
   ASSERT_EQ(times[1].size(), times[0].size());
   for (size_t i = 0; i < times[0].size(); ++i) EXPECT_EQ(times[1][i].median_us, times[0][i].median_us);
 }

@@ -38,6 +38,7 @@ class Measurer {
     measured.cells_planned = cells.size();
     if (absl::Status status = ChooseCarrier(measured); !status.ok()) return status;
     if (absl::Status status = SetUp(cells); !status.ok()) return status;
+    if (absl::Status status = AgreeOnTime(); !status.ok()) return status;
     const double time_max = absl::ToDoubleSeconds(options_.time_max);
     size_t operations_left = 5;
     for (size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
@@ -114,6 +115,13 @@ class Measurer {
       ways_[way].arena = *arena;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status AgreeOnTime() {
+    double elapsed[] = {NowSeconds() - start_};
+    absl::Status status = control_->AllReduce(TensorList(absl::MakeSpan(elapsed)), ReduceOp::kMax);
+    elapsed_ = elapsed[0];
+    return status;
   }
 
   absl::Status MeasureCell(const PlannedCell& cell, double seconds, std::vector<Measurement>& measurements) {
