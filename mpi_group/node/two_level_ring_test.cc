@@ -71,7 +71,7 @@ class LateTransport : public Transport {
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     tickets_.push_back(std::nullopt);
     const int number = static_cast<int>(tickets_.size()) - 1;
-    const bool late = nodes_[outgoing.to] != nodes_[rank()] && random_() % 2 == 0;
+    const bool late = !outgoing.bytes.empty() && nodes_[outgoing.to] != nodes_[rank()] && random_() % 2 == 0;
     held_.push_back({number, outgoing});
     if (!late) {
       absl::Status status = Leave();
