@@ -20,6 +20,7 @@
 #include "mpi_group/operation.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/tensor_list.h"
+#include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
 #include "mpi_group/transport/transport.h"
 #include "mpi_group/tuning.h"
@@ -31,43 +32,30 @@ using NodeNames = std::vector<std::string>;  // Of each rank.
 constexpr uint64_t kChunkBytes = 64;
 
 // Says before a message to another node that it is about to leave, until it is told that this was the one.
-class WatchedTransport : public Transport {
+class WatchedTransport : public ForwardingTransport {
  public:
   WatchedTransport(std::unique_ptr<Transport> transport, NodeNames nodes, std::function<bool(int rank)> leaves)
-      : transport_(std::move(transport)), nodes_(std::move(nodes)), leaves_(std::move(leaves)) {}
+      : ForwardingTransport(std::move(transport)), nodes_(std::move(nodes)), leaves_(std::move(leaves)) {}
 
-  int rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     if (outgoing.bytes.size() >= kChunkBytes / 2 && nodes_[outgoing.to] != nodes_[rank()]) {
       if (leaves_ && leaves_(rank())) leaves_ = nullptr;
     }
-    return transport_->StartSend(outgoing);
-  }
-  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
-  absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_->Wait(ticket, deadline); }
-  bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
-  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
-  absl::Status CheckNotices() override { return transport_->CheckNotices(); }
-  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
-    return transport_->Settle(failure, until);
+    return ForwardingTransport::StartSend(outgoing);
   }
 
  private:
-  const std::unique_ptr<Transport> transport_;
   const NodeNames nodes_;
   std::function<bool(int rank)> leaves_;
 };
 
 // Some messages to other nodes leave late: while their sender waits for a message that has not come yet, or for the
 // message itself; as with sockets, whose buffers are full. Which ones follows from the seed.
-class LateTransport : public Transport {
+class LateTransport : public ForwardingTransport {
  public:
   LateTransport(std::unique_ptr<Transport> transport, NodeNames nodes, uint64_t seed)
-      : transport_(std::move(transport)), nodes_(std::move(nodes)), random_(seed + transport_->rank()) {}
+      : ForwardingTransport(std::move(transport)), nodes_(std::move(nodes)), random_(seed + rank()) {}
 
-  int rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     tickets_.push_back(std::nullopt);
     const int number = static_cast<int>(tickets_.size()) - 1;
@@ -79,22 +67,16 @@ class LateTransport : public Transport {
     }
     return Ticket{kSends + number};
   }
-  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
   absl::Status Wait(Ticket ticket, absl::Time deadline) override {
-    if (ticket.slot < kSends && transport_->IsDone(ticket)) return transport_->Wait(ticket, deadline);
+    if (ticket.slot < kSends && ForwardingTransport::IsDone(ticket)) return ForwardingTransport::Wait(ticket, deadline);
     absl::Status status = Leave();
     if (!status.ok()) return status;
-    return transport_->Wait(ticket.slot < kSends ? ticket : *tickets_[ticket.slot - kSends], deadline);
+    return ForwardingTransport::Wait(ticket.slot < kSends ? ticket : *tickets_[ticket.slot - kSends], deadline);
   }
   bool IsDone(Ticket ticket) override {
-    if (ticket.slot < kSends) return transport_->IsDone(ticket);
+    if (ticket.slot < kSends) return ForwardingTransport::IsDone(ticket);
     const std::optional<Ticket>& sent = tickets_[ticket.slot - kSends];
-    return sent.has_value() && transport_->IsDone(*sent);
-  }
-  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
-  absl::Status CheckNotices() override { return transport_->CheckNotices(); }
-  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
-    return transport_->Settle(failure, until);
+    return sent.has_value() && ForwardingTransport::IsDone(*sent);
   }
 
  private:
@@ -102,7 +84,7 @@ class LateTransport : public Transport {
 
   absl::Status Leave() {
     for (const auto& [number, outgoing] : held_) {
-      const absl::StatusOr<Ticket> ticket = transport_->StartSend(outgoing);
+      const absl::StatusOr<Ticket> ticket = ForwardingTransport::StartSend(outgoing);
       if (!ticket.ok()) return ticket.status();
       tickets_[number] = *ticket;
     }
@@ -110,7 +92,6 @@ class LateTransport : public Transport {
     return absl::OkStatus();
   }
 
-  const std::unique_ptr<Transport> transport_;
   const NodeNames nodes_;
   std::mt19937_64 random_;
   std::vector<std::optional<Ticket>> tickets_;  // Of sends, once they have left.

@@ -20,6 +20,7 @@
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce/reduce.h"
 #include "mpi_group/tensor_list.h"
+#include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
 #include "mpi_group/transport/transport.h"
 #include "mpi_group/tuning.h"
@@ -40,28 +41,17 @@ const std::vector<NodeNames>& AllNodes() {
 }
 
 // Counts the bytes that go to other nodes.
-class CountingTransport : public Transport {
+class CountingTransport : public ForwardingTransport {
  public:
   CountingTransport(std::unique_ptr<Transport> transport, NodeNames nodes, std::atomic<uint64_t>* bytes)
-      : transport_(std::move(transport)), nodes_(std::move(nodes)), bytes_(bytes) {}
+      : ForwardingTransport(std::move(transport)), nodes_(std::move(nodes)), bytes_(bytes) {}
 
-  int rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     if (!outgoing.bytes.empty() && nodes_[outgoing.to] != nodes_[rank()]) *bytes_ += outgoing.bytes.size();
-    return transport_->StartSend(outgoing);
-  }
-  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
-  absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_->Wait(ticket, deadline); }
-  bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
-  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
-  absl::Status CheckNotices() override { return transport_->CheckNotices(); }
-  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
-    return transport_->Settle(failure, until);
+    return ForwardingTransport::StartSend(outgoing);
   }
 
  private:
-  const std::unique_ptr<Transport> transport_;
   const NodeNames nodes_;
   std::atomic<uint64_t>* const bytes_;
 };

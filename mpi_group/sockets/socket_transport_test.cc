@@ -18,6 +18,7 @@
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/socket_ranks.h"
 #include "mpi_group/transport/call_label.h"
+#include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
 #include "mpi_group/transport/message_cases.h"
 #include "mpi_group/transport/transport.h"
@@ -204,25 +205,14 @@ TEST(SocketTransportTest, SettlingWakesAll) {
 }
 
 // A transport that asks the test for notices.
-class AskingTransport : public Transport {
+class AskingTransport : public ForwardingTransport {
  public:
   AskingTransport(std::unique_ptr<Transport> transport, std::function<absl::Status()> look)
-      : transport_(std::move(transport)), look_(std::move(look)) {}
+      : ForwardingTransport(std::move(transport)), look_(std::move(look)) {}
 
-  int rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
-  absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override { return transport_->StartSend(outgoing); }
-  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override { return transport_->StartReceive(incoming); }
-  absl::Status Wait(Ticket ticket, absl::Time deadline) override { return transport_->Wait(ticket, deadline); }
-  bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
-  void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
   absl::Status CheckNotices() override { return look_(); }
-  absl::Status Settle(const absl::Status& failure, absl::Time until) override {
-    return transport_->Settle(failure, until);
-  }
 
  private:
-  const std::unique_ptr<Transport> transport_;
   const std::function<absl::Status()> look_;
 };
 

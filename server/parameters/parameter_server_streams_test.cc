@@ -25,6 +25,22 @@ using ::testing::HasSubstr;
 
 const uint64_t kValues = LargeCenter().values;
 
+// An open stream of Exchange.
+struct OpenStream {
+  explicit OpenStream(TestGroup& group) {
+    SetDeadline(&context);
+    stream = group.OpenExchange(&context);
+  }
+  // False: the stream has ended.
+  bool Exchange(uint64_t sequence, const std::vector<float>& block) {
+    grpc::ByteBuffer response;
+    return stream->Write(ValuesMessage({sequence, 0}, block)) && stream->Read(&response);
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<TestGroup::Stream> stream;
+};
+
 // Blocks in any order, a stream that breaks after any number of answers, and the unanswered blocks sent again: group
 // and center end bitwise where an undisturbed exchange puts them.
 TEST(ParameterServerStreams, BrokenStreamsAreExact) {
@@ -66,15 +82,13 @@ TEST(ParameterServerStreams, MessageLargerThanAllowed) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_THAT(status.error_message(), HasSubstr("4194304"));
   }
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto stream = group.OpenExchange(&context);
-  EXPECT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
-  stream->Write(ValuesMessage({1, 0}, std::vector<float>(5 << 18)));
-  stream->WritesDone();
+  const OpenStream open(group);
+  EXPECT_TRUE(open.stream->Write(OpeningMessage(MakeSender(center))));
+  open.stream->Write(ValuesMessage({1, 0}, std::vector<float>(5 << 18)));
+  open.stream->WritesDone();
   grpc::ByteBuffer response;
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::Status status = stream->Finish();
+  EXPECT_FALSE(open.stream->Read(&response));
+  const grpc::Status status = open.stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("4194304"));
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
@@ -112,34 +126,16 @@ TEST(ParameterServerStreams, StrangersBytes) {
       {opening, changed(values, 23, '\xff')},
   };
   for (const std::vector<std::string>& messages : cases) {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    const auto stream = group.OpenExchange(&context);
-    for (const std::string& message : messages) stream->Write(Message(message));
-    stream->WritesDone();
+    const OpenStream open(group);
+    for (const std::string& message : messages) open.stream->Write(Message(message));
+    open.stream->WritesDone();
     grpc::ByteBuffer response;
-    EXPECT_FALSE(stream->Read(&response));
-    const grpc::Status status = stream->Finish();
+    EXPECT_FALSE(open.stream->Read(&response));
+    const grpc::Status status = open.stream->Finish();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   }
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
-
-// An open stream of Exchange.
-struct OpenStream {
-  explicit OpenStream(TestGroup& group) {
-    SetDeadline(&context);
-    stream = group.OpenExchange(&context);
-  }
-  // False: the stream has ended.
-  bool Exchange(uint64_t sequence, const std::vector<float>& block) {
-    grpc::ByteBuffer response;
-    return stream->Write(ValuesMessage({sequence, 0}, block)) && stream->Read(&response);
-  }
-
-  grpc::ClientContext context;
-  std::unique_ptr<TestGroup::Stream> stream;
-};
 
 // A rank has one stream: its next one ends the one before, on which nothing comes, and no other rank's.
 TEST(ParameterServerStreams, ARanksNextStreamEndsTheOneBefore) {
@@ -222,17 +218,14 @@ TEST(ParameterServerStreams, StopEndsIdleStreams) {
   const TestCenter center = LargeCenter();
   MakeCenter(server, center);
   TestGroup group = MakeGroup(server, center);
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto stream = group.OpenExchange(&context);
-  grpc::ByteBuffer response;
-  ASSERT_TRUE(stream->Write(OpeningMessage(MakeSender(center))));
-  ASSERT_TRUE(stream->Write(ValuesMessage({1, 0}, Ramp(0, kBlockValues))));
-  ASSERT_TRUE(stream->Read(&response)) << "the stream is open";
+  OpenStream open(group);
+  ASSERT_TRUE(open.stream->Write(OpeningMessage(MakeSender(center))));
+  ASSERT_TRUE(open.Exchange(1, Ramp(0, kBlockValues))) << "the stream is open";
 
   EXPECT_TRUE(server.parameters().Stop().ok());
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::StatusCode code = stream->Finish().error_code();
+  grpc::ByteBuffer response;
+  EXPECT_FALSE(open.stream->Read(&response));
+  const grpc::StatusCode code = open.stream->Finish().error_code();
   EXPECT_TRUE(code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::UNAVAILABLE) << code;
   EXPECT_EQ(group.Attach().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(group.Attach().status().message(), "this parameter server is stopping; try again");

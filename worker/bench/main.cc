@@ -36,7 +36,6 @@ namespace hooke {
 namespace {
 
 constexpr size_t kTuningBytesMax = 64 << 10;
-constexpr double kMargin = 0.05;
 constexpr absl::Duration kMeetingTime = absl::Seconds(30);
 
 struct Flags {
@@ -75,7 +74,6 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   options.topology = *topology;
   options.time_max = absl::Seconds(flags.seconds);
   options.bytes_max = flags.bytes_max;
-  options.margin = kMargin;
   options.make_group = [&session](const Tuning& tuning) {
     GroupOptions group_options;
     group_options.tuning = tuning;
@@ -86,7 +84,7 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   };
   const absl::StatusOr<Measured> measured = Measure(options);
   if (!measured.ok()) return measured.status();
-  Tuning tuning = FitTuning(*topology, measured->measurements, kMargin);
+  Tuning tuning = FitTuning(*topology, measured->measurements, options.margin);
   tuning.between_nodes = measured->between_nodes;
   return flags.tuning_only ? FormatTuning(tuning) : TuningDocument(*topology, *measured, tuning);
 }

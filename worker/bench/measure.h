@@ -23,7 +23,7 @@ struct MeasureOptions {
   Topology topology;                            // Of the groups.
   absl::Duration time_max = absl::Seconds(30);  // After it no further size is begun.
   uint64_t bytes_max = uint64_t{64} << 20;
-  double margin = 0.05;  // As of FitCarrier.
+  double margin = 0.05;  // As of FitCarrier and FitTuning.
   // Makes a group of all ranks; collective.
   std::function<absl::StatusOr<std::unique_ptr<Group>>(const Tuning& tuning)> make_group;
   // Called on every rank before each operation, and before "messages between nodes".
