@@ -318,6 +318,25 @@ TEST_F(CudaTest, HostMemoryIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
 }
 
+// Memory that a rank cannot have is an error on all of them, and of every later call.
+TEST_F(CudaTest, AllocationFailsTheGroup) {
+  constexpr uint64_t kTooMuch = uint64_t{1} << 60;
+  RunStagedGroups(2, absl::Seconds(60), [](Group& group, int rank) {
+    const auto memory = group.AllocateShared(4000);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    EXPECT_EQ(FromDevice(memory->data(), 4000), std::vector<char>(4000));
+    const absl::Time start = SteadyNow();
+    EXPECT_FALSE(group.AllocateShared(rank == 0 ? 4000 : kTooMuch).ok());
+    EXPECT_FALSE(group.Barrier().ok());
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(30));
+  });
+  auto control = MakeInProcessGroups(1);
+  const auto nccl = MakeNcclGroup(*control[0], NcclGroupOptions());
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  EXPECT_EQ((*nccl)->AllocateShared(kTooMuch).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ((*nccl)->Barrier().code(), absl::StatusCode::kResourceExhausted);
+}
+
 // NCCL's group of one rank on one device; more ranks need more devices.
 TEST_F(CudaTest, NcclGroupOfOne) {
   auto control = MakeInProcessGroups(1);
@@ -330,6 +349,11 @@ TEST_F(CudaTest, NcclGroupOfOne) {
   EXPECT_EQ((*group)->Broadcast(list, 0), absl::OkStatus());
   EXPECT_EQ((*group)->Barrier(), absl::OkStatus());
   EXPECT_EQ(FromDevice(memory->data(), 4000), std::vector<char>(4000));
+  // Of a list that is no device's the others would not hear: nothing more is called.
+  std::vector<float> values(10);
+  const absl::Status refused = (*group)->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_EQ((*group)->Barrier(), refused);
 }
 
 }  // namespace

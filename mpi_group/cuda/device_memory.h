@@ -34,22 +34,18 @@ using PinnedMemory = std::unique_ptr<char, FreePinnedMemory>;
 using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
 using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
-// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed,
-// for all streams.
+// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed, for all streams.
 absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
 absl::StatusOr<Stream> MakeStream();
 absl::StatusOr<Event> MakeEvent();
 
 // Which lists lie in a device's memory. Asks CUDA once per piece and remembers the answer, for asking costs
-// microseconds. Bounded; not for several threads.
+// microseconds: addresses that were on the device are taken to stay there. Bounded; not for several threads.
 class PointerKinds {
  public:
   // OK if all pieces lie in memory of `device` (or managed memory). INVALID_ARGUMENT, saying where a piece does lie.
   absl::Status CheckOnDevice(const TensorList& values, int device);
-
-  // To be called before memory that was checked is freed: its addresses may come back as memory of another kind.
-  void Forget() { known_.clear(); }
 
  private:
   absl::flat_hash_map<const char*, uint64_t> known_;  // Begin of a piece that is on the device: its bytes.

@@ -56,6 +56,7 @@ struct Lane {
   ncclComm_t communicator = nullptr;
   Stream stream;
   PointerKinds kinds;
+  DeviceMemory token;  // One float for barriers.
 };
 
 class NcclGroupOfLanes : public NcclGroup {
@@ -106,10 +107,6 @@ class NcclGroupOfLanes : public NcclGroup {
       status = AwaitCommunicator(lane, deadline);
       if (!status.ok()) return Fail(status);
     }
-    cudaSetDevice(lanes_[0].device);
-    absl::StatusOr<DeviceMemory> token = AllocateDeviceMemory(sizeof(float));
-    if (!token.ok()) return Fail(token.status());
-    token_ = *std::move(token);
     return absl::OkStatus();
   }
 
@@ -118,13 +115,13 @@ class NcclGroupOfLanes : public NcclGroup {
 
   absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
     absl::Status status = CheckOneDevice();
-    return status.ok() ? AllReduceReplicas({values}, op) : status;
+    return status.ok() ? AllReduceReplicas({values}, op) : Refuse(status);
   }
 
   absl::Status AllReduceReplicas(absl::Span<const TensorList> replicas, ReduceOp op) override {
     if (replicas.size() != lanes_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(replicas.size(), " vectors for ", lanes_.size(), " devices; one for each is needed"));
+      return Refuse(absl::InvalidArgumentError(
+          absl::StrCat(replicas.size(), " vectors for ", lanes_.size(), " devices; one for each is needed")));
     }
     return Run(replicas,
                [&](Lane& lane, const TensorList& values) {
@@ -142,7 +139,7 @@ class NcclGroupOfLanes : public NcclGroup {
 
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
     absl::Status status = CheckRoot(root);
-    if (!status.ok()) return status;
+    if (!status.ok()) return Refuse(status);
     return Run(
         {values}, [&](Lane& lane, const TensorList& list) { return ReducePieces(lane, list, op, root); }, op,
         rank() == root ? absl::optional<ValueRange>() : ValueRange());
@@ -150,7 +147,7 @@ class NcclGroupOfLanes : public NcclGroup {
 
   absl::Status Broadcast(const TensorList& values, int root) override {
     absl::Status status = CheckRoot(root);
-    if (!status.ok()) return status;
+    if (!status.ok()) return Refuse(status);
     return Run(
         {values}, [&](Lane& lane, const TensorList& list) { return BroadcastPieces(lane, list, root); }, ReduceOp::kSum,
         ValueRange());
@@ -160,7 +157,7 @@ class NcclGroupOfLanes : public NcclGroup {
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
     absl::Status status = CheckOneDevice();
     status.Update(CheckParts(parts, size(), values.size()));
-    if (!status.ok()) return status;
+    if (!status.ok()) return Refuse(status);
     return Run(
         {values},
         [&](Lane& lane, const TensorList& list) {
@@ -176,7 +173,7 @@ class NcclGroupOfLanes : public NcclGroup {
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
     absl::Status status = CheckOneDevice();
     status.Update(CheckParts(parts, size(), values.size()));
-    if (!status.ok()) return status;
+    if (!status.ok()) return Refuse(status);
     return Run(
         {values},
         [&](Lane& lane, const TensorList& list) {
@@ -190,25 +187,34 @@ class NcclGroupOfLanes : public NcclGroup {
   }
 
   absl::Status Barrier() override {
-    const TensorList token(DataType::kFloat32, absl::MakeSpan(token_.get(), sizeof(float)));
-    std::vector<TensorList> lists(lanes_.size());
-    lists[0] = token;
+    std::vector<TensorList> tokens;
+    tokens.reserve(lanes_.size());
+    for (const Lane& lane : lanes_)
+      tokens.emplace_back(DataType::kFloat32, absl::MakeSpan(lane.token.get(), sizeof(float)));
     return Run(
-        lists,
-        [&](Lane& lane, const TensorList& list) {
-          if (list.empty()) return absl::OkStatus();
-          return NcclStatus(
-              ncclAllReduce(token_.get(), token_.get(), 1, ncclFloat32, ncclSum, lane.communicator, lane.stream.get()),
-              "ncclAllReduce");
+        tokens,
+        [&](Lane& lane, const TensorList&) {
+          return NcclStatus(ncclAllReduce(lane.token.get(), lane.token.get(), 1, ncclFloat32, ncclSum,
+                                          lane.communicator, lane.stream.get()),
+                            "ncclAllReduce");
         },
         ReduceOp::kSum, ValueRange());
   }
 
+  // All ranks learn whether all have theirs: one that has none is an error on all.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
     cudaSetDevice(lanes_[0].device);
     absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);
-    if (!memory.ok()) return memory.status();
+    int32_t without[] = {memory.ok() ? -1 : rank()};
+    absl::Status status = control_.AllReduce(TensorList(absl::MakeSpan(without)), ReduceOp::kMax);
+    if (!memory.ok()) return Fail(memory.status());
+    if (!status.ok()) return Fail(status);
+    if (without[0] >= 0) {
+      return Fail(absl::ResourceExhaustedError(
+          absl::StrCat("rank ", without[0], " could not allocate ", bytes, " bytes of device memory")));
+    }
+    if (bytes == 0) return absl::Span<char>();
     memory_.push_back(*std::move(memory));
     return absl::MakeSpan(memory_.back().get(), bytes);
   }
@@ -227,6 +233,9 @@ class NcclGroupOfLanes : public NcclGroup {
     absl::StatusOr<Stream> stream = MakeStream();
     if (!stream.ok()) return stream.status();
     lane.stream = *std::move(stream);
+    absl::StatusOr<DeviceMemory> token = AllocateDeviceMemory(sizeof(float));
+    if (!token.ok()) return token.status();
+    lane.token = *std::move(token);
     lanes_.push_back(std::move(lane));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -257,7 +266,7 @@ class NcclGroupOfLanes : public NcclGroup {
     if (!failure_.ok()) return failure_;
     absl::Status status;
     for (size_t i = 0; i < lists.size(); ++i) status.Update(lanes_[i].kinds.CheckOnDevice(lists[i], lanes_[i].device));
-    if (!status.ok()) return status;
+    if (!status.ok()) return Refuse(status);
     const absl::Time deadline = SteadyNow() + options_.deadline;
     status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
     for (size_t i = 0; i < lists.size(); ++i) status.Update(enqueue(lanes_[i], lists[i]));
@@ -314,6 +323,9 @@ class NcclGroupOfLanes : public NcclGroup {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
+  // The others are in this call, or will be: this rank's next one would be taken for it.
+  absl::Status Refuse(const absl::Status& status) { return failure_.ok() ? Fail(status) : failure_; }
+
   // From now on every call returns this error.
   absl::Status Fail(const absl::Status& status) {
     failure_ =
@@ -326,7 +338,6 @@ class NcclGroupOfLanes : public NcclGroup {
   const NcclGroupOptions options_;
   std::vector<Lane> lanes_;
   std::vector<DeviceMemory> memory_;
-  DeviceMemory token_;  // One float for barriers.
   absl::Status failure_;
 };
 

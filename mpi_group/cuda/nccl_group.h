@@ -5,8 +5,9 @@
 // reduce them. One or several devices per rank.
 //
 // Differs from the other groups: sums of 16-bit types are rounded wherever NCCL rounds them, not once, and a mean is
-// infinite where its sum is out of the type's range; min and max of NaN are NCCL's. One rank's failure is not told to
-// the others: they wait for it until their deadlines. Every call returns after the device has done its work.
+// infinite where its sum is out of the type's range; min and max of NaN are NCCL's. One rank's failure, but for one of
+// AllocateShared, is not told to the others: they wait for it until their deadlines. Every call returns after the
+// device has done its work.
 
 #include <memory>
 #include <vector>
@@ -33,10 +34,10 @@ class NcclGroup : public Group {
   virtual absl::Status AllReduceReplicas(absl::Span<const TensorList> replicas, ReduceOp op) = 0;
 };
 
-// Collective; `control` brings the ranks together, carries a few bytes, and outlives the group. The Group operations
-// work on lists in memory of devices[0], and need it to be the only one (FAILED_PRECONDITION); AllocateShared gives
-// device memory. FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not all ranks came. INTERNAL: what CUDA or
-// NCCL says.
+// Lists have the same pieces on all ranks: each piece is a call of NCCL's. Collective; `control` brings the ranks
+// together, carries a few bytes, and outlives the group. The Group operations but for Barrier work on lists in memory
+// of devices[0], and need it to be the only one (FAILED_PRECONDITION); AllocateShared gives device memory.
+// FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not all ranks came. INTERNAL: what CUDA or NCCL says.
 absl::StatusOr<std::unique_ptr<NcclGroup>> MakeNcclGroup(Group& control, const NcclGroupOptions& options);
 
 }  // namespace hooke

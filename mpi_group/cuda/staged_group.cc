@@ -56,31 +56,31 @@ class StagedGroup : public Group {
 
   // All ranks get the result.
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
-    absl::Status status = CheckRoot(root);
-    if (!status.ok()) return status;
-    return Run(LabelOf(Operation::kReduce, op, root), values,
-               [&](absl::Time deadline) { return AllReduceOfParts(values, op, deadline); });
+    return Run(LabelOf(Operation::kReduce, op, root), values, [&](absl::Time deadline) {
+      absl::Status status = CheckRoot(root);
+      return status.ok() ? AllReduceOfParts(values, op, deadline) : status;
+    });
   }
 
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
-    absl::Status status = CheckParts(parts, size(), values.size());
-    if (!status.ok()) return status;
-    return Run(LabelOf(Operation::kReduceScatter, op, -1, parts), values,
-               [&](absl::Time deadline) { return Scatter(values, parts, op, deadline); });
+    return Run(LabelOf(Operation::kReduceScatter, op, -1, parts), values, [&](absl::Time deadline) {
+      absl::Status status = CheckParts(parts, size(), values.size());
+      return status.ok() ? Scatter(values, parts, op, deadline) : status;
+    });
   }
 
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
-    absl::Status status = CheckParts(parts, size(), values.size());
-    if (!status.ok()) return status;
-    return Run(LabelOf(Operation::kAllGather, std::nullopt, -1, parts), values,
-               [&](absl::Time deadline) { return Gather(values, parts, deadline); });
+    return Run(LabelOf(Operation::kAllGather, std::nullopt, -1, parts), values, [&](absl::Time deadline) {
+      absl::Status status = CheckParts(parts, size(), values.size());
+      return status.ok() ? Gather(values, parts, deadline) : status;
+    });
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
-    absl::Status status = CheckRoot(root);
-    if (!status.ok()) return status;
-    return Run(LabelOf(Operation::kBroadcast, std::nullopt, root), values,
-               [&](absl::Time deadline) { return Chain(values, root, deadline); });
+    return Run(LabelOf(Operation::kBroadcast, std::nullopt, root), values, [&](absl::Time deadline) {
+      absl::Status status = CheckRoot(root);
+      return status.ok() ? Chain(values, root, deadline) : status;
+    });
   }
 
   absl::Status Barrier() override {
@@ -88,12 +88,21 @@ class StagedGroup : public Group {
                [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
   }
 
+  // Returns when all ranks have theirs, so that one that has none is an error on all.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
-    if (!failure_.ok()) return failure_;
-    cudaSetDevice(options_.device);
-    absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);
-    if (!memory.ok()) return memory.status();
-    memory_.push_back(*std::move(memory));
+    CallLabel label;
+    label.operation = "shared allocation";
+    label.values = bytes;
+    DeviceMemory allocated;
+    absl::Status status = Run(label, [&](absl::Time deadline) {
+      absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);
+      if (!memory.ok()) return memory.status();
+      allocated = *std::move(memory);
+      return DisseminationBarrier(*transport_, deadline);
+    });
+    if (!status.ok()) return status;
+    if (bytes == 0) return absl::Span<char>();
+    memory_.push_back(std::move(allocated));
     return absl::MakeSpan(memory_.back().get(), bytes);
   }
 
@@ -109,23 +118,31 @@ class StagedGroup : public Group {
     return label;
   }
 
-  // Every failure is settled with the other ranks: all are told the same, soon. From then on every call returns it.
   template <typename Collective>
   absl::Status Run(CallLabel label, const TensorList& values, const Collective& collective) {
-    if (!failure_.ok()) return failure_;
     label.values = values.size();
     label.type = values.type();
+    return Run(label, [&](absl::Time deadline) {
+      absl::Status status = kinds_.CheckOnDevice(values, options_.device);
+      return status.ok() ? collective(deadline) : status;
+    });
+  }
+
+  // Every failure is settled with the other ranks: all are told the same, soon. From then on every call returns it.
+  template <typename Collective>
+  absl::Status Run(const CallLabel& label, const Collective& collective) {
+    if (!failure_.ok()) return failure_;
     calls_.Add(label);
     const absl::Time now = SteadyNow();
     const absl::Time deadline = now + options_.deadline;
     calls_.Tell(*transport_, now);
     absl::Status status = CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
-    if (status.ok()) status = kinds_.CheckOnDevice(values, options_.device);
     if (status.ok()) status = collective(deadline);
     if (status.ok()) status = staging_->AwaitAll(deadline);
     if (status.ok()) return status;
-    const std::string what = absl::StrCat(label.operation, " of ", values.size(), " ", NameOf(values.type()),
-                                          " on device ", options_.device);
+    const std::string what =
+        absl::StrCat(label.operation, " of ", label.values, " ", label.type.has_value() ? NameOf(*label.type) : "bytes",
+                     " on device ", options_.device);
     failure_ = calls_.Settle(*transport_, status, {what, now, options_.deadline});
     // What is still under way uses the caller's memory. How it ends no longer matters.
     staging_->AwaitAll(deadline).IgnoreError();

@@ -23,8 +23,9 @@ struct StagedGroupOptions {
 
 // Lists of all calls lie in memory of the device (INVALID_ARGUMENT); AllocateShared gives such memory. Sums of 16-bit
 // types are rounded once: of more than two ranks they travel as float32, and form in device memory of 4 bytes per value
-// of the longest list so far, which the group keeps. A call that fails on a rank, or differs on one, fails on all soon,
-// as Transport::Settle says it. FAILED_PRECONDITION: no such device. RESOURCE_EXHAUSTED: no memory for the chunks.
+// of the longest list so far, which the group keeps; getting more may wait for whatever the device is at. A call that
+// fails on a rank, or differs on one, fails on all soon, as Transport::Settle says it. FAILED_PRECONDITION: no such
+// device. RESOURCE_EXHAUSTED: no memory for the chunks.
 absl::StatusOr<std::unique_ptr<Group>> MakeStagedGroup(std::unique_ptr<Transport> transport,
                                                        const StagedGroupOptions& options);
 
