@@ -82,8 +82,6 @@ class TransportGroup : public Group {
   }
 
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
-    absl::Status status = CheckRoot("reduce to", root);
-    if (!status.ok()) return status;
     return Run({Operation::kReduce, op, root, {}}, values, [&](const Plan& plan) {
       const Reduction reduction = {values.type(), op, size()};
       switch (plan.choice.algorithm) {
@@ -101,8 +99,6 @@ class TransportGroup : public Group {
   }
 
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
-    absl::Status status = CheckParts(parts, size(), values.size());
-    if (!status.ok()) return status;
     return Run({Operation::kReduceScatter, op, -1, parts}, values, [&](const Plan& plan) {
       const Reduction reduction = {values.type(), op, size()};
       switch (plan.choice.algorithm) {
@@ -120,8 +116,6 @@ class TransportGroup : public Group {
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
-    absl::Status status = CheckRoot("broadcast from", root);
-    if (!status.ok()) return status;
     return Run({Operation::kBroadcast, std::nullopt, root, {}}, values, [&](const Plan& plan) {
       switch (plan.choice.algorithm) {
         case Algorithm::kStaged:
@@ -138,8 +132,6 @@ class TransportGroup : public Group {
   }
 
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
-    absl::Status status = CheckParts(parts, size(), values.size());
-    if (!status.ok()) return status;
     return Run({Operation::kAllGather, std::nullopt, -1, parts}, values, [&](const Plan& plan) {
       switch (plan.choice.algorithm) {
         case Algorithm::kStaged:
@@ -225,7 +217,8 @@ class TransportGroup : public Group {
     if (!failure_.ok()) return failure_;
     const SharedArena* const arena = values.empty() ? nullptr : ArenaOf(values);
     calls_.Add(LabelOf(request, values, arena != nullptr));
-    absl::Status status = nodes_ != nullptr ? absl::OkStatus() : MeetOthers(SteadyNow());
+    absl::Status status = CheckRequest(request, values);
+    if (status.ok() && nodes_ == nullptr) status = MeetOthers(SteadyNow());
     if (status.ok()) {
       const Plan plan = MakePlan(request, values, arena);
       if (plan.choice.algorithm == Algorithm::kNothing) return status;
@@ -313,9 +306,19 @@ class TransportGroup : public Group {
     options_.logger->warn("{} is not available, ranks use memory of their own: {}", what, why);
   }
 
-  absl::Status CheckRoot(absl::string_view what, int root) const {
-    if (root >= 0 && root < size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(what, " rank ", root, ": the group has ", size(), " ranks"));
+  // What can be wrong with a call by itself. The others are told: they are in it, and would wait.
+  absl::Status CheckRequest(const Request& request, const TensorList& values) const {
+    switch (request.operation) {
+      case Operation::kReduce:
+      case Operation::kBroadcast:
+        if (request.root >= 0 && request.root < size()) return absl::OkStatus();
+        return absl::InvalidArgumentError(absl::StrCat("root ", request.root, ": the group has ", size(), " ranks"));
+      case Operation::kReduceScatter:
+      case Operation::kAllGather:
+        return CheckParts(request.parts, size(), values.size());
+      default:
+        return absl::OkStatus();
+    }
   }
 
   // Lent arenas have the numbers that they have in the group they come from, the group's own the next ones.
@@ -341,13 +344,13 @@ class TransportGroup : public Group {
   }
 
   const GroupOptions options_;
+  Scratch scratch_;  // Outlives the transport, whose unfinished messages use its memory.
   const std::unique_ptr<Transport> transport_;
   const NewTransport another_;
   std::unique_ptr<GroupNodes> nodes_;  // From the first call on.
   std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
   std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
   std::vector<std::unique_ptr<Line[]>> private_;
-  Scratch scratch_;
   RecentCalls calls_;
   std::optional<Workload> last_workload_;
   Choice last_choice_;

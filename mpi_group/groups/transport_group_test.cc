@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -313,18 +318,34 @@ TEST(GroupAllocationTest, NothingAndTooMuch) {
   }
 }
 
-// Arguments that no rank can use are refused without touching the group.
+// Arguments that no rank can use are refused with what is wrong, and end the group: others may be in that call.
 TEST(GroupFaultTest, BadArgumentsAreRefused) {
-  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(1);
   std::vector<float> values(10);
   const TensorList list(absl::MakeSpan(values));
-  EXPECT_EQ(groups[0]->Broadcast(list, 1).message(), "broadcast from rank 1: the group has 1 ranks");
-  EXPECT_EQ(groups[0]->Broadcast(list, -1).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(groups[0]->AllGather(list, {}).message(), "a call in parts takes one part per rank: 1, not 0");
-  EXPECT_EQ(groups[0]->AllGather(list, {{0, 11}}).message(),
-            "part 0 is [0, 11); it must begin at or after 0 and end at or before 10");
-  EXPECT_EQ(groups[0]->AllGather(list, {{5, 4}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(groups[0]->Barrier(), absl::OkStatus());
+  const struct {
+    std::function<absl::Status(Group&)> call;
+    const char* said;
+  } kCases[] = {
+      {[&](Group& group) { return group.Broadcast(list, 1); }, "root 1: the group has 1 ranks"},
+      {[&](Group& group) { return group.Broadcast(list, -1); }, "root -1: the group has 1 ranks"},
+      {[&](Group& group) { return group.Reduce(list, ReduceOp::kSum, 1); }, "root 1: the group has 1 ranks"},
+      {[&](Group& group) { return group.AllGather(list, {}); }, "a call in parts takes one part per rank: 1, not 0"},
+      {[&](Group& group) {
+         return group.ReduceScatter(list, {{0, 11}}, ReduceOp::kSum);
+       },
+       "part 0 is [0, 11); it must begin at or after 0 and end at or before 10"},
+      {[&](Group& group) {
+         return group.AllGather(list, {{5, 4}});
+       },
+       "part 0 is [5, 4)"},
+  };
+  for (const auto& one : kCases) {
+    const std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
+    const absl::Status refused = one.call(*group);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(one.said));
+    EXPECT_EQ(group->Barrier(), refused);
+  }
 }
 
 }  // namespace
