@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -31,15 +32,41 @@ using Name = std::array<char, 60>;  // Zero-terminated.
 
 // What the first rank tells the others.
 struct Offer {
-  Name name = {};
+  Name name = {};     // A path.
   int32_t error = 0;  // An errno: why it could not make the object.
+  uint64_t device = 0;
+  uint64_t inode = 0;
 };
 
-Name RandomName() {
-  std::random_device random;
-  Name name = {};
-  absl::SNPrintF(name.data(), name.size(), "/hooke-%d-%08x%08x", getpid(), random(), random());
-  return name;
+enum class Named { kNo, kYes };
+
+// Makes the object, which is empty; -1 and errno in place of it.
+int Make(Named named, Offer& offer) {
+  int file = -1;
+  if (named == Named::kYes) {
+    std::random_device random;
+    absl::SNPrintF(offer.name.data(), offer.name.size(), "/dev/shm/hooke-%d-%08x%08x", getpid(), random(), random());
+    file = open(offer.name.data(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  } else {
+    file = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    absl::SNPrintF(offer.name.data(), offer.name.size(), "/proc/%d/fd/%d", getpid(), file);
+  }
+  struct stat made = {};
+  if (file < 0 || fstat(file, &made) != 0) offer.error = errno;
+  offer.device = made.st_dev;
+  offer.inode = made.st_ino;
+  return file;
+}
+
+// -1 and errno if there is no such object here, or another one under that name.
+int Open(const Offer& offer) {
+  const int file = open(offer.name.data(), O_RDWR | O_CLOEXEC);
+  struct stat opened = {};
+  if (file < 0) return file;
+  if (fstat(file, &opened) == 0 && opened.st_dev == offer.device && opened.st_ino == offer.inode) return file;
+  close(file);
+  errno = ENOENT;
+  return -1;
 }
 
 // OK if `ok` on all ranks; else `error` on all ranks, or what keeps them from agreeing.
@@ -75,24 +102,19 @@ absl::Status NotOpened(const Offer& offer, int error) {
   return absl::FailedPreconditionError(why);
 }
 
-// The same empty object on all ranks, its name already gone. It takes no memory yet, so a rank killed in between leaves
-// nothing but a name.
-absl::StatusOr<int> OpenTogether(Transport& transport, absl::Time deadline) {
+// The same empty object on all ranks; its name, if it had one, already gone.
+absl::StatusOr<int> OpenTogether(Transport& transport, Named named, absl::Time deadline) {
   Offer offer;
   int file = -1;
-  if (transport.rank() == 0) {
-    offer.name = RandomName();
-    file = shm_open(offer.name.data(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (file < 0) offer.error = errno;
-  }
+  if (transport.rank() == 0) file = Make(named, offer);
   const bool made = file >= 0;
   absl::Status status = ShareOffer(transport, offer, deadline);
   if (status.ok()) {
-    if (transport.rank() != 0 && offer.error == 0) file = shm_open(offer.name.data(), O_RDWR | O_CLOEXEC, 0600);
+    if (transport.rank() != 0 && offer.error == 0) file = Open(offer);
     const int error = file < 0 ? errno : 0;
-    status = Agree(transport, file >= 0, NotOpened(offer, error), deadline);
+    status = Agree(transport, file >= 0 && offer.error == 0, NotOpened(offer, error), deadline);
   }
-  if (made) shm_unlink(offer.name.data());
+  if (made && named == Named::kYes) unlink(offer.name.data());
   if (status.ok()) return file;
   if (file >= 0) close(file);
   return status;
@@ -141,7 +163,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& tr
   }
   const uint64_t region = RoundUp(bytes_per_rank, bytes_per_rank >= kHugePageBytes ? kHugePageBytes : kPageBytes);
   const uint64_t total = region * transport.size();
-  const absl::StatusOr<int> file = OpenTogether(transport, deadline);
+  absl::StatusOr<int> file = OpenTogether(transport, Named::kNo, deadline);
+  if (absl::IsFailedPrecondition(file.status())) file = OpenTogether(transport, Named::kYes, deadline);
   if (!file.ok()) return file.status();
   const auto close_file = absl::MakeCleanup([&file] { close(*file); });
 

@@ -1,10 +1,11 @@
 #ifndef HOOKE_MPI_GROUP_NODE_SHARED_MEMORY_H_
 #define HOOKE_MPI_GROUP_NODE_SHARED_MEMORY_H_
 
-// Memory that all ranks of a group map: POSIX shared memory, without a name once all have it, so that from then on
-// nothing is left behind however the ranks end, and freeing it never waits for another rank (as MPI_Win_free would).
-// Killed before, in the moment between making the name and removing it, the first rank leaves "/dev/shm/hooke-PID-..."
-// behind: a name of an empty object, which takes no memory. Used by TransportGroup for its arenas.
+// Memory that all ranks of a group map: a file of /dev/shm that never has a name and is opened through the first rank's
+// /proc/PID/fd. So nothing is left behind however and whenever the ranks end, and freeing it never waits for another
+// rank (as MPI_Win_free would). Where a rank cannot open it that way, as in a PID namespace of its own, it has a name
+// until all have it: killed in that moment, the first rank leaves "/dev/shm/hooke-PID-...", which is empty. Used by
+// TransportGroup for its arenas.
 
 #include <cstdint>
 #include <memory>

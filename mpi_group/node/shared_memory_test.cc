@@ -6,7 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -14,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "mpi_group/collectives/barrier.h"
 #include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -56,6 +60,45 @@ TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
     base[rank * 8192 + 4999] = static_cast<char>('a' + rank);
     ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
     for (int peer = 0; peer < kRanks; ++peer) EXPECT_EQ(base[peer * 8192 + 4999], static_cast<char>('a' + peer));
+  });
+}
+
+// Receives the first rank's offer of a file as one of another file, as a rank with process numbers of its own sees it.
+class ElsewhereTransport : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+
+  absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
+    if (offer_.empty()) offer_ = incoming.bytes;
+    return ForwardingTransport::StartReceive(incoming);
+  }
+  absl::Status Wait(Ticket ticket, absl::Time deadline) override {
+    absl::Status status = ForwardingTransport::Wait(ticket, deadline);
+    if (status.ok() && !changed_ && !offer_.empty()) {
+      changed_ = true;
+      offer_.back() = static_cast<char>(offer_.back() ^ 1);
+    }
+    return status;
+  }
+
+ private:
+  absl::Span<char> offer_;
+  bool changed_ = false;
+};
+
+// A rank that finds another file under the number that it was told is offered a name, and that is gone at once.
+TEST(SharedMemoryTest, ByNameWhereTheNumberIsAnothers) {
+  std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
+  transports[1] = std::make_unique<ElsewhereTransport>(std::move(transports[1]));
+  RunRanks(2, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
+        SharedMemory::Create(*transports[rank], 4096, deadline);
+    ASSERT_EQ(memory.status(), absl::OkStatus());
+    EXPECT_EQ(NamesLeft(), 0);
+    (*memory)->base()[rank * 4096] = static_cast<char>('a' + rank);
+    ASSERT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
+    EXPECT_EQ((*memory)->base()[(1 - rank) * 4096], static_cast<char>('b' - rank));
   });
 }
 
