@@ -1,6 +1,7 @@
 #include "mpi_group/collectives/replicas.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -19,6 +20,28 @@ absl::Status CheckShapes(absl::Span<const TensorList> replicas) {
     return absl::InvalidArgumentError(absl::StrCat(
         "replica ", i, " has ", replicas[i].size(), " values of ", NameOf(replicas[i].type()), ", replica 0 has ",
         first.size(), " of ", NameOf(first.type()), "; all replicas must be of one type and size"));
+  }
+  return absl::OkStatus();
+}
+
+// What the calls of the group have to do with each other would not tell: that all ranks mean the same. `own`: what is
+// wrong with this rank's lists, which come with it.
+absl::Status Compare(Group& group, absl::Span<const TensorList> replicas, ReduceOp op, const absl::Status& own) {
+  const auto lists = static_cast<int64_t>(replicas.size());
+  const auto values = replicas.empty() ? 0 : static_cast<int64_t>(replicas[0].size());
+  const auto type = replicas.empty() ? 0 : static_cast<int64_t>(replicas[0].type());
+  const auto kind = static_cast<int64_t>(op);
+  // The largest of each and of its opposite, which is the smallest: all are the same if these two are.
+  int64_t said[] = {own.ok() ? 0 : 1, lists, -lists, values, -values, type, -type, kind, -kind};
+  absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(said)), ReduceOp::kMax);
+  if (!status.ok()) return status;
+  if (!own.ok()) return own;
+  if (said[0] != 0) return absl::InvalidArgumentError("another rank's replicas do not fit each other; it says how");
+  const absl::string_view names[] = {"number of replicas", "size of a replica", "type", "operation"};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (said[2 * i + 1] == -said[2 * i + 2]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("all-reduce of replicas: the ", names[i], " is not the same on all ranks"));
   }
   return absl::OkStatus();
 }
@@ -100,7 +123,7 @@ absl::Status ReduceWide(Group& group, absl::Span<const TensorList> replicas, Red
 }  // namespace
 
 absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
-  absl::Status status = CheckShapes(replicas);
+  absl::Status status = Compare(group, replicas, op, CheckShapes(replicas));
   if (!status.ok()) return status;
   if (replicas.size() == 1) return group.AllReduce(replicas[0], op);
   const DataType type = replicas[0].type();

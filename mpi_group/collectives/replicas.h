@@ -18,7 +18,8 @@ namespace hooke {
 // throughout, in memory of 4 bytes per value that each such call takes for itself.
 //
 // The lists are at least one, as many on every rank, of one type and size; they need not have the same pieces, and do
-// not overlap. INVALID_ARGUMENT, before anything is sent, if this rank's do not fit each other; else the errors of
+// not overlap. The ranks compare that first, by an all-reduce of some bytes. INVALID_ARGUMENT on all ranks, and nothing
+// has changed, if any rank's lists do not fit each other or the other ranks', or its `op` differs; else the errors of
 // Group::AllReduce, after which the values are unspecified.
 absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replicas, ReduceOp op);
 

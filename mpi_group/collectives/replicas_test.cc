@@ -50,6 +50,43 @@ TEST(ReplicasOverflowTest, MeanOfLargeHalves) {
   }
 }
 
+// What differs between ranks is an error on all of them, also where the group's own calls would not show it.
+TEST(ReplicasRefusedTest, RanksThatDiffer) {
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
+  struct Case {
+    size_t lists = 2;
+    uint64_t values = 3;
+    DataType type = DataType::kFloat16;
+    ReduceOp op = ReduceOp::kMean;
+    const char* what = "";
+  };
+  const Case wrong[] = {
+      {3, 3, DataType::kFloat16, ReduceOp::kMean, "the number of replicas is not the same on all ranks"},
+      {1, 3, DataType::kFloat16, ReduceOp::kMean, "the number of replicas is not the same on all ranks"},
+      {2, 4, DataType::kFloat16, ReduceOp::kMean, "the size of a replica is not the same on all ranks"},
+      {2, 3, DataType::kBFloat16, ReduceOp::kMean, "the type is not the same on all ranks"},
+      {2, 3, DataType::kFloat16, ReduceOp::kSum, "the operation is not the same on all ranks"},
+      {0, 3, DataType::kFloat16, ReduceOp::kMean, "do not fit each other"},
+  };
+  RunRanks(2, [&](int rank) {
+    for (const Case& one : wrong) {
+      const Case mine = rank == 1 ? one : Case();
+      std::vector<char> memory(3 * 4 * 2, 1);
+      std::vector<TensorList> lists;
+      for (size_t i = 0; i < mine.lists; ++i) {
+        lists.emplace_back(mine.type, absl::MakeSpan(memory).subspan(i * 8, mine.values * 2));
+      }
+      const absl::Status status = AllReduceReplicas(*groups[rank], lists, mine.op);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      if (rank == 0 || mine.lists > 0) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr(one.what));
+      }
+      EXPECT_EQ(memory, std::vector<char>(memory.size(), 1));
+    }
+    EXPECT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+  });
+}
+
 // Lists that do not fit each other are refused with what is wrong, and the group remains usable.
 TEST(ReplicasRefusedTest, ListsThatDiffer) {
   const std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
