@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-
 namespace hooke {
 namespace {
 
@@ -80,10 +77,6 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
-bool SameWay(const Choice& a, const Choice& b) {
-  return a.algorithm == b.algorithm && a.chunk_bytes == b.chunk_bytes && a.drivers == b.drivers;
-}
-
 // `workload` but for its bytes.
 std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tuning& tuning, Workload workload) {
   constexpr uint64_t kLargest = uint64_t{1} << 30;
@@ -109,6 +102,10 @@ bool SameChoices(const std::vector<ExplainedChoice>& a, const std::vector<Explai
 }
 
 }  // namespace
+
+bool SameWay(const Choice& a, const Choice& b) {
+  return a.algorithm == b.algorithm && a.chunk_bytes == b.chunk_bytes && a.drivers == b.drivers;
+}
 
 Topology OneNode(int ranks) { return {ranks, 1, ranks, ranks, true, false}; }
 
@@ -139,20 +136,6 @@ std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning&
     }
   }
   return choices;
-}
-
-std::string ExplainChoices(const Topology& topology, const Tuning& tuning) {
-  std::string table =
-      absl::StrFormat("%d ranks on %d nodes of %d to %d ranks\n%-14s %-8s %-11s %12s  %-18s %12s  %s\n", topology.ranks,
-                      topology.nodes, topology.smallest_node, topology.largest_node, "operation", "values", "what",
-                      "bytes up to", "algorithm", "chunk bytes", "reason");
-  for (const ExplainedChoice& line : ListChoices(topology, tuning)) {
-    absl::StrAppendFormat(&table, "%-14s %-8s %-11s %12s  %-18s %12d  %s\n", NameOf(line.operation),
-                          line.shared ? "arena" : "private", line.rounds_once ? "16-bit sums" : "",
-                          line.bytes_to == TuningRule::kAnyBytes ? "any" : absl::StrCat(line.bytes_to),
-                          NameOf(line.choice.algorithm), line.choice.chunk_bytes, line.choice.reason);
-  }
-  return table;
 }
 
 }  // namespace hooke

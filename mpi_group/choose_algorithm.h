@@ -44,6 +44,9 @@ struct Choice {
   absl::string_view reason;  // Always set; of static duration.
 };
 
+// But for the reason.
+bool SameWay(const Choice& a, const Choice& b);
+
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
 // A range of sizes with one choice; the bytes are powers of two, and both ends belong to it.
@@ -58,9 +61,6 @@ struct ExplainedChoice {
 // In the order of kAllOperations, values in an arena first, sizes ascending. Sums of 16-bit values have ranges of their
 // own, after those of all else, where anything about them differs.
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning);
-
-// The same as a table, for people: the choice for each operation and size, values in an arena or not.
-std::string ExplainChoices(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke
 

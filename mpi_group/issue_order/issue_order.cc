@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "mpi_group/issue_order/bucket_agreement.h"
 #include "mpi_group/issue_order/issue_order_round.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -36,13 +36,13 @@ class CountingOrder : public IssueOrder {
   class Waiting {
    public:
     explicit Waiting(IssueOrderRound& round) : round_(round) {}
-    ~Waiting() { round_.AddWaited(absl::Now() - begin_); }
+    ~Waiting() { round_.AddWaited(SteadyNow() - begin_); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
    private:
     IssueOrderRound& round_;
-    const absl::Time begin_ = absl::Now();
+    const absl::Time begin_ = SteadyNow();
   };
 
   size_t lanes() const { return options_.lanes.size(); }

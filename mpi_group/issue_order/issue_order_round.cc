@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 
@@ -42,7 +42,7 @@ bool IssueOrderRound::Runnable(const Lane& lane) const {
 
 size_t IssueOrderRound::Take(Lane& lane) {
   lane.working = true;
-  if (working_++ == 0) busy_since_ = absl::Now();
+  if (working_++ == 0) busy_since_ = SteadyNow();
   return lane.next;
 }
 
@@ -75,7 +75,7 @@ void IssueOrderRound::Done(size_t bucket, const absl::Status& status) {
   Lane& lane = lanes_[bucket % lanes_count_];
   lane.working = false;
   lane.next += lanes_count_;
-  if (--working_ == 0) times_.busy += absl::Now() - busy_since_;
+  if (--working_ == 0) times_.busy += SteadyNow() - busy_since_;
   if (!status.ok()) {
     return Fail(
         absl::Status(status.code(), absl::StrCat("bucket ", bucket, " of ", states_.size(), ": ", status.message())));
@@ -139,7 +139,7 @@ void IssueOrderRound::AddWaited(absl::Duration waited) {
 IssueTimes IssueOrderRound::times() const {
   absl::MutexLock lock(&mutex_);
   IssueTimes times = times_;
-  if (working_ > 0) times.busy += absl::Now() - busy_since_;
+  if (working_ > 0) times.busy += SteadyNow() - busy_since_;
   return times;
 }
 

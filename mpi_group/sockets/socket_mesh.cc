@@ -30,15 +30,9 @@ struct Endpoint {
 };
 static_assert(std::is_trivially_copyable_v<Endpoint>, "endpoints travel as bytes");
 
-uint64_t HashOf(const std::string& text) {  // FNV-1a: the same in all builds of a group's program.
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
-}
-
 Endpoint OwnEndpoint(const MeshOptions& options, uint16_t port) {
   Endpoint own;
-  own.identity = HashOf(options.identity);
+  own.identity = HashOfIdentity(options.identity);
   own.port = port;
   own.rdma = options.rdma;
   own.addresses = static_cast<uint32_t>(std::min(options.addresses.size(), Endpoint::kAddresses));
@@ -55,7 +49,7 @@ absl::Span<const HostAddress> AddressesOf(const Endpoint& endpoint) {
 // Whether all ranks are on this very host, and what they call nodes are parts of it.
 absl::StatusOr<bool> OnOneHost(Transport& transport, const std::string& identity, absl::Time deadline) {
   std::vector<uint64_t> identities(transport.size());
-  identities[transport.rank()] = HashOf(identity);
+  identities[transport.rank()] = HashOfIdentity(identity);
   absl::Status status = GatherRecords(
       transport, {reinterpret_cast<char*>(identities.data()), identities.size() * sizeof(uint64_t)}, deadline);
   if (!status.ok()) return status;

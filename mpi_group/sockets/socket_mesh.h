@@ -3,8 +3,9 @@
 
 // TCP connections between all ranks of a group that are on different nodes, made when they first meet. Addresses, ports
 // and a random token go over the group's transport; each end of a connection shows the other that token before it
-// counts, so that neither a stranger who finds the port nor one who listens where a rank was expected gets into the
-// group. Used by socket_transport.cc.
+// counts, so that no stranger who finds the port gets into the group, and no other program that happens to listen where
+// a rank was expected is taken for it. One that listens there on purpose sees the token, which is not encrypted: hosts
+// that can take a rank's address are trusted, as MPI trusts them. Used by socket_transport.cc.
 
 #include <string>
 #include <vector>

@@ -20,12 +20,6 @@ std::string Seen(const char* path) {
   return absl::StrCat(seen.st_dev, ":", seen.st_ino);
 }
 
-uint64_t HashOf(const std::string& text) {  // FNV-1a: the same in all builds of a group's program.
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
-}
-
 absl::Span<char> AsMutableBytes(std::vector<uint64_t>& values) {
   return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(uint64_t)};
 }
@@ -47,6 +41,13 @@ std::string NodeIdentity() {
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   return absl::StrCat("boot ", boot, " network ", Seen("/proc/self/ns/net"), " memory ", Seen("/dev/shm"), " user ",
                       geteuid());
+}
+
+// FNV-1a.
+uint64_t HashOfIdentity(const std::string& identity) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char c : identity) hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
 }
 
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank) {
@@ -90,7 +91,7 @@ absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl:
 
 absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline) {
   std::vector<uint64_t> hashes(transport.size());
-  hashes[transport.rank()] = HashOf(identity);
+  hashes[transport.rank()] = HashOfIdentity(identity);
   absl::Status status = GatherRecords(transport, AsMutableBytes(hashes), deadline);
   if (!status.ok()) return status;
   std::vector<std::string> identities;

@@ -19,6 +19,8 @@ namespace hooke {
 // Stands for what a process must have in common with another to share memory with it and to talk to others through the
 // same network card: the running kernel, the network namespace, /dev/shm and the user.
 std::string NodeIdentity();
+// Goes in its place where a number is enough. The same in all builds of a group's program.
+uint64_t HashOfIdentity(const std::string& identity);
 
 // The nodes of a group, numbered by their first ranks.
 struct Nodes {

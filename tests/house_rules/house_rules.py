@@ -42,7 +42,7 @@ MPI_GROUP_MAY_INCLUDE = {
         "mpi_group/sockets",
         "mpi_group/node",
     },
-    "mpi_group/issue_order": {"mpi_group"},
+    "mpi_group/issue_order": {"mpi_group", "mpi_group/transport"},
     "mpi_group/profile": {"mpi_group"},
     "mpi_group/cuda": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},
 }

@@ -74,10 +74,6 @@ std::vector<TuningRule> RulesFor(const Topology& topology, const std::map<uint64
 
 }  // namespace
 
-bool SameWay(const Choice& a, const Choice& b) {
-  return a.algorithm == b.algorithm && a.chunk_bytes == b.chunk_bytes && a.drivers == b.drivers;
-}
-
 Tuning FitTuning(const Topology& topology, const std::vector<Measurement>& measurements, double margin) {
   Tuning tuning;
   for (Operation operation : kAllOperations) {

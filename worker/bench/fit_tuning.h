@@ -23,14 +23,12 @@ struct Measurement {
   uint64_t calls = 0;
 };
 
-bool SameWay(const Choice& a, const Choice& b);
-
-// Rules for groups of at most as many ranks as were measured, where they were measured (one node or several, more
-// ranks than cores or not). The way that Hooke chooses by default keeps each size at which no other's median is shorter
-// than its own better times (its quarter_us) by more than `margin` (0.05: 5 %): noise writes no rules. What is faster
-// than the way of the next smaller size by less than that does not replace it either. Between two measured sizes the
-// middle one (geometrically) divides two ways; what is larger than all that was measured is left to the defaults. Where
-// the default's own time is missing, there is no rule.
+// Rules for groups of at most as many ranks as were measured, where they were measured: on one node or on several; and,
+// if there were more ranks than cores, only for groups of which that is so too. The way that Hooke chooses by default
+// keeps each size at which no other's median is shorter than its own better times (its quarter_us) by more than
+// `margin` (0.05: 5 %): noise writes no rules. What is faster than the way of the next smaller size by less than that
+// does not replace it either. Between two measured sizes the middle one (geometrically) divides two ways; what is
+// larger than all that was measured is left to the defaults. Where the default's own time is missing, there is no rule.
 Tuning FitTuning(const Topology& topology, const std::vector<Measurement>& measurements, double margin);
 
 }  // namespace hooke

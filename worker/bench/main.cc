@@ -1,7 +1,6 @@
 // hooke-bench: measures the collectives of this machine or cluster and makes a tuning of it. `hooke bench` runs it with
 // `tune` and `explain`; `measure` is one rank, which `tune` starts by mpirun, or a user on several nodes.
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -89,21 +88,27 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   return flags.tuning_only ? FormatTuning(tuning) : TuningDocument(*topology, *measured, tuning);
 }
 
+// To a file; without one, to the standard output.
+absl::Status Deliver(const std::string& text, const std::string& path) {
+  if (path.empty()) {
+    std::cout << text << std::flush;
+    return absl::OkStatus();
+  }
+  std::ofstream file(path);
+  file << text << std::flush;
+  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path));
+}
+
 // Ends the process itself where anything failed: MPI_Finalize would wait for the other ranks.
 int RunRank(const Flags& flags) {
   const absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
   if (!session.ok()) MpiSession::ExitWithoutFinalize(Complain(session.status()));
   const absl::StatusOr<std::string> text = MeasureAsRank(**session, flags);
   if (!text.ok()) MpiSession::ExitWithoutFinalize(Complain(text.status()));
-  if ((*session)->rank() != 0) return 0;
-  if (flags.document.empty()) {
-    std::cout << *text << std::flush;
-    return 0;
-  }
-  std::ofstream file(flags.document);
-  file << *text << std::flush;
-  if (file) return 0;
-  MpiSession::ExitWithoutFinalize(Complain(absl::UnavailableError(absl::StrCat("cannot write ", flags.document))));
+  absl::Status status = (*session)->rank() == 0 ? Deliver(*text, flags.document) : absl::OkStatus();
+  if (status.ok()) status = (*session)->Finish();
+  if (!status.ok()) MpiSession::ExitWithoutFinalize(Complain(status));
+  return 0;
 }
 
 int Tune(const Flags& flags, const sigset_t& stop_signals) {

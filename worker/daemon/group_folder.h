@@ -5,10 +5,9 @@
 //
 // <state folder>/lock               held by the daemon that uses the folder
 // <state folder>/groups/<group>/    start file, the launcher's session files; one for each running group
-// /dev/shm/hooke-XXXXXX/            the group's unix socket and the ranks' shared memory: on a tmpfs, under a name
-// short enough for a
-//                                   socket; "memory" in the group's folder is a link to it. /tmp where there is no
-//                                   /dev/shm.
+// /dev/shm/hooke-XXXXXX/            the group's unix socket and what the MPI library's own ranks share: on a tmpfs,
+//                                   under a name short enough for a socket; "memory" in the group's folder is a link
+//                                   to it. /tmp where there is no /dev/shm.
 //
 // Folders are readable by their owner alone. What a killed daemon left is removed when the next one opens the state
 // folder.

@@ -137,7 +137,7 @@ void Run(const Options& options) {
   if (!group_options.ok()) return give_up(group_options.status());
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(**session, *group_options);
   if (!group.ok()) return give_up(group.status());
-  const std::unique_ptr<Group> profiled = MakeProfiledGroup(*std::move(group), *profile);
+  std::unique_ptr<Group> profiled = MakeProfiledGroup(*std::move(group), *profile);
   RankTask task;
   task.start = *start;
   task.group = profiled.get();
@@ -146,6 +146,8 @@ void Run(const Options& options) {
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) return give_up(steps.status());
+  profiled.reset();  // It uses MPI.
+  if (absl::Status status = (*session)->Finish(); !status.ok()) return give_up(status);
   reporter->Done(*steps);
 }
 
