@@ -20,8 +20,10 @@ import ranks
 import report
 import summary
 
-SIZES = [4, 64, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 23, 1 << 24, 1 << 26]
-QUICK_SIZES = [4, 1 << 14, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
+# Before most powers of two one or two sizes that are none: what is made for the larger one must do for them.
+SIZES = [4, 64, 1 << 10, 3000, 1 << 12, 12000, 1 << 14, 48000, 1 << 16, 200000, 1 << 18, 700000, 1 << 20]
+SIZES += [3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 23, 10000000, 1 << 24, 1 << 26]
+QUICK_SIZES = [4, 1 << 14, 48000, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
 ROUNDS, QUICK_ROUNDS = 5, 3
 # With --quick nothing larger on several hosts: it would take a quarter of a second a call.
 QUICK_NETWORK_BYTES = 1 << 22
@@ -47,8 +49,11 @@ def parse(operation):
     parser.add_argument("--sizes", type=numbers, help="bytes of each rank's values")
     parser.add_argument("--impls", type=lambda text: text.split(","), help="only these of hooke, openmpi, openmpi-tuned, mpich, gloo")
     parser.add_argument("--seconds", type=float, help="time for each way at each size (default 0.4; 0.05 with --quick)")
+    parser.add_argument("--row", type=int, default=1, help="take the time of so many calls one after the other, from one barrier; not judged (default 1)")
     parser.add_argument("--quick", action="store_true", help="few sizes, 2 ranks, 1 and 2 hosts: under 40 s")
     arguments = parser.parse_args()
+    if arguments.row < 1:
+        parser.error("--row must be at least 1")
     quick = arguments.quick
     arguments.ranks = arguments.ranks or ([2] if quick else [2, 3, 4, 8])
     arguments.hosts = arguments.hosts or ([1, 2] if quick else [1, 2, 4])
@@ -189,12 +194,12 @@ class Way:
         self.impl = self.name.split("/")[0]
         self.us = []
 
-    def run(self, seconds):
-        share = seconds * 1e6
+    def run(self, seconds, row):
+        share = seconds * 1e6 / row
         # The first call is slower than others: take more calls than it suggests, until known better.
         expected = median(self.us) if self.us else self.first_us / 2
         calls = int(min(400, max(1, share / max(expected, 1))))
-        self.us += self.group.time(self.index, calls, 1 if expected < 2e4 else 0)
+        self.us += self.group.time(self.index, calls, 1 if expected < 2e4 else 0, row)
 
 
 def measure(groups, operation, size, arguments, host_count, failures):
@@ -219,7 +224,7 @@ def measure(groups, operation, size, arguments, host_count, failures):
     for _ in range(arguments.rounds):
         for way in list(ways):
             if way in ways:
-                guarded(way.group, lambda: way.run(arguments.seconds / arguments.rounds))
+                guarded(way.group, lambda: way.run(arguments.seconds / arguments.rounds, arguments.row))
     return ways
 
 
@@ -234,11 +239,12 @@ def best_by_impl(ways):
 
 
 class Table:
-    def __init__(self, operation, layout, json_path):
-        self.operation, self.layout, self.json_path = operation, layout, json_path
+    def __init__(self, operation, layout, arguments):
+        self.operation, self.layout, self.json_path, self.row = operation, layout, arguments.json, arguments.row
         self.rows = []
         kind = "memory" if layout.host_count == 1 else "goodput"
-        print(f"\n{operation}: {layout.count} ranks on {layout.host_count} host{'s' * (layout.host_count > 1)} ({CORES} cores); limit: {kind}")
+        row = f"; {self.row} calls in a row" if self.row > 1 else ""
+        print(f"\n{operation}: {layout.count} ranks on {layout.host_count} host{'s' * (layout.host_count > 1)} ({CORES} cores); limit: {kind}{row}")
         print(f"{'bytes':>9}  {'impl':22} {'median us':>11} {'p99 us':>11} {'GB/s':>7} {'of limit':>8} {'best rival/this':>15}", flush=True)
 
     def add(self, size, ways):
@@ -258,7 +264,7 @@ class Table:
             rows.append({
                 "benchmark": self.operation, "impl": impl, "ranks": self.layout.count, "hosts": self.layout.host_count, "bytes": size,
                 "median_us": us, "p99_us": percentile99(way.us), "correct": way.correct,
-                "limit_us": limit,
+                "limit_us": limit, "row": self.row,
             })  # fmt: skip
         print(flush=True)
         report.write_json(self.json_path, rows, {"median_us": 2, "p99_us": 2, "limit_us": 2})
@@ -281,9 +287,10 @@ def run_layout(operation, arguments, count, host_count, deadline):
             except ranks.Failed as failure:
                 print(f"FAILED to start: {failure}", file=sys.stderr, flush=True)
                 failures.append(str(failure))
-        table = Table(operation, layout, arguments.json)
+        table = Table(operation, layout, arguments)
         for size in arguments.sizes:
             if arguments.quick and network and size > QUICK_NETWORK_BYTES:
+                skipped.append(size)
                 continue
             if time.monotonic() > deadline:
                 print(f"SKIPPED: {size} bytes: the time of --quick is used up; is the machine busy?", flush=True)
@@ -311,5 +318,7 @@ def main(operation):
                 not_judged.append(f"{summary.where(operation, count, host_count)}: no time for {', '.join(map(str, skipped))} bytes")
     if failures:
         raise SystemExit(f"{len(failures)} failures:\n" + "\n".join(failures))
+    if arguments.row > 1:
+        rows = []  # What is asked is asked of single calls.
     ours = not arguments.impls or "hooke" in arguments.impls
     report.judge(summary.missed(rows, CORES), asked=any(summary.judged(rows, CORES)), not_judged=not_judged if ours else ())

@@ -17,6 +17,9 @@ import signal
 import subprocess
 import time
 
+# Where `tc` is, which not every PATH names.
+os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+
 RATE = "1gbit"
 # A burst lets that many bytes pass at once after an idle time. Larger, small messages would beat the line; smaller, the kernel does not
 # keep the rate when both cores are busy (measured: 32 kb 0.5 of it, 128 kb all). The queue holds what a TCP connection has under way.

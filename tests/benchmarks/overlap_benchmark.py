@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""How much of the communication each issue order hides behind backward: two hosts with links of 1 Gbit/s, one rank each.
+"""How much of the communication each issue order hides behind backward: two hosts with links of 1 Gbit/s and one rank each, or both ranks on one host.
 
-`alone`: two ranks that train by themselves, one on each host, at the same time: what a step takes without communication.
+`alone`: two ranks that train by themselves at the same time: what a step takes without communication.
 `together`: a group of both, gradients summed after backward (`collectives.overlap: false`).
 `funneled`, `concurrent`, `chained`: a group of both, gradients travel in buckets while backward goes on, by that order.
-Repetitions alternate. Hidden is (together - this) / (together - alone), of the median times of a step. No servers, so no exchanges. Hosts are
-network namespaces, which need root.
+Repetitions alternate. Hidden is (together - this) / (together - alone), of the median times of a step. No servers, so no exchanges. Two hosts are
+network namespaces, which need root; on one host (`--hosts=1`) the gradients lie in memory that the ranks share.
 """
 
+import contextlib
+import os
 import statistics
 import tempfile
 
@@ -31,11 +33,14 @@ def collectives(impl, arguments):
 
 
 def mpirun(folder, network, ranks):
-    command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
+    """Of ranks on the hosts of `network`; None: all on this one."""
+    command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
+    if os.geteuid() == 0:
+        command.append("--allow-run-as-root")
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder]
     # What a rank reads of its environment.
     command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
-    if ranks > 1:
+    if ranks > 1 and network is not None:
         command += ["--host", ",".join(f"{address}:1" for address in network.addresses), "--map-by", "slot"]
         command += ["--mca", "plm_rsh_agent", network.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
     return command
@@ -51,7 +56,8 @@ def commands(folder, network, arguments, impl, repetition):
         groups = [(host, 1, start(f"{impl}{host}", 1)) for host in range(RANKS)]
     else:
         groups = [(0, RANKS, start(impl, RANKS))]
-    return [network.command(host, mpirun(folder, network, ranks) + training_benchmark.rank_command(arguments, file)) for host, ranks, file in groups]
+    commands = [(host, mpirun(folder, network, ranks) + training_benchmark.rank_command(arguments, file)) for host, ranks, file in groups]
+    return [command if network is None else network.command(host, command) for host, command in commands]
 
 
 def steps_per_second(folder, network, arguments, impl, repetition):
@@ -76,6 +82,7 @@ def table(times):
 
 def main():
     def add(parser):
+        parser.add_argument("--hosts", type=int, choices=(1, RANKS), default=RANKS, help=f"how many the ranks are on (default {RANKS})")
         parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
         parser.add_argument("--aggregation", choices=("allreduce", "rooted", "sharded"), default="allreduce", help="default allreduce")
         parser.add_argument("--bucket-mib", type=float, default=4, help="size of a bucket (default 4, as in jobs)")
@@ -84,19 +91,21 @@ def main():
         parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")
 
     arguments = report.parse_arguments(__doc__, add)
-    reason = hosts.missing()
+    reason = hosts.missing() if arguments.hosts > 1 else None
     if reason:
         print(f"SKIPPED: {reason}", flush=True)
         return
     times = {impl: [] for impl in IMPLS}
-    with tempfile.TemporaryDirectory(prefix="hooke-") as folder, hosts.Hosts(RANKS, folder) as network:
+    with tempfile.TemporaryDirectory(prefix="hooke-") as folder, contextlib.ExitStack() as stack:
+        network = stack.enter_context(hosts.Hosts(RANKS, folder)) if arguments.hosts > 1 else None
         for repetition in range(1, arguments.repetitions + 1):
             for impl in IMPLS:
                 times[impl].append(1000 / steps_per_second(folder, network, arguments, impl, repetition))
-    print(f"overlap {arguments.model}, {arguments.aggregation}, {RANKS} hosts at {hosts.RATE}, batch {BATCH} each, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
+    where = f"{RANKS} hosts at {hosts.RATE}" if arguments.hosts > 1 else f"{RANKS} ranks on one host"
+    print(f"overlap {arguments.model}, {arguments.aggregation}, {where}, batch {BATCH} each, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
     lines, rows = table(times)
     print("\n".join(lines))
-    common = {"benchmark": "overlap", "model": arguments.model, "aggregation": arguments.aggregation}
+    common = {"benchmark": "overlap", "model": arguments.model, "aggregation": arguments.aggregation, "hosts": arguments.hosts}
     report.write_json(arguments.json, [{**common, **row} for row in rows], {"step_ms": 2, "hidden": 3})
 
 

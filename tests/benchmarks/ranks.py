@@ -101,9 +101,9 @@ class Ranks:
             for rivals in zip(*answers)
         ]
 
-    def time(self, index, calls, warmups):
-        """The slowest rank's microseconds of each call."""
-        answers = [answer["us"] for answer in self.ask(f"time {index} {calls} {warmups}")]
+    def time(self, index, calls, warmups, row=1):
+        """The slowest rank's microseconds of each call; of a `row` of calls: one's share."""
+        answers = [answer["us"] for answer in self.ask(f"time {index} {calls} {warmups} {row}")]
         return [max(call) for call in zip(*answers)]
 
     def stop(self):

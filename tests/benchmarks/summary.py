@@ -15,6 +15,8 @@ MEMORY_SHARE = 0.7
 SLOWER = 1.1
 # Between hosts, from NETWORK bytes: of the limit at least, and of the best rival's time at most.
 NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02
+# Libraries as they come, from NETWORK bytes between hosts: how much of a link they leave unused is told.
+DEFAULTS = ("openmpi", "gloo-default")
 # Of the time at the next larger power of two at most.
 CLIFF = 1.3
 
@@ -62,7 +64,16 @@ def lines(rows):
         found = [f"{what} {value}" for what, value in found.items() if value]
         if found:
             text.append(f"{impl}: " + "; ".join(found))
-    return text
+    return text + list(wasted(rows))
+
+
+def wasted(rows):
+    """What the libraries' defaults take of our time between hosts; a line each."""
+    times = {(row["impl"], row["bytes"]): row["median_us"] for row in rows if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["correct"]}
+    for default in DEFAULTS:
+        ratios = [us / times["hooke", size] for (impl, size), us in times.items() if impl == default and ("hooke", size) in times]
+        if ratios:
+            yield f"{default} takes {min(ratios):.2f} to {max(ratios):.2f} times hooke's time from 1 MiB"
 
 
 def where(operation, ranks, hosts):

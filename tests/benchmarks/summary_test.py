@@ -71,6 +71,17 @@ class Collectives(unittest.TestCase):
         self.check(met, missed, "hooke takes 1.021 times the time of openmpi-tuned; asked is at most 1.02")
         self.assertFalse(any(summary.judged(self.rows(1 << 19, {"hooke": 9.0, "gloo": 1.0}, hosts=2, limit=1.0), 2)))
 
+    def test_what_defaults_waste_between_hosts_is_told(self):
+        rows = self.rows(1 << 20, {"hooke": 100.0, "openmpi": 150.0, "gloo": 101.0}, hosts=2) + self.rows(1 << 22, {"hooke": 100.0, "openmpi": 210.0}, hosts=2)
+        self.assertEqual(list(summary.wasted(rows)), ["openmpi takes 1.50 to 2.10 times hooke's time from 1 MiB"])
+        self.assertEqual(summary.lines(rows)[-1], "openmpi takes 1.50 to 2.10 times hooke's time from 1 MiB")
+        self.assertEqual(list(summary.wasted(self.rows(1 << 20, {"hooke": 100.0, "openmpi": 150.0}))), [])
+
+    def test_every_power_of_two_of_the_tables_has_a_neighbour(self):
+        powers = [size for size in collectives.SIZES if size >= 4096 and size & (size - 1) == 0]
+        judged = {summary.next_power_of_two(size) for size in collectives.SIZES if size & (size - 1)}
+        self.assertEqual([size for size in powers if size not in judged], [1 << 26])
+
     def test_no_cliff(self):
         for operation in ("allreduce", "broadcast", "reduce"):
             for ranks, hosts in ((2, 1), (8, 1), (4, 4)):

@@ -95,7 +95,8 @@ class Unrounded(unittest.TestCase):
         ways = [argparse.Namespace(name=impl, impl=impl, correct=True, us=[us]) for impl, us in (("hooke", 2.004), ("gloo", 3.0))]
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             path = pathlib.Path(folder, "rows")
-            table = collectives.Table("allreduce", argparse.Namespace(count=2, host_count=1), str(path))
+            arguments = argparse.Namespace(json=str(path), row=1)
+            table = collectives.Table("allreduce", argparse.Namespace(count=2, host_count=1), arguments)
             table.add(4, ways)
             written = [json.loads(line) for line in path.read_text().splitlines()]
         self.assertEqual([row["median_us"] for row in written], [2.0, 3.0])

@@ -89,7 +89,7 @@ std::vector<Rival> MakeRivals(const GlooContext& context, const Task& task) {
   if (task.operation == Task::Operation::kReduce) {
     return {OnVector("gloo", task.count, [context](absl::Span<float> values) { return Reduce(context, values); })};
   }
-  return {NewStyle("gloo/default", context, task.count, Algorithm::UNSPECIFIED),
+  return {NewStyle("gloo-default", context, task.count, Algorithm::UNSPECIFIED),
           NewStyle("gloo/bcube", context, task.count, Algorithm::BCUBE),
           OldStyle<gloo::AllreduceHalvingDoubling<float>>("gloo/halving_doubling", context, task.count),
           OldStyle<gloo::AllreduceRingChunked<float>>("gloo/ring_chunked", context, task.count)};

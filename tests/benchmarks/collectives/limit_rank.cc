@@ -30,6 +30,7 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kBlockValues = 256;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack.
 
 struct LimitOptions {
   ServeOptions serve;
@@ -57,7 +58,12 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(const std::string& path, uint64_t b
   if (file < 0) return absl::ErrnoToStatus(errno, "opening " + path);
   void* memory = MAP_FAILED;
   if (ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  if (memory != MAP_FAILED) {
+    // Huge pages as groups ask for them, now and not when it is first used.
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    madvise(memory, bytes, kPopulateWrite);
   }
   const int error = errno;
   close(file);
