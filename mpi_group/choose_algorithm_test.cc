@@ -8,8 +8,6 @@
 namespace hooke {
 namespace {
 
-using testing::Not;
-
 constexpr uint64_t kMany = 6600000;
 
 // Ranks per node on `nodes` nodes.

@@ -71,7 +71,7 @@ TEST(ReplicasRefusedTest, RanksThatDiffer) {
   RunRanks(2, [&](int rank) {
     for (const Case& one : wrong) {
       const Case mine = rank == 1 ? one : Case();
-      std::vector<char> memory(3 * 4 * 2, 1);
+      std::vector<char> memory(24, 1);  // Room for three lists of four.
       std::vector<TensorList> lists;
       for (size_t i = 0; i < mine.lists; ++i) {
         lists.emplace_back(mine.type, absl::MakeSpan(memory).subspan(i * 8, mine.values * 2));

@@ -49,7 +49,6 @@ const Error kErrors[] = {
     {"Type", "all-reduce (sum) of 3000 int32", "all-reduce (sum) of 3000 float32"},
     {"Op", "all-reduce (max) of 3000 float32", "all-reduce (sum) of 3000 float32"},
     {"Root", "broadcast of 10 float32 with root 1", "broadcast of 10 float32 with root 0"},
-    {"NoSuchRoot", "broadcast of 10 float32 with root 7", "broadcast of 10 float32 with root 0"},
     {"Skip", "barrier", "all-reduce (sum) of 3000 float32"},
     {"Order", "broadcast of 10 float32 with root 0", "barrier"},
 };
@@ -165,6 +164,28 @@ INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupErrorTest,
                                           testing::Values(Where::kTwoLevel, Where::kTwoLevelArena),
                                           testing::ValuesIn(kErrors)),
                          NameOfError);
+
+// A call that is wrong by itself is told to the others, long before the deadline: also to those that have not come to
+// it.
+TEST(GroupRefusalTest, IsNamedOnEveryRank) {
+  for (Where where :
+       {Where::kArena, Where::kStaged, Where::kMessages, Where::kSockets, Where::kTwoLevel, Where::kTwoLevelArena}) {
+    for (int n : {2, 3, 5}) {
+      SCOPED_TRACE(absl::StrCat(NameOf(where), " on ", n));
+      const absl::Time start = absl::Now();
+      const std::vector<absl::Status> told =
+          WhatIsTold(Groups(n, where, absl::Seconds(60)), where, n - 1, "NoSuchRoot");
+      EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+      EXPECT_THAT(told, Each(Property(&absl::Status::code, absl::StatusCode::kInvalidArgument)));
+      for (const absl::Status& status : told) {
+        EXPECT_THAT(std::string(status.message()),
+                    testing::ContainsRegex(absl::StrCat("rank ", n - 1, " (failed )?in call ")));
+        EXPECT_THAT(std::string(status.message()),
+                    testing::ContainsRegex("broadcast of 10 float32 (in shared memory )?with root 7"));
+      }
+    }
+  }
+}
 
 class GroupAbsenceTest : public testing::TestWithParam<std::tuple<int, Where>> {};
 

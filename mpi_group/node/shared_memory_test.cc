@@ -88,17 +88,18 @@ class ElsewhereTransport : public ForwardingTransport {
 
 // A rank that finds another file under the number that it was told is offered a name, and that is gone at once.
 TEST(SharedMemoryTest, ByNameWhereTheNumberIsAnothers) {
+  constexpr ptrdiff_t kPage = 4096;
   std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   transports[1] = std::make_unique<ElsewhereTransport>(std::move(transports[1]));
   RunRanks(2, [&](int rank) {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
     const absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
-        SharedMemory::Create(*transports[rank], 4096, deadline);
+        SharedMemory::Create(*transports[rank], kPage, deadline);
     ASSERT_EQ(memory.status(), absl::OkStatus());
     EXPECT_EQ(NamesLeft(), 0);
-    (*memory)->base()[rank * 4096] = static_cast<char>('a' + rank);
+    (*memory)->base()[rank * kPage] = static_cast<char>('a' + rank);
     ASSERT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
-    EXPECT_EQ((*memory)->base()[(1 - rank) * 4096], static_cast<char>('b' - rank));
+    EXPECT_EQ((*memory)->base()[(1 - rank) * kPage], static_cast<char>('b' - rank));
   });
 }
 

@@ -245,16 +245,20 @@ class GatedGroup : public CountingGroup {
   const bool not_watched_ = false;
 };
 
-// Tells when the first layer of its second batch has been used.
+// Its first layer takes its time in the second batch, and tells when it is through.
 class FirstLayerModel : public QuadraticModel {
  public:
+  static constexpr absl::Duration kFirstLayer = absl::Milliseconds(200);
+
   explicit FirstLayerModel(GatedGroup& group) : QuadraticModel(60, 3), group_(group) {}
 
   void SetHooks(BatchHooks hooks) override {
     hooks_ = std::move(hooks);
     QuadraticModel::SetHooks({[this](size_t parameter) {
                                 if (hooks_.before_use) hooks_.before_use(parameter);
-                                if (parameter == 0 && ++batches_ == 2) group_.at_work.Notify();
+                                if (parameter > 0 || ++batches_ != 2) return;
+                                absl::SleepFor(kFirstLayer);
+                                group_.at_work.Notify();
                               },
                               hooks_.gradient_ready});
   }
@@ -285,6 +289,7 @@ TEST(AggregationTest, ParametersTravelDuringForward) {
       EXPECT_TRUE(state.status.ok()) << state.status;
       EXPECT_TRUE(group.in_time);
       EXPECT_GT(state.progress.overlapped_seconds(), 0);
+      EXPECT_LT(state.progress.overlapped_seconds(), 10);
     });
   }
 }
