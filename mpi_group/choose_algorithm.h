@@ -5,7 +5,6 @@
 // tuning. Ranks whose lists do not lie alike (some in an arena) are told so by the group.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"

@@ -60,7 +60,8 @@ int Make(Named named, Offer& offer) {
 
 // -1 and errno if there is no such object here, or another one under that name.
 int Open(const Offer& offer) {
-  const int file = open(offer.name.data(), O_RDWR | O_CLOEXEC);
+  // Whatever it is: it becomes nobody's terminal and is not waited for.
+  const int file = open(offer.name.data(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat opened = {};
   if (file < 0) return file;
   if (fstat(file, &opened) == 0 && opened.st_dev == offer.device && opened.st_ino == offer.inode) return file;

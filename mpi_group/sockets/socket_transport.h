@@ -10,8 +10,8 @@
 //
 // Notices are looked for after a call's first send, not before it: the answer is on its way meanwhile, and what goes to
 // a rank that has given up ends in its kernel, not in its memory. Of the calls of one millisecond only one does so; a
-// rank that waits for longer than that looks anyway. IsDone, where it finds a connection ended, listens for 0.2 s for
-// what its peer said of it.
+// rank that waits for longer than that looks anyway. IsDone and StartSend, where they find a connection ended, listen
+// for 0.2 s for what its peer said of it.
 
 #include <memory>
 #include <vector>

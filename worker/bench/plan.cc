@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "worker/bench/fit_tuning.h"
-
 namespace hooke {
 namespace {
 

@@ -4,8 +4,6 @@
 
 #include <set>
 
-#include "worker/bench/fit_tuning.h"
-
 namespace hooke {
 namespace {
 

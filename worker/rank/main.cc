@@ -146,9 +146,11 @@ void Run(const Options& options) {
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) return give_up(steps.status());
-  profiled.reset();  // It uses MPI.
-  if (absl::Status status = (*session)->Finish(); !status.ok()) return give_up(status);
+  // The daemon is told before MPI ends: from then on it bounds what that may take.
   reporter->Done(*steps);
+  reporter.reset();
+  profiled.reset();
+  if (absl::Status status = (*session)->Finish(); !status.ok()) Die(rank, status);
 }
 
 int Main(int argc, char** argv) {
