@@ -95,9 +95,7 @@ class Layout:
         if self.count > CORES:
             command += ["--mca", "mpi_yield_when_idle", "1"]
         if self.network:
-            each = self.count // self.host_count
-            command += ["--host", ",".join(f"{address}:{each}" for address in self.addresses), "--map-by", "slot"]
-            command += ["--mca", "plm_rsh_agent", self.network.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
+            command += self.network.openmpi(self.count // self.host_count)
         return self.on_host(0, [*command, *options])
 
     def mpich(self):
@@ -105,9 +103,7 @@ class Layout:
         if self.a_core_each:
             command += ["-bind-to", "core"]
         if self.network:
-            each = self.count // self.host_count
-            command += ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses)]
-            command += ["-launcher", "ssh", "-launcher-exec", self.network.agent]
+            command += self.network.mpich(self.count // self.host_count)
         return self.on_host(0, command)
 
     def each_rank(self, name, options):

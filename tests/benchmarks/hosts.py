@@ -69,6 +69,15 @@ class Hosts:
         named = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.name(host), *command]
         return ["ip", "netns", "exec", self.name(host), *named]
 
+    def openmpi(self, each):
+        """What mpirun.openmpi is told for so many ranks on each host."""
+        places = ",".join(f"{address}:{each}" for address in self.addresses)
+        return ["--host", places, "--map-by", "slot", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
+
+    def mpich(self, each):
+        """The same for mpirun.mpich."""
+        return ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses), "-launcher", "ssh", "-launcher-exec", self.agent]
+
     def bytes(self, host):
         """Of the link that is counted: sent, received. A segment counts as large as the kernel made it, with one header."""
         answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", "eth0"], capture_output=True, text=True, check=True)

@@ -22,14 +22,13 @@ SECONDS = 200
 
 def mpirun(program, network, folder):
     """Of a rank on each host."""
-    places = ",".join(f"{address}:1" for address in network.addresses)
     if "mpich" in program:
         # UCX would see through the namespaces, and share memory.
         network_only = ["env", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0"]
-        return [*network_only, program, "-n", "2", "-hosts", places, "-launcher", "ssh", "-launcher-exec", network.agent]
-    command = [program, "-n", "2", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--map-by", "slot"]
+        return [*network_only, program, "-n", "2", *network.mpich(1)]
+    command = [program, "-n", "2", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder, "--mca", "mpi_yield_when_idle", "1"]
-    return [*command, "--host", places, "--mca", "plm_rsh_agent", network.agent]
+    return [*command, *network.openmpi(1)]
 
 
 class Measure(unittest.TestCase):

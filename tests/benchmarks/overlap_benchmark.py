@@ -41,8 +41,7 @@ def mpirun(folder, network, ranks):
     # What a rank reads of its environment.
     command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
     if ranks > 1 and network is not None:
-        command += ["--host", ",".join(f"{address}:1" for address in network.addresses), "--map-by", "slot"]
-        command += ["--mca", "plm_rsh_agent", network.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
+        command += network.openmpi(1)
     return command
 
 
