@@ -5,6 +5,10 @@
 
 namespace hooke {
 
+void Roster::ExpectAll() {
+  for (Seat& seat : seats_) seat.awaited = true;
+}
+
 void Roster::Enter(uint32_t group, uint64_t steps) {
   constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
   uint64_t slowest = kNobody;

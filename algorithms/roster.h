@@ -1,11 +1,11 @@
 #ifndef HOOKE_ALGORITHMS_ROSTER_H_
 #define HOOKE_ALGORITHMS_ROSTER_H_
 
-// Which groups of a job the others wait for, and how far each is. A group is awaited from when it attaches or speaks
-// until somebody has waited for it in vain; then nobody does, until it speaks again. So one that is dead or hangs costs
-// the others one wait, not one at each exchange.
+// Which groups of a job the others wait for, and how far each is. A group is awaited from when it attaches or speaks,
+// or from the start where all are expected. That ends when somebody has waited for it in vain; then nobody does, until
+// it speaks again. So one that is dead or hangs costs the others one wait, not one at each exchange.
 //
-// Pure: knows no threads or clocks. Used by Shard, and by Round.
+// Pure: knows no threads or clocks.
 
 #include <cstdint>
 #include <vector>
@@ -17,6 +17,9 @@ namespace hooke {
 class Roster {
  public:
   explicit Roster(uint32_t groups) : seats_(groups) {}
+
+  // Every group is awaited from now on, before it has come: a job whose first round is to be of all its groups.
+  void ExpectAll();
 
   // A group begins, or begins again, at this many steps of its own: it is awaited. One that is behind all others gets
   // the difference as a head start, so that nobody waits for it to catch up.

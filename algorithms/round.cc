@@ -17,7 +17,7 @@ void Round::Add(absl::Time now, const Contribution& from) {
   }
   if (contributions_.empty()) since_ = now;
   contributions_.insert(at, from);
-  if (contributions_.size() == options_.quorum) quorum_since_ = now;
+  if (contributions_.size() == needed()) quorum_since_ = now;
 }
 
 void Round::Withdraw(uint32_t group) {
@@ -25,7 +25,7 @@ void Round::Withdraw(uint32_t group) {
   if (at == contributions_.end() || at->group != group) return;
   contributions_.erase(at);
   if (contributions_.empty()) return Clear();
-  if (contributions_.size() < options_.quorum) quorum_since_ = absl::InfiniteFuture();
+  if (contributions_.size() < needed()) quorum_since_ = absl::InfiniteFuture();
 }
 
 bool Round::Has(uint32_t group) const {
@@ -39,7 +39,7 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
     if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
   }
   // Of all groups that remain none is missing then, and there is no grace window to count.
-  const uint32_t quorum = std::min(options_.quorum, roster.remaining());
+  const uint32_t quorum = std::min(needed(), roster.remaining());
   if (contributions_.empty() || contributions_.size() < quorum) {
     decision.reason = "fewer groups than the quorum have contributed";
   } else if (decision.missing.empty()) {
@@ -47,10 +47,10 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
     decision.reason = "all awaited groups have contributed";
   } else if (now >= quorum_since_ + options_.grace) {
     decision.complete = true;
-    decision.reason = "the quorum has contributed and the grace window has passed";
+    decision.reason = "enough groups have contributed and the grace window has passed";
   } else {
     decision.again = quorum_since_ + options_.grace;
-    decision.reason = "the quorum has contributed; others have until the grace window ends";
+    decision.reason = "enough groups have contributed; others have until the grace window ends";
   }
   return decision;
 }

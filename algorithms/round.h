@@ -3,11 +3,13 @@
 
 // One synchronous aggregation of one block: whose contributions are there, and whether that is enough.
 //
-// A round is complete when every group that is awaited (roster.h) has contributed, or when a quorum has and the grace
-// window after it has passed: the groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). Groups that
-// have ended are not missed in the quorum: where fewer remain, all that do are one. A late or dead group never hangs
-// it. Pure: every method takes the time; no threads, no values copied. Used by Shard.
+// A round is complete when every group that is awaited (roster.h) has contributed, or when the grace window has passed
+// for those that have not. The window begins with the first contribution; with a quorum, once so many groups have
+// contributed: the groups beyond it are backups (Chen et al., arXiv 1604.00981). Groups that have ended are not missed
+// in the quorum: where fewer remain, all that do are one. A late or dead group never hangs a round without a quorum.
+// Pure: every method takes the time; no threads, no values copied.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -19,7 +21,9 @@
 namespace hooke {
 
 struct RoundOptions {
-  uint32_t quorum = 1;  // >= 1.
+  // Without so many groups no round is complete. 0: one is enough, and all groups of the job are awaited before they
+  // have come (Roster::ExpectAll).
+  uint32_t quorum = 0;
   absl::Duration grace = absl::Seconds(5);
 };
 
@@ -53,6 +57,9 @@ class Round {
   void Clear();
 
  private:
+  // How many groups must have contributed before the grace window begins.
+  uint32_t needed() const { return std::max<uint32_t>(options_.quorum, 1); }
+
   RoundOptions options_;
   std::vector<Contribution> contributions_;
   absl::Time since_ = absl::InfiniteFuture();         // When the first one contributed.

@@ -49,6 +49,10 @@ const Case kCases[] = {
     {"one that remains is missing", {0, 1}, {1}, 3, 5, 1000, false, -1, {0}, {2, 3}},
     {"one that remains is dead: no quorum", {1}, {1}, 3, 5, 1000, false, -1, {}, {2, 3}},
     {"a quorum remains", {0, 1, 2}, {1, 0}, 2, 5, 4, false, 6, {2}, {3}},
+    {"all that live: one missing, within grace of the first", {0, 1, 2}, {2, 0}, 0, 5, 4, false, 5, {1}},
+    {"all that live: grace has passed", {0, 1, 2}, {2, 0}, 0, 5, 5, true, -1, {1}},
+    {"all that live: one has ended", {0, 1}, {1, 0}, 0, 5, 1, true, -1, {}, {2, 3}},
+    {"all that live, of whom nobody has sent", {0}, {}, 0, 5, 1000, false, -1, {0}},
     {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
@@ -68,6 +72,31 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
     EXPECT_EQ(decision.missing, c.missing) << c.name;
     EXPECT_STRNE(decision.reason, "") << c.name;
   }
+}
+
+// Where all groups are expected, those that have not come yet are awaited like the others: until somebody has waited
+// for one in vain, or it has ended.
+TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
+  Roster roster(3);
+  roster.ExpectAll();
+  Round round({0, absl::Seconds(5)});
+  roster.Enter(1, 0);
+  round.Add(kStart, Of(1));
+  const RoundDecision early = round.Decide(kStart + absl::Seconds(4), roster);
+  EXPECT_FALSE(early.complete);
+  EXPECT_EQ(early.missing, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(early.again, kStart + absl::Seconds(5));
+  roster.Speak(0, 1);
+  round.Add(kStart + absl::Seconds(4), Of(0));
+  const RoundDecision late = round.Decide(kStart + absl::Seconds(5), roster);
+  EXPECT_TRUE(late.complete);
+  EXPECT_EQ(late.missing, std::vector<uint32_t>{2});
+  roster.Dismiss(2);
+  EXPECT_TRUE(round.Decide(kStart + absl::Seconds(4), roster).complete);
+  roster.Speak(2, 1);
+  EXPECT_FALSE(round.Decide(kStart + absl::Seconds(4), roster).complete);
+  roster.End(2);
+  EXPECT_TRUE(round.Decide(kStart + absl::Seconds(4), roster).complete);
 }
 
 // A repeat takes the place of what the group sent before and does not count twice, and contributions are in the order

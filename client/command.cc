@@ -6,8 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/coordinator_address.h"
 #include "client/coordinator_client.h"
+#include "client/job_text.h"
 
 namespace hooke {
 namespace {
@@ -33,7 +35,10 @@ std::string Invocation::default_state_dir() const {
 }
 
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code) {
-  *invocation.err << "hooke: " << status.message() << std::endl;
+  // Some messages have several lines; none may steer the terminal.
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) lines.push_back(Printable(line));
+  *invocation.err << "hooke: " << absl::StrJoin(lines, "\n") << std::endl;
   return code;
 }
 

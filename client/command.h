@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -20,6 +21,8 @@ enum ExitCode { kSucceeded = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 
 struct Invocation {
   // From main.
+  std::istream* in = nullptr;
+  bool in_terminal = false;  // `in` is one.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   bool terminal = false;  // `out` is one...

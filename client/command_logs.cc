@@ -1,8 +1,11 @@
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/command.h"
 #include "client/coordinator_client.h"
+#include "client/terminal_text.h"
+#include "client/time_text.h"
 
 namespace hooke {
 namespace {
@@ -12,12 +15,18 @@ struct LogsFlags {
   bool follow = false;
 };
 
-// On a terminal a rank's output must not steer it; in a file it is as it was written.
-void Print(const Invocation& invocation, std::string text) {
-  for (char& c : text) {
-    if (invocation.terminal && c != '\n' && c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
+// On a terminal a rank's output must not steer it, and times are those of the reader; in a file or a pipe the log is as
+// it was written. `text` is whole lines.
+void Print(const Invocation& invocation, const std::string& text) {
+  if (!invocation.terminal) {
+    *invocation.out << text << std::flush;
+    return;
   }
-  *invocation.out << text << std::flush;
+  const absl::Time now = absl::Now();
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    *invocation.out << WithTimeTexts(Printable(line), now, absl::LocalTimeZone()) << "\n";
+  }
+  invocation.out->flush();
 }
 
 // Goes on where it was when the coordinator comes back.
@@ -36,7 +45,7 @@ class LogReader {
       const absl::Status end = ReadStream(answered);
       if (absl::IsOutOfRange(end) || !invocation_.out->good()) return kSucceeded;
       const bool again = request_.follow() && (absl::IsUnavailable(end) || absl::IsDeadlineExceeded(end));
-      if (!again) return Report(invocation_, coordinator_.Explain(end));
+      if (!again) return Report(invocation_, coordinator_.ExplainAbout(request_.job_id(), end));
       if (absl::Now() - answered > kPatience) {
         return Report(invocation_, absl::UnavailableError(absl::StrCat(
                                        "the coordinator has said nothing for ", absl::FormatDuration(kPatience),
@@ -56,7 +65,7 @@ class LogReader {
       absl::StatusOr<v1::LogChunk> chunk = stream->Next(kSilence);
       if (!chunk.ok()) return chunk.status();
       answered = absl::Now();
-      Print(invocation_, chunk->text());
+      if (!chunk->text().empty()) Print(invocation_, chunk->text());
       request_.set_offset(chunk->next_offset());
     }
     return absl::OkStatus();
@@ -81,6 +90,8 @@ void AddLogsCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
   command->add_flag("-f,--follow", flags->follow, "Go on until the job ends");
   AddCoordinatorFlag(*command, invocation);
+  command->footer(
+      "On a terminal times are local; into a file or a pipe the log goes as it is kept, with times in UTC (RFC 3339).");
   command->callback(
       [&invocation, flags] { invocation.action = [&invocation, flags] { return Logs(invocation, *flags); }; });
 }

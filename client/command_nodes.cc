@@ -25,8 +25,8 @@ int ListNodes(const Invocation& invocation) {
 }  // namespace
 
 void AddNodesCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("nodes", "List servers and workers: alive or silent, slots in use, centers held");
+  CLI::App* command = app.add_subcommand(
+      "nodes", "List servers and workers: alive or silent, slots in use, centers held in memory and on disk");
   AddCoordinatorFlag(*command, invocation);
   AddOutputFlag(*command, invocation);
   command->callback([&invocation] { invocation.action = [&invocation] { return ListNodes(invocation); }; });

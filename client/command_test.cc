@@ -17,6 +17,8 @@
 #include "absl/time/clock.h"
 #include "client/fake_servers.h"
 #include "client/run_program.h"
+#include "job/job_refusal.h"
+#include "proto/grpc_status.h"
 
 namespace hooke {
 namespace {
@@ -116,7 +118,7 @@ TEST_F(CommandTest, Submit) {
   absl::MutexLock lock(&coordinator_.mutex);
   ASSERT_EQ(coordinator_.submitted.size(), 2u);
   EXPECT_NE(coordinator_.submitted[0].submission_id(), coordinator_.submitted[1].submission_id());
-  EXPECT_EQ(coordinator_.submitted[0].job().averaging().interval(), 16u);
+  EXPECT_EQ(coordinator_.submitted[0].job().averaging().interval(), 4u);
 }
 
 // A wrong job file ends with exit code 2, each mistake on a line of its own, and nothing is sent.
@@ -134,12 +136,86 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
 
-// What the coordinator refuses is printed as it says it, with exit code 1.
+// "-" is standard input: a right job is submitted and can be watched, a wrong one is refused with its lines, and more
+// than a job file's bound is not read.
+TEST_F(CommandTest, SubmitOfStandardInput) {
+  const auto submit = [this](const std::string& text, const std::string& flags) {
+    const std::string path = folder_ + "/input";
+    std::ofstream(path) << text;
+    ProgramOptions options = Options({});
+    options.arguments = {"/bin/sh", "-c", absl::StrCat("exec client/hooke submit - ", flags, " < ", path)};
+    return RunProgram(options);
+  };
+  const std::string right = "name: fashion\nmodel: mlp\ndata: {train: a, test: b}\n";
+  const ProgramOutcome watched = submit(right, "--watch");
+  EXPECT_EQ(watched.exit_code, 0) << watched.err;
+  EXPECT_THAT(watched.out, StartsWith("submitted fashion-1\n"));
+  EXPECT_THAT(watched.out, HasSubstr("center test accuracy: 90.12 %\n"));
+  {
+    absl::MutexLock lock(&coordinator_.mutex);
+    ASSERT_EQ(coordinator_.submitted.size(), 1u);
+    EXPECT_EQ(coordinator_.submitted[0].job().data().train(), (std::filesystem::current_path() / "a").string());
+  }
+  const ProgramOutcome wrong = submit("name: a\nmodel: mlp\naverging: {rule: none}\nepchs: 3\n", "");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("standard input, line 3: averging: unknown key"));
+  EXPECT_THAT(wrong.err, HasSubstr("\nstandard input, line 4: epchs: unknown key"));
+  EXPECT_THAT(wrong.err, testing::Not(HasSubstr("standard input:")));
+  const ProgramOutcome empty = submit("", "");
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.err, StartsWith("standard input, line 1: is empty"));
+  const ProgramOutcome large = submit(std::string((1 << 20) + 1, '#'), "");
+  EXPECT_EQ(large.exit_code, 2);
+  EXPECT_THAT(large.err, StartsWith("standard input, line 1: is larger than 1 MiB"));
+  absl::MutexLock lock(&coordinator_.mutex);
+  EXPECT_EQ(coordinator_.submitted.size(), 1u);
+}
+
+// `jobs JOB` shows one job, for people and for programs; of an unknown one it says which may be meant, as every command
+// does that takes a job.
+TEST_F(CommandTest, OneJob) {
+  const ProgramOutcome one = Run({"jobs", "fashion-1"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(one.out, StartsWith("job         fashion-1\nstate       running for "));
+  EXPECT_THAT(one.out, HasSubstr("\ngroup 1  running  worker-2 (local)  1      512/1123"));
+  const nlohmann::json json = nlohmann::json::parse(Run({"jobs", "fashion-1", "--output", "json"}).out);
+  EXPECT_EQ(json["job_id"], "fashion-1");
+  EXPECT_EQ(json["groups"][1]["progress"]["step"], 512);
+  for (const char* command : {"jobs", "watch", "logs", "cancel", "profile"}) {
+    const ProgramOutcome typo = Run({command, "fashon-1"});
+    EXPECT_EQ(typo.exit_code, 1) << command;
+    EXPECT_EQ(typo.err, "hooke: no job fashon-1 (did you mean \"fashion-1\"?)\n") << command;
+  }
+  EXPECT_THAT(Run({"jobs", "fashion"}).err, HasSubstr("(did you mean \"fashion-"));
+  EXPECT_EQ(Run({"jobs", "nope-1"}).err, "hooke: no job nope-1\n");
+}
+
+// `jobs` with an empty name, as a script's unset variable gives it, is a wrong command line and no list of all jobs.
+TEST_F(CommandTest, AnEmptyJobIsNoListOfAll) {
+  const ProgramOutcome result = Run({"jobs", ""});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "hooke: JOB is empty; name a job, or leave it out to list all\n");
+}
+
+// A refusal that names no key is printed as it is, with exit code 1.
 TEST_F(CommandTest, SubmitThatIsRefused) {
   coordinator_.submit_status = {grpc::FAILED_PRECONDITION, "groups.ranks is 64, but no worker has more than 4 slots"};
   const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err, "hooke: groups.ranks is 64, but no worker has more than 4 slots\n");
+}
+
+// What the coordinator refuses in the file is told as the client's own checks tell it: with line, and exit code 2.
+TEST_F(CommandTest, SubmitOfAFileThatTheCoordinatorRefuses) {
+  const std::string path = folder_ + "/job.yaml";
+  std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups:\n  ranks: 4\n";
+  const absl::Status refusal = RefusalOf({{"groups.ranks", "4 ranks do not fit", {}}});
+  coordinator_.submit_status = {grpc::FAILED_PRECONDITION, "groups.ranks: 4 ranks do not fit",
+                                std::string(*refusal.GetPayload(kStatusDetails))};
+  const ProgramOutcome result = Run({"submit", path});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, path + ":5: groups.ranks: 4 ranks do not fit\n");
 }
 
 // Listings, for people and for programs.
@@ -330,8 +406,13 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_EQ(complete("hooke su", 1), "submit\n");
   EXPECT_EQ(complete("hooke up --work", 2), "--workers\n");
   EXPECT_EQ(complete("hooke jobs --output ''", 3), "table json\n");
+  EXPECT_EQ(complete("hooke export --format ''", 3), "safetensors torchscript\n");
+  EXPECT_EQ(complete("hooke export --format torchscript fashion-1 deploy/job", 5), "deploy/jobs\n");
   EXPECT_EQ(complete("hooke prof", 1), "profile\n");
   EXPECT_EQ(complete("hooke profile fashion-1 --trace deploy/job", 4), "deploy/jobs\n");
+  coordinator_.jobs_left_out = 7;  // The line that says so is no job.
+  EXPECT_EQ(complete("hooke watch ''", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
+  EXPECT_EQ(complete("hooke jobs fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke --coordinator 127.0.0.1:1 watch fa", 4), "\n");
   EXPECT_EQ(complete("hooke completion ''", 2), "bash zsh\n");

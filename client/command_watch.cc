@@ -68,6 +68,8 @@ void AddWatchCommand(CLI::App& app, Invocation& invocation) {
   command->footer(
       "On a terminal the picture is drawn in place; else a line is printed when something changes; with --output json "
       "a JSON object a line.\n"
+      "While the coordinator is away the picture stays, grey, with the time it was last heard; it goes on within two "
+      "seconds of its return. A coordinator that cannot be reached at the start is an error at once (exit code 1).\n"
       "Ctrl-C ends only the watching (exit code 130): the job goes on.");
   command->callback([&invocation, job, patience] {
     invocation.action = [&invocation, job, patience] { return Watch(invocation, *job, *patience); };

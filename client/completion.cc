@@ -1,11 +1,13 @@
 #include "client/completion.h"
 
-#include <set>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 
 namespace hooke {
 namespace {
@@ -66,15 +68,14 @@ _hooke() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= coordinator= flags="@TOP_FLAGS@" kinds= kind= i n=0
   COMPREPLY=()
   case $previous in
-    --output) COMPREPLY=($(compgen -W "table json" -- "$current")); return ;;
-    @FOLDER_FLAGS@) COMPREPLY=($(compgen -d -- "$current")); return ;;
+@BASH_CHOICES@    @FOLDER_FLAGS@) COMPREPLY=($(compgen -d -- "$current")); return ;;
     @FILE_FLAGS@) COMPREPLY=($(compgen -f -- "$current")); return ;;
     @VALUE_FLAGS@) return ;;
   esac
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       --coordinator) coordinator=${COMP_WORDS[i+1]}; ((++i)) ;;
-      --output|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
+      @CHOICE_FLAGS@|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=${COMP_WORDS[i]}; else ((++n)); fi ;;
     esac
@@ -92,7 +93,7 @@ _hooke() {
   if [[ $current == -* ]]; then
     COMPREPLY=($(compgen -W "$flags" -- "$current"))
   elif [[ $kind == JOB ]]; then
-    COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" ${coordinator:+--coordinator "$coordinator"} jobs 2>/dev/null | sed '1d;s/ .*//')" -- "$current"))
+    COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" ${coordinator:+--coordinator "$coordinator"} jobs 2>/dev/null | sed -n '2,$s/^\([^ ]*-[0-9][0-9]*\) .*/\1/p')" -- "$current"))
   elif [[ $kind == FILE ]]; then
     COMPREPLY=($(compgen -f -- "$current"))
   elif [[ -n $kind ]]; then
@@ -110,15 +111,14 @@ _hooke() {
   local current=${words[CURRENT]} previous=${words[CURRENT-1]} command= flags="@TOP_FLAGS@" kinds= kind= i n=0
   local -a coordinator commands
   case $previous in
-    --output) compadd table json; return ;;
-    @FOLDER_FLAGS@) _files -/; return ;;
+@ZSH_CHOICES@    @FOLDER_FLAGS@) _files -/; return ;;
     @FILE_FLAGS@) _files; return ;;
     @VALUE_FLAGS@) return ;;
   esac
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
       --coordinator) coordinator=(--coordinator ${words[i+1]}); ((++i)) ;;
-      --output|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
+      @CHOICE_FLAGS@|@FOLDER_FLAGS@|@FILE_FLAGS@|@VALUE_FLAGS@) ((++i)) ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=${words[i]}; else ((++n)); fi ;;
     esac
@@ -138,7 +138,7 @@ _hooke() {
   if [[ $current == -* ]]; then
     compadd -- ${=flags}
   elif [[ $kind == JOB ]]; then
-    compadd -- ${(f)"$(${words[1]} $coordinator jobs 2>/dev/null | sed '1d;s/ .*//')"}
+    compadd -- ${(f)"$(${words[1]} $coordinator jobs 2>/dev/null | sed -n '2,$s/^\([^ ]*-[0-9][0-9]*\) .*/\1/p')"}
   elif [[ $kind == FILE ]]; then
     _files
   elif [[ -n $kind ]]; then
@@ -150,24 +150,42 @@ _hooke() {
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _hooke "$@"; else compdef _hooke hooke; fi
 )zsh";
 
-enum class ValueKind { kFolder, kFile, kOther };
+enum class ValueKind { kFolder, kFile, kChoice, kOther };
 
 ValueKind ValueKindOf(const CLI::Option& option) {
   if (option.get_type_name() == "DIR") return ValueKind::kFolder;
-  return option.get_type_name() == "FILE" ? ValueKind::kFile : ValueKind::kOther;
+  if (option.get_type_name() == "FILE") return ValueKind::kFile;
+  return option.get_type_name().find('|') == std::string::npos ? ValueKind::kOther : ValueKind::kChoice;
 }
 
-// "--a|--b": the flags of all commands with such a value; --output has a case of its own.
-std::string ValueFlags(const CLI::App& app, ValueKind kind) {
-  std::set<std::string> flags;
+// The flags of all commands with such a value, each with its type: "--output" with "table|json". One flag means the
+// same to every command.
+std::map<std::string, std::string> FlagsWith(const CLI::App& app, ValueKind kind) {
+  std::map<std::string, std::string> flags;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (const CLI::Option* option : command->get_options()) {
       const bool has_value = !option->get_positional() && option->get_items_expected_max() > 0;
-      if (!has_value || option->check_lname("output") || ValueKindOf(*option) != kind) continue;
-      for (const std::string& name : option->get_lnames()) flags.insert("--" + name);
+      if (!has_value || ValueKindOf(*option) != kind) continue;
+      for (const std::string& name : option->get_lnames()) flags["--" + name] = option->get_type_name();
     }
   }
-  return absl::StrJoin(flags, "|");
+  return flags;
+}
+
+// "--a|--b".
+std::string ValueFlags(const CLI::App& app, ValueKind kind) {
+  return absl::StrJoin(FlagsWith(app, kind), "|",
+                       [](std::string* out, const auto& flag) { absl::StrAppend(out, flag.first); });
+}
+
+// A case for each flag whose values are known: `before`, the values with blanks between, `after`.
+std::string ChoiceCases(const CLI::App& app, absl::string_view before, absl::string_view after) {
+  std::string cases;
+  for (const auto& [flag, type] : FlagsWith(app, ValueKind::kChoice)) {
+    absl::StrAppend(&cases, "    ", flag, ") ", before, absl::StrReplaceAll(type, {{"|", " "}}), after,
+                    "; return ;;\n");
+  }
+  return cases;
 }
 
 std::string Described(const std::vector<Words>& commands) {
@@ -185,6 +203,9 @@ std::string Fill(const char* script, const CLI::App& app) {
       script, {{"@TOP_FLAGS@", absl::StrJoin(WordsOf(app).flags, " ")},
                {"@COMMANDS@",
                 absl::StrJoin(commands, " ", [](std::string* out, const Words& words) { out->append(words.command); })},
+               {"@BASH_CHOICES@", ChoiceCases(app, "COMPREPLY=($(compgen -W \"", "\" -- \"$current\"))")},
+               {"@ZSH_CHOICES@", ChoiceCases(app, "compadd ", "")},
+               {"@CHOICE_FLAGS@", ValueFlags(app, ValueKind::kChoice)},
                {"@FOLDER_FLAGS@", ValueFlags(app, ValueKind::kFolder)},
                {"@FILE_FLAGS@", ValueFlags(app, ValueKind::kFile)},
                {"@VALUE_FLAGS@", ValueFlags(app, ValueKind::kOther)},

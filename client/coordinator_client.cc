@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/near_name.h"
 #include "proto/grpc_status.h"
 
 namespace hooke {
@@ -102,6 +103,21 @@ absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
   }
 }
 
+absl::Status CoordinatorClient::ExplainAbout(const std::string& job_id, const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return Explain(status);
+  const absl::StatusOr<v1::ListJobsResponse> jobs = ListJobs();
+  if (!jobs.ok()) return status;
+  std::string guess;
+  std::vector<std::string> ids;
+  for (const v1::JobStatus& job : jobs->jobs()) {
+    ids.push_back(job.job_id());
+    if (guess.empty() && job.name() == job_id) guess = job.job_id();  // The name without the number; the newest.
+  }
+  if (guess.empty()) guess = Nearest(job_id, ids);
+  if (guess.empty()) return status;
+  return absl::NotFoundError(absl::StrCat(status.message(), " (did you mean \"", guess, "\"?)"));
+}
+
 absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
   constexpr int kTries = 5;
   v1::SubmitRequest request;
@@ -136,7 +152,7 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& jo
   request.set_job_id(job_id);
   v1::CancelJobResponse response;
   const absl::Status status = FromGrpc(stub_->CancelJob(&context, request, &response));
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return ExplainAbout(job_id, status);
   return response.job();
 }
 
@@ -155,7 +171,7 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_i
   if (job.status().code() == absl::StatusCode::kOutOfRange) {
     return absl::InternalError(absl::StrCat("the coordinator at ", address_, " said nothing about job ", job_id));
   }
-  return Explain(job.status());
+  return ExplainAbout(job_id, job.status());
 }
 
 absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProfile(const std::string& job_id,
@@ -172,7 +188,7 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
     if (rank.ok()) {
       ranks.push_back(*std::move(rank));
     } else if (!absl::IsOutOfRange(rank.status())) {
-      return Explain(rank.status());
+      return ExplainAbout(job_id, rank.status());
     } else if (ranks.empty()) {
       return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has no profile any more"));
     } else {
@@ -184,14 +200,16 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
 std::unique_ptr<TimedReader<v1::JobStatus>> CoordinatorClient::WatchJob(const std::string& job_id) {
   v1::WatchJobRequest request;
   request.set_job_id(job_id);
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_));
   return std::make_unique<TimedReader<v1::JobStatus>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-    return stub_->PrepareAsyncWatchJob(context, request, queue);
+    return stub->PrepareAsyncWatchJob(context, request, queue);
   });
 }
 
 std::unique_ptr<TimedReader<v1::LogChunk>> CoordinatorClient::ReadLog(const v1::ReadLogRequest& request) {
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_));
   return std::make_unique<TimedReader<v1::LogChunk>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-    return stub_->PrepareAsyncReadLog(context, request, queue);
+    return stub->PrepareAsyncReadLog(context, request, queue);
   });
 }
 

@@ -35,12 +35,16 @@ class CoordinatorClient {
   // The profiles of the job's ranks, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has none.
   absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
 
-  // Streams; their errors go through Explain to be shown.
+  // Streams; their errors go through Explain to be shown. Each has a connection of its own, so that neither a
+  // connection that is dead without knowing it, nor the wait after an earlier failure, keeps it from a coordinator that
+  // has come back.
   std::unique_ptr<TimedReader<v1::JobStatus>> WatchJob(const std::string& job_id);
   std::unique_ptr<TimedReader<v1::LogChunk>> ReadLog(const v1::ReadLogRequest& request);
 
   // The error of a call, for a person. What the coordinator itself says stays as it is.
   absl::Status Explain(const absl::Status& status) const;
+  // The same for a call about one job: where there is none, it asks for a job of a near name.
+  absl::Status ExplainAbout(const std::string& job_id, const absl::Status& status);
 
  private:
   CoordinatorClient(std::string address, const std::shared_ptr<grpc::Channel>& channel);

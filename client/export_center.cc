@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/coordinator_client.h"
+#include "client/export_metadata.h"
 #include "client/job_text.h"
 #include "client/new_file.h"
 #include "client/safetensors.h"
 #include "client/timed_reader.h"
+#include "proto/layout_difference.h"
+#include "proto/model_metadata.h"
 #include "proto/parameter_server.grpc.pb.h"
 
 namespace hooke {
@@ -22,14 +25,10 @@ namespace {
 // How often an interrupt is looked for.
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
 
-Metadata MetadataOf(const v1::JobStatus& job) {
-  Metadata metadata = {{"format", "pt"}, {"hooke_job", job.job_id()}, {"hooke_model", job.spec().model().name()}};
-  if (job.has_center()) {
-    metadata.emplace_back("center_test_accuracy", absl::StrFormat("%.4f", job.center().accuracy()));
-    metadata.emplace_back("center_epoch", absl::StrFormat("%.2f", job.center().epoch()));
-  }
-  return metadata;
-}
+constexpr char kNotDescribed[] =
+    "the job's servers do not know how the model's input is normalized, because an older Hooke or a program of your "
+    "own "
+    "created the center: the file has no mean, std, input_shape, classes and architecture_version";
 
 // Puts the shards of a center, pulled one after another, into the file. Trusts no message.
 class CenterFile {
@@ -67,7 +66,8 @@ class CenterFile {
     if (next_ != total_)
       return absl::DataLossError(absl::StrCat("the servers sent ", next_, " of ", total_, " values; try again"));
     if (absl::Status status = file_->Finish(options_.force); !status.ok()) return status;
-    return Exported{tensors_.size(), total_, file_->bytes()};
+    if (!layout_.has_model()) notes_.insert(notes_.begin(), kNotDescribed);
+    return Exported{tensors_.size(), total_, file_->bytes(), layout_.has_model(), notes_};
   }
 
  private:
@@ -77,11 +77,12 @@ class CenterFile {
       return absl::DataLossError(absl::StrCat("this is shard ", header.shard_index(), " of ", header.shard_count(),
                                               ", not ", index, " of ", job_.servers_size()));
     }
-    if (index > 0) {
-      return header.layout().SerializeAsString() == layout_ ? absl::OkStatus()
-                                                            : absl::DataLossError("its layout is not that of shard 0");
+    if (index > 0) return CompareWithFirst(index, header.layout());
+    layout_ = header.layout();
+    if (layout_.has_model()) {
+      if (absl::Status status = CheckModelDescription(layout_.model()); !status.ok())
+        return absl::DataLossError(status.message());
     }
-    layout_ = header.layout().SerializeAsString();
     for (const v1::Parameter& parameter : header.layout().parameters()) {
       if (parameter.type() != v1::Parameter::FLOAT32) {
         return absl::DataLossError(absl::StrCat("parameter ", Printable(parameter.name()), " is not float32"));
@@ -89,9 +90,20 @@ class CenterFile {
       tensors_.push_back({parameter.name(), {parameter.shape().begin(), parameter.shape().end()}});
     }
     total_ = CountValues(tensors_);
-    absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Create(options_.path, tensors_, MetadataOf(job_));
+    absl::StatusOr<SafetensorsFile> file =
+        SafetensorsFile::Create(options_.path, tensors_, ExportMetadata(job_, layout_));
     if (!file.ok()) return file.status();
     file_.emplace(*std::move(file));
+    return absl::OkStatus();
+  }
+
+  absl::Status CompareWithFirst(int index, const v1::Layout& layout) {
+    if (FindDifference(layout_, layout).has_value()) return absl::DataLossError("its layout is not that of shard 0");
+    if (layout.model().SerializeAsString() == layout_.model().SerializeAsString()) return absl::OkStatus();
+    notes_.push_back(absl::StrCat("server ", job_.servers(index), " describes the model otherwise than server ",
+                                  job_.servers(0),
+                                  ", by which the file goes: the job's groups have read different "
+                                  "training data, or were started by different versions of Hooke"));
     return absl::OkStatus();
   }
 
@@ -131,7 +143,8 @@ class CenterFile {
 
   const v1::JobStatus& job_;
   const ExportOptions& options_;
-  std::string layout_;  // Of shard 0, serialized.
+  v1::Layout layout_;  // Of shard 0.
+  std::vector<std::string> notes_;
   std::vector<TensorShape> tensors_;
   uint64_t total_ = 0;
   uint64_t next_ = 0;  // The first value that has not come.

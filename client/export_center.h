@@ -1,11 +1,11 @@
 #ifndef HOOKE_CLIENT_EXPORT_CENTER_H_
 #define HOOKE_CLIENT_EXPORT_CENTER_H_
 
-// Pulls a job's center from the servers that hold its shards, and writes it as a safetensors file. Used by `hooke
-// export`.
+// Pulls a job's center from the servers that hold its shards, and writes it as a safetensors file.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -24,7 +24,9 @@ struct ExportOptions {
 struct Exported {
   uint64_t parameters = 0;  // Tensors.
   uint64_t values = 0;
-  uint64_t bytes = 0;  // Of the file.
+  uint64_t bytes = 0;              // Of the file.
+  bool described = false;          // The file says how the model is used: the normalization of its input, and so on.
+  std::vector<std::string> notes;  // What a person should know, each a sentence.
 };
 
 // After an error there is no new file, and one that was there is as it was. ALREADY_EXISTS: it is there and `force` is

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <vector>
@@ -17,7 +18,10 @@
 namespace hooke {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Two servers hold a center of 6 + 4 values, 0, 1, 2, ...: 7 on the first, in blocks of 4, and 3 on the second.
 class ExportCenterTest : public ::testing::Test {
@@ -93,6 +97,57 @@ assert struct.unpack("<4f", data[begin:end]) == (6, 7, 8, 9), data
 assert len(data) == 40
 )";
   EXPECT_EQ(std::system(absl::StrCat("python3 ", folder_, "/read.py ", path_).c_str()), 0);
+}
+
+v1::ModelDescription Description() {
+  v1::ModelDescription model;
+  model.set_architecture("lenet");
+  model.set_architecture_version(1);
+  for (const uint32_t extent : {1, 28, 28}) model.add_input_shape(extent);
+  model.set_input_type("uint8");
+  model.set_input_scale(255);
+  model.set_mean(0.2860405969887955);
+  model.set_deviation(0.3530242445149223);
+  model.set_classes(10);
+  return model;
+}
+
+// What the group that made the center said of its model stands in the file. A center that nobody described, as of a job
+// that an older Hooke stored, is exported with what is known, and the user is told. Where servers were told different
+// things, the user is told that, too.
+TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
+  const auto layout = [this](int server) { return servers_[server].responses[0].mutable_header()->mutable_layout(); };
+  const auto export_and_read = [this](std::string& content) {
+    absl::StatusOr<Exported> exported = ExportCenter(job_, {path_, /*force=*/true, absl::Seconds(10)});
+    std::ifstream file(path_, std::ios::binary);
+    content.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    return exported;
+  };
+  std::string content;
+  absl::StatusOr<Exported> exported = export_and_read(content);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_FALSE(exported->described);
+  EXPECT_THAT(exported->notes, ElementsAre(HasSubstr("do not know how the model's input is normalized")));
+  EXPECT_THAT(content, HasSubstr(R"("architecture":"lenet")"));
+  EXPECT_THAT(content, Not(HasSubstr(R"("mean")")));
+
+  for (const int server : {0, 1}) *layout(server)->mutable_model() = Description();
+  exported = export_and_read(content);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_TRUE(exported->described);
+  EXPECT_THAT(exported->notes, IsEmpty());
+  EXPECT_THAT(content, HasSubstr(R"("mean":"0.2860405969887955","std":"0.3530242445149223","classes":"10")"));
+
+  layout(1)->mutable_model()->set_mean(0.5);
+  exported = export_and_read(content);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_THAT(exported->notes, ElementsAre(HasSubstr("the job's groups have read different training data")));
+  EXPECT_THAT(content, HasSubstr(R"("mean":"0.2860405969887955")"));
+
+  layout(0)->mutable_model()->set_deviation(0);
+  EXPECT_EQ(export_and_read(content).status(),
+            absl::DataLossError(
+                absl::StrCat("server ", job_.servers(0), ": model: deviation is 0; allowed: finite, more than 0")));
 }
 
 // A second export over an existing file is refused with these words, and with --force it replaces the file.

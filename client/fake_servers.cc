@@ -43,14 +43,16 @@ grpc::Status FakeCoordinatorService::ListJobs(grpc::ServerContext*, const v1::Li
 
 grpc::Status FakeCoordinatorService::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                                               grpc::ServerWriter<v1::JobStatus>* writer) {
-  const auto found = jobs.find(request->job_id());
-  if (found == jobs.end()) return NoSuchJob(request->job_id());
+  std::vector<v1::JobStatus> statuses;
   {
     absl::MutexLock lock(&mutex);
+    const auto found = jobs.find(request->job_id());
+    if (found == jobs.end()) return NoSuchJob(request->job_id());
     ++watches;
+    statuses = found->second;
   }
-  for (const v1::JobStatus& status : found->second) writer->Write(status);
-  if (HasEnded(found->second.back().state())) return grpc::Status::OK;
+  for (const v1::JobStatus& status : statuses) writer->Write(status);
+  if (HasEnded(statuses.back().state())) return grpc::Status::OK;
   // Open and silent until the watcher or the listener goes; bounded, so that a broken test ends.
   for (int i = 0; i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return grpc::Status::CANCELLED;

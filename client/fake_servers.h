@@ -31,7 +31,8 @@ class FakeListener {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// All fields are set before it listens, and read after it stops, or under the mutex.
+// All fields are set before it listens, and read after it stops, or under the mutex. `jobs` may be set anew under the
+// mutex for the next WatchJob.
 class FakeCoordinatorService : public v1::Coordinator::Service {
  public:
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;

@@ -9,27 +9,26 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
-#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/job_keys.h"
+#include "client/near_name.h"
+#include "client/yaml_document.h"
+#include "job/job_check.h"
+#include "job/job_field.h"
+#include "job/job_keys.h"
+#include "job/job_relations.h"
+#include "job/visible_text.h"
 
 namespace hooke {
 namespace {
-
-constexpr size_t kBytesMax = 1 << 20;
-constexpr size_t kTuningBytesMax = 64 << 10;  // As the coordinator has it.
 
 std::string Join(absl::string_view section, absl::string_view name) {
   return section.empty() ? std::string(name) : absl::StrCat(section, ".", name);
@@ -50,37 +49,6 @@ std::vector<std::string> NamesIn(absl::string_view section) {
     if (!absl::c_linear_search(names, name)) names.push_back(std::move(name));
   }
   return names;
-}
-
-// Levenshtein's distance: single characters added, removed or replaced.
-size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-// The nearest of `names`, or "" when none is near.
-std::string Nearest(absl::string_view wrong, const std::vector<std::string>& names) {
-  constexpr size_t kLongest = 64;
-  std::string nearest;
-  size_t best = std::min<size_t>(3, wrong.size() / 2 + 1);
-  if (wrong.size() > kLongest) return nearest;
-  for (const std::string& name : names) {
-    const size_t distance = Distance(wrong, name);
-    if (distance < best) {
-      best = distance;
-      nearest = name;
-    }
-  }
-  return nearest;
 }
 
 // A near name of the same section; else a key of exactly that name elsewhere.
@@ -104,31 +72,77 @@ absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max)
 }
 
 absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
-  absl::StatusOr<std::string> text = std::filesystem::is_directory(path) ? absl::FailedPreconditionError("is a folder")
-                                                                         : ReadStart(path, kTuningBytesMax);
-  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(path, " ", text.status().message()));
-  if (text->size() > kTuningBytesMax) return absl::InvalidArgumentError(absl::StrCat(path, " is larger than 64 KiB"));
-  if (!nlohmann::json::accept(*text)) return absl::InvalidArgumentError(absl::StrCat(path, " is not JSON"));
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(path, error);
+  // A pipe would be waited for without end.
+  const bool plain = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there);
+  absl::StatusOr<std::string> text =
+      plain ? ReadStart(path, kJsonBytesMax)
+            : absl::FailedPreconditionError(std::filesystem::is_directory(there)
+                                                ? "is a folder"
+                                                : "is no plain file, but a device, pipe or socket");
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(Escaped(path), " ", text.status().message()));
+  if (text->size() > kJsonBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is larger than 64 KiB"));
+  }
+  if (!nlohmann::json::accept(*text)) return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is not JSON"));
   return text;
+}
+
+struct LineProblem {
+  int line;
+  std::string text;  // "KEY: what is wrong".
+};
+
+// One line for each of the first problems, in the order of the file, and how many more there are.
+std::string ProblemsText(absl::string_view file, std::vector<LineProblem> problems, uint64_t left_out = 0) {
+  absl::c_stable_sort(problems, [](const LineProblem& a, const LineProblem& b) { return a.line < b.line; });
+  if (problems.size() > kProblemsListed) {
+    left_out += problems.size() - kProblemsListed;
+    problems.resize(kProblemsListed);
+  }
+  std::vector<std::string> lines;
+  lines.reserve(problems.size() + 1);
+  for (const LineProblem& problem : problems) {
+    lines.push_back(absl::StrCat(Escaped(file), ":", problem.line, ": ", problem.text));
+  }
+  if (left_out > 0) {
+    lines.push_back(
+        absl::StrCat(Escaped(file), ": ", left_out, " more problem", left_out == 1 ? "" : "s", "; mend these first"));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+// The line of a key, or of the nearest section around it that the file has; else 1.
+int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path) {
+  while (true) {
+    const auto found = lines.find(std::string(path));
+    if (found != lines.end()) return found->second;
+    const size_t dot = path.rfind('.');
+    if (dot == path.npos) return 1;
+    path = path.substr(0, dot);
+  }
 }
 
 class JobFileParser {
  public:
   JobFileParser(absl::string_view file, absl::string_view folder) : file_(file), folder_(folder) {}
 
-  absl::StatusOr<v1::JobSpec> Parse(const YAML::Node& root) {
-    if (!root.IsMap())
+  absl::StatusOr<JobFile> Parse(const YAML::Node& root) {
+    if (!root.IsMap()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file_, ":", root.Mark().line + 1, ": is not a map of keys; ", kHint));
+          absl::StrCat(Escaped(file_), ":", root.Mark().line + 1, ": is not a map of keys; ", kHint));
+    }
+    if (HasTag(root)) Add(root.Mark().line + 1, kTop, TagProblem(root));
     Collect(root, "");
     SetAll();
     RefuseKeysThatDoNotApply();
     FillDependentDefaults();
     CrossCheck();
-    absl::c_stable_sort(problems_, [](const Problem& a, const Problem& b) { return a.line < b.line; });
-    if (problems_.empty()) return job_;
-    return absl::InvalidArgumentError(
-        absl::StrJoin(problems_, "\n", [](std::string* out, const Problem& problem) { out->append(problem.text); }));
+    JobFile read{std::string(file_), std::move(job_), lines_};
+    for (const auto& [path, given] : given_) read.lines.emplace(path, given.line);
+    if (problems_.empty()) return read;
+    return absl::InvalidArgumentError(ProblemsText(file_, problems_));
   }
 
   static constexpr char kHint[] = "a job file needs at least name, model, data.train and data.test";
@@ -138,13 +152,17 @@ class JobFileParser {
     YAML::Node value;
     int line;
   };
-  struct Problem {
-    int line;
-    std::string text;
-  };
+  static constexpr char kTop[] = "(top)";
 
   void Add(int line, absl::string_view key, absl::string_view what) {
-    problems_.push_back({line, absl::StrCat(file_, ":", line, ": ", key, ": ", what)});
+    problems_.push_back({line, absl::StrCat(key, ": ", what)});
+  }
+
+  // Plain scalars have the tag "?" or none, quoted ones "!".
+  static bool HasTag(const YAML::Node& node) { return !node.Tag().empty() && node.Tag() != "?" && node.Tag() != "!"; }
+
+  static std::string TagProblem(const YAML::Node& node) {
+    return absl::StrCat("has the YAML tag ", Quoted(node.Tag()), "; a job file has no tags: remove it");
   }
 
   // Walks the sections that the table knows, so the depth of the file does not matter.
@@ -152,17 +170,26 @@ class JobFileParser {
     std::map<std::string, int> seen;
     for (const auto& entry : map) {
       const int line = entry.first.Mark().line + 1;
-      if (!entry.first.IsScalar()) {
-        Add(line, section.empty() ? "(top)" : section, absl::StrCat("a key is not a text; ", AllowedIn(section)));
+      if (!entry.first.IsScalar() || HasTag(entry.first)) {
+        Add(line, SectionText(section), absl::StrCat("a key is not a text; ", AllowedIn(section)));
         continue;
       }
-      const std::string name = absl::Utf8SafeCEscape(entry.first.Scalar());
+      if (!IsVisibleText(entry.first.Scalar())) {
+        Add(line, SectionText(section),
+            absl::StrCat("a key has no name that can be read: ", Quoted(entry.first.Scalar()),
+                         "; write a name before the colon; ", AllowedIn(section)));
+        continue;
+      }
+      const std::string name = Shortened(entry.first.Scalar());
       const std::string path = Join(section, name);
       const auto [first, inserted] = seen.emplace(name, line);
       if (!inserted) {
         Add(line, path, absl::StrCat("is given twice, first in line ", first->second, "; keep one"));
+      } else if (absl::StrContains(name, '.')) {
+        RefuseDotted(line, section, path);
       } else if (IsSection(path)) {
         lines_[path] = line;
+        if (HasTag(entry.second)) Add(line, path, TagProblem(entry.second));
         if (entry.second.IsMap()) {
           Collect(entry.second, path);
         } else {
@@ -179,6 +206,25 @@ class JobFileParser {
     }
   }
 
+  // A dot in a name would reach into a section, past what the section itself says.
+  void RefuseDotted(int line, const std::string& section, const std::string& path) {
+    wrong_.insert(path);
+    const bool known = IsSection(path) || FindJobKey(path) != nullptr;
+    const size_t dot = path.rfind('.');
+    Add(line, path,
+        absl::StrCat("unknown key; ", known ? absl::StrCat("write ", path.substr(dot + 1), " in the section ",
+                                                           path.substr(0, dot), ", without the dot")
+                                            : AllowedIn(section)));
+  }
+
+  static std::string SectionText(const std::string& section) { return section.empty() ? kTop : section; }
+
+  // A name that no key has may be as long as the file.
+  static std::string Shortened(const std::string& name) {
+    const std::string quoted = Quoted(name);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+
   static std::string AllowedIn(const std::string& section) {
     return absl::StrCat("allowed here: ", absl::StrJoin(NamesIn(section), ", "));
   }
@@ -191,15 +237,17 @@ class JobFileParser {
       } else if (key.preset.has_value()) {
         const KeyValue value = ParseKeyValue(key, *key.preset, /*quoted=*/false).value();  // The table's own text.
         texts_[key.path] = value.text;
-        key.set(value, job_);
+        SetField(key, value, job_);
       } else if (key.required()) {
-        Add(LineOfSection(key.path), key.path, absl::StrCat("is missing; must be ", AllowedText(key)));
+        wrong_.insert(key.path);
+        Add(LineOf(key.path), key.path, absl::StrCat("is missing; must be ", AllowedText(key)));
       }
     }
   }
 
   void SetGiven(const JobKey& key, const Given& given) {
     wrong_.insert(key.path);  // Until it has proved right.
+    if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
     if (!given.value.IsScalar()) {
@@ -215,6 +263,9 @@ class JobFileParser {
     }
     if (key.type == KeyType::kPath || key.type == KeyType::kJsonFile) {
       value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
+      if (const absl::Status whole = CheckKeyValue(key, *value); !whole.ok()) {
+        return Add(given.line, key.path, whole.message());
+      }
     }
     texts_[key.path] = value->text;
     if (key.type == KeyType::kJsonFile) {
@@ -224,7 +275,7 @@ class JobFileParser {
       }
       value->text = *std::move(text);
     }
-    key.set(*value, job_);
+    SetField(key, *value, job_);
     wrong_.erase(key.path);
   }
 
@@ -236,28 +287,18 @@ class JobFileParser {
     return true;
   }
 
-  int LineOfSection(absl::string_view path) const {
-    const size_t dot = path.rfind('.');
-    const auto found = dot == absl::string_view::npos ? lines_.end() : lines_.find(std::string(path.substr(0, dot)));
-    return found == lines_.end() ? 1 : found->second;
-  }
-
   int LineOf(const std::string& path) const {
     const auto found = given_.find(path);
-    return found == given_.end() ? LineOfSection(path) : found->second.line;
+    return found == given_.end() ? LineOfKey(lines_, path) : found->second.line;
   }
 
   void RefuseKeysThatDoNotApply() {
     for (const JobKey& key : JobKeys()) {
       if (key.only_with.empty() || given_.count(key.path) == 0) continue;
-      const std::pair<std::string, std::string> condition = absl::StrSplit(key.only_with, '=');
-      const std::vector<std::string> values = absl::StrSplit(condition.second, ',');
-      if (!IsRight(condition.first)) continue;
-      const std::string& actual = texts_[condition.first];
-      if (absl::c_linear_search(values, actual)) continue;
-      Add(LineOf(key.path), key.path,
-          absl::StrCat("does not apply to ", condition.first, " ", actual, "; only to ", absl::StrJoin(values, " and "),
-                       ": remove it"));
+      const Condition condition = ConditionOf(key);
+      if (!IsRight(condition.key) || Applies(key, job_)) continue;
+      Add(LineOf(key.path), key.path, absl::StrCat(DoesNotApplyText(condition, texts_[condition.key]), ": remove it"));
+      does_not_apply_.insert(key.path);
     }
   }
 
@@ -297,82 +338,21 @@ class JobFileParser {
     if (given_.count("averaging.alpha") == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
   }
 
+  // What the coordinator would say, but nothing that rests on a problem told already.
   void CrossCheck() {
-    const v1::TrainSpec& train = job_.train();
-    const auto below_epochs = [&](const std::string& path, double value) {
-      if (value < train.epochs() || !IsRight(path) || !IsRight("train.epochs")) return;
-      Add(LineOf(path), path,
-          absl::StrCat(value, " is not below train.epochs, which is ", train.epochs(),
-                       "; make it less, or train longer"));
-    };
-    if (train.optimizer().nesterov() && train.optimizer().momentum() == 0 && IsRight("train.optimizer.momentum")) {
-      Add(LineOf("train.optimizer.nesterov"), "train.optimizer.nesterov",
-          "needs momentum; set train.optimizer.momentum above 0");
+    for (const JobRelation& relation : JobRelations()) {
+      const bool both = given_.count(relation.key) > 0 && given_.count(relation.other) > 0;
+      if (relation.need != Need::kNotBoth || !both) continue;
+      Add(LineOf(relation.key), relation.key, absl::StrCat("is given beside ", relation.other, "; ", relation.remedy));
+      wrong_.insert(relation.key);
     }
-    CrossCheckAveraging();
-    below_epochs("train.schedule.warmup_epochs", train.schedule().warmup_epochs());
-    below_epochs("averaging.post_local_epochs", job_.averaging().post_local_epochs());
-    if (train.schedule().name() == v1::ScheduleSpec::STEP)
-      below_epochs("train.schedule.step_epochs", train.schedule().step_epochs());
-  }
-
-  void CrossCheckAveraging() {
-    using Averaging = v1::AveragingSpec;
-    const Averaging& averaging = job_.averaging();
-    if (averaging.quorum() > job_.groups().count() && IsRight("averaging.quorum") && IsRight("groups.count")) {
-      Add(LineOf("averaging.quorum"), "averaging.quorum",
-          absl::StrCat(averaging.quorum(), " is more than groups.count, which is ", job_.groups().count()));
+    wrong_.insert(does_not_apply_.begin(), does_not_apply_.end());
+    for (const JobProblem& problem : CheckJob(job_)) {
+      if (!absl::c_all_of(problem.about, [this](const std::string& path) { return IsRight(path); })) continue;
+      // A default that follows from a wrong key is no mistake of its own.
+      if (given_.count(problem.key) == 0 && !problems_.empty()) continue;
+      Add(LineOf(problem.key), problem.key, problem.message);
     }
-    if (averaging.nesterov() && averaging.momentum() == 0 && IsRight("averaging.momentum")) {
-      Add(LineOf("averaging.nesterov"), "averaging.nesterov", "needs momentum; set averaging.momentum above 0");
-    }
-    if (given_.count("averaging.interval_seconds") > 0 && given_.count("averaging.interval") > 0) {
-      Add(LineOf("averaging.interval_seconds"), "averaging.interval_seconds",
-          "is given beside averaging.interval; keep one of them");
-    }
-    CrossCheckRhythm();
-    const bool whole = averaging.rule() == Averaging::ELASTIC || averaging.rule() == Averaging::NONE;
-    if (whole && averaging.compression() == Averaging::COMPRESSION_TOP_K && IsRight("averaging.rule")) {
-      Add(LineOf("averaging.compression"), "averaging.compression",
-          absl::StrCat("top_k does not apply to averaging.rule ", texts_["averaging.rule"],
-                       ", whose groups send all their parameters; use int8, or another rule"));
-    }
-    const bool gradients = averaging.rule() == Averaging::SYNC || averaging.rule() == Averaging::ASYNC ||
-                           averaging.rule() == Averaging::SSP || averaging.rule() == Averaging::DOWNPOUR;
-    if (gradients && job_.collectives().aggregation() != v1::CollectivesSpec::ALLREDUCE && IsRight("averaging.rule")) {
-      Add(LineOf("collectives.aggregation"), "collectives.aggregation",
-          absl::StrCat(texts_["collectives.aggregation"], " does not apply to averaging.rule ",
-                       texts_["averaging.rule"], ", which needs the gradients on every rank; use allreduce"));
-    }
-  }
-
-  // An answer is applied before the next exchange begins. By time the next one waits for that.
-  void CrossCheckRhythm() {
-    const v1::AveragingSpec& averaging = job_.averaging();
-    const bool right = IsRight("averaging.delay") && IsRight("averaging.fragments") && IsRight("averaging.interval") &&
-                       IsRight("averaging.rule");
-    // With other rules the key itself is wrong.
-    const bool turns = averaging.rule() == v1::AveragingSpec::ELASTIC || averaging.rule() >= v1::AveragingSpec::AVERAGE;
-    const uint32_t fragments = turns ? std::max<uint32_t>(averaging.fragments(), 1) : 1;
-    if (right && fragments > 1 && averaging.interval_seconds() > 0) {
-      return Add(LineOf("averaging.fragments"), "averaging.fragments",
-                 "does not go with averaging.interval_seconds; use averaging.interval");
-    }
-    if (right && fragments > 1 && averaging.interval_auto()) {
-      return Add(LineOf("averaging.interval"), "averaging.interval",
-                 "auto does not go with averaging.fragments; give a number of steps");
-    }
-    if (right && averaging.interval() % fragments != 0) {
-      return Add(LineOf("averaging.fragments"), "averaging.fragments",
-                 absl::StrCat("averaging.interval, which is ", averaging.interval(), ", is not a multiple of ",
-                              fragments, "; change one of them"));
-    }
-    const uint32_t stride = averaging.interval() / fragments;
-    if (!right || averaging.interval_seconds() > 0 || averaging.delay() < stride) return;
-    const std::string divided = fragments > 1 ? " / averaging.fragments" : "";
-    Add(LineOf("averaging.delay"), "averaging.delay",
-        absl::StrCat(averaging.delay(), " is not below averaging.interval", divided, ", which is ", stride,
-                     "; make it less, or the interval longer"));
   }
 
   const std::string file_;
@@ -381,42 +361,46 @@ class JobFileParser {
   std::map<std::string, Given> given_;  // Keys in the file.
   std::map<std::string, std::string> texts_;
   std::set<std::string> wrong_;  // Keys and sections with a problem.
-  std::vector<Problem> problems_;
+  std::set<std::string> does_not_apply_;
+  std::vector<LineProblem> problems_;
   v1::JobSpec job_;
 };
 
 }  // namespace
 
-absl::StatusOr<v1::JobSpec> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder) {
-  // yaml-cpp reports by exceptions; they end here.
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty() || documents.front().IsNull()) {
-      return absl::InvalidArgumentError(absl::StrCat(file, ": is empty; ", JobFileParser::kHint));
-    }
-    if (documents.size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(file, ":", documents[1].Mark().line + 1,
-                                                     ": a second YAML document begins; a job file describes one job"));
-    }
-    return JobFileParser(file, folder).Parse(documents.front());
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ":", error.mark.line + 1, ": is not YAML: ", error.msg));
+absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder) {
+  const std::string name = Escaped(file);
+  if (text.size() > kJobFileBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ":1: is larger than 1 MiB, which no job file is; ", JobFileParser::kHint));
   }
+  const absl::StatusOr<YAML::Node> document = LoadYamlDocument(text, name);
+  if (!document.ok()) return document.status();
+  if (document->IsNull()) return absl::InvalidArgumentError(absl::StrCat(name, ":1: is empty; ", JobFileParser::kHint));
+  return JobFileParser(file, folder).Parse(*document);
 }
 
-absl::StatusOr<v1::JobSpec> ReadJobFile(const std::string& path) {
+absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
   constexpr char kWhat[] = "name a job file (docs/job-file.md says what is in one)";
+  const std::string name = Escaped(path);
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return absl::NotFoundError(absl::StrCat(path, ": no such file; ", kWhat));
-  if (std::filesystem::is_directory(status))
-    return absl::FailedPreconditionError(absl::StrCat(path, ": is a folder; ", kWhat));
-  const absl::StatusOr<std::string> text = ReadStart(path, kBytesMax);
-  if (!text.ok()) return absl::FailedPreconditionError(absl::StrCat(path, ": ", text.status().message()));
-  if (text->size() > kBytesMax)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than 1 MiB; ", kWhat));
+  if (!std::filesystem::exists(status)) return absl::NotFoundError(absl::StrCat(name, ": no such file; ", kWhat));
+  if (std::filesystem::is_directory(status)) {
+    return absl::FailedPreconditionError(absl::StrCat(name, ": is a folder; ", kWhat));
+  }
+  const absl::StatusOr<std::string> text = ReadStart(path, kJobFileBytesMax);
+  if (!text.ok()) return absl::FailedPreconditionError(absl::StrCat(name, ": ", text.status().message()));
   const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
   return ParseJobFile(*text, path, folder.string());
+}
+
+std::string RefusalText(const JobFile& file, const Refusal& refusal) {
+  std::vector<LineProblem> problems;
+  for (const JobProblem& problem : refusal.problems) {
+    problems.push_back({LineOfKey(file.lines, problem.key), absl::StrCat(problem.key, ": ", problem.message)});
+  }
+  return ProblemsText(file.name, std::move(problems), refusal.left_out);
 }
 
 }  // namespace hooke

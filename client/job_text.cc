@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "client/time_text.h"
 #include "proto/job_state.h"
 
 namespace hooke {
@@ -30,16 +35,6 @@ std::string JobStateText(v1::JobState state) { return Lower(v1::JobState_Name(st
 
 std::string GroupStateText(v1::GroupState state) { return Lower(v1::GroupState_Name(state), "GROUP_STATE_"); }
 
-std::string Printable(absl::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
-  }
-  return printable;
-}
-
-std::string ClockText(absl::Time time, absl::TimeZone zone) { return absl::FormatTime("%H:%M:%S", time, zone); }
-
 std::string DurationText(absl::Duration duration) {
   const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(duration));
   if (seconds < 3600) return absl::StrFormat("%d:%02d", seconds / 60, seconds % 60);
@@ -50,6 +45,10 @@ std::string PercentText(double fraction) { return absl::StrFormat("%.2f %%", 100
 
 std::string GroupText(const v1::GroupStatus& group) {
   return group.task() == v1::GroupStart::EVALUATE ? "the evaluation" : absl::StrCat("group ", group.group());
+}
+
+std::string StepText(const v1::GroupStatus& group) {
+  return group.has_progress() ? absl::StrCat(group.progress().step()) : "-";
 }
 
 namespace {
@@ -64,7 +63,7 @@ std::string WhoText(const v1::GroupStatus& group, const v1::Silence& silence) {
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone) {
   const absl::Time since = absl::FromUnixMillis(silence.since_unix_ms());
   const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(now - since));
-  return absl::StrCat(WhoText(group, silence), " has not answered since ", ClockText(since, zone), " (", seconds,
+  return absl::StrCat(WhoText(group, silence), " has not answered since ", TimeText(since, now, zone), " (", seconds,
                       " s), at step ", silence.step());
 }
 
@@ -91,6 +90,62 @@ std::string SharesText(const v1::RankProgress& progress) {
   return absl::StrFormat("compute %.0f %%, collective %.0f %%, exchange %.0f %%",
                          100 * progress.compute_seconds() / sum, 100 * progress.collective_seconds() / sum,
                          100 * progress.exchange_seconds() / sum);
+}
+
+namespace {
+
+// The servers that some group does without.
+struct Absence {
+  std::string who;  // "group 1"
+  std::set<std::string> servers;
+  int64_t since_unix_ms = std::numeric_limits<int64_t>::max();
+};
+
+std::vector<Absence> Absences(const v1::JobStatus& job) {
+  std::vector<Absence> absences;
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.state() != v1::GROUP_STATE_RUNNING || group.progress().absent_servers().empty()) continue;
+    Absence& absence = absences.emplace_back();
+    absence.who = GroupText(group);
+    for (const v1::AbsentServer& server : group.progress().absent_servers()) {
+      absence.servers.insert(Printable(server.address()));
+      absence.since_unix_ms = std::min(absence.since_unix_ms, server.since_unix_ms());
+    }
+  }
+  return absences;
+}
+
+// "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)"
+std::string AbsenceText(const v1::JobStatus& job, const Absence& absence, absl::TimeZone zone) {
+  const int64_t with = std::max<int64_t>(0, job.servers_size() - static_cast<int64_t>(absence.servers.size()));
+  const absl::Time since = absl::FromUnixMillis(absence.since_unix_ms);
+  return absl::StrCat("exchanging with ", with, " of ", Counted(job.servers_size(), "server"), " since ",
+                      TimeText(since, absl::FromUnixMillis(job.now_unix_ms()), zone), " (without ",
+                      absl::StrJoin(absence.servers, ", "), ")");
+}
+
+}  // namespace
+
+std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone) {
+  if (job.state() != v1::JOB_STATE_RUNNING) return "";
+  const std::vector<Absence> absences = Absences(job);
+  if (absences.empty()) return "";
+  Absence first = absences[0];
+  std::vector<std::string> each;
+  for (const Absence& absence : absences) {
+    each.push_back(absl::StrCat(absence.who, " ", AbsenceText(job, absence, zone)));
+    first.since_unix_ms = std::min(first.since_unix_ms, absence.since_unix_ms);
+  }
+  const bool alike = absl::c_all_of(absences, [&](const Absence& other) { return other.servers == first.servers; });
+  return alike ? AbsenceText(job, first, zone) : absl::StrJoin(each, "; ");
+}
+
+std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone) {
+  if (!job.has_setback()) return "";
+  if (first_shown < job.notices_size() && job.notices(first_shown).unix_ms() <= job.setback().unix_ms()) return "";
+  const absl::Time now = absl::FromUnixMillis(job.now_unix_ms());
+  return absl::StrCat(TimeText(absl::FromUnixMillis(job.setback().unix_ms()), now, zone), "  ",
+                      Printable(job.setback().text()));
 }
 
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/terminal_text.h"
 #include "proto/coordinator.pb.h"
 
 namespace hooke {
@@ -16,15 +17,14 @@ namespace hooke {
 std::string JobStateText(v1::JobState state);      // "running"
 std::string GroupStateText(v1::GroupState state);  // "running"
 
-// Without control characters: what a peer says must not steer the terminal.
-std::string Printable(absl::string_view text);
-
-std::string ClockText(absl::Time time, absl::TimeZone zone);  // "12:03:04"
-std::string DurationText(absl::Duration duration);            // "0:42", "1:02:03"; negative: "0:00"
-std::string PercentText(double fraction);                     // "90.12 %"
+std::string DurationText(absl::Duration duration);  // "0:42", "1:02:03"; negative: "0:00"
+std::string PercentText(double fraction);           // "90.12 %"
 
 // "group 1", or "the evaluation".
 std::string GroupText(const v1::GroupStatus& group);
+
+// The group's step; "-" where it has not reported one, or not to a coordinator that has been started again since.
+std::string StepText(const v1::GroupStatus& group);
 
 // "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
@@ -44,6 +44,14 @@ std::string SharesText(const v1::RankProgress& progress);
 
 // Until the last of the running groups is done; nothing while a group waits, starts or does not move.
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
+
+// "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)", since the first group misses it; where
+// groups miss different servers, "group 0 exchanging with ..." for each. Empty while none misses a server.
+std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
+
+// "12:03:04  server b:2 came back from its snapshot ..." if the job's setback is older than its notice `first_shown`,
+// so that a picture which begins with that notice would not tell it; empty otherwise. It explains a loss that rose.
+std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
 // "test accuracy 88.12 % at epoch 1.00, loss 0.3333"
 std::string CenterText(const v1::CenterEvaluated& center);

@@ -22,6 +22,39 @@ v1::JobStatus TwoGroups() {
   return job;
 }
 
+// A server that several groups miss is told once, since the first one misses it.
+TEST(JobTextTest, AServerThatIsAwayIsToldSinceWhen) {
+  v1::JobStatus job = TwoGroups();
+  job.add_servers("a:1");
+  job.add_servers("b:2");
+  EXPECT_EQ(AbsentText(job, absl::UTCTimeZone()), "");
+  for (const int group : {0, 1}) {
+    v1::AbsentServer* server = job.mutable_groups(group)->mutable_progress()->add_absent_servers();
+    server->set_address("b:2");
+    server->set_since_unix_ms(int64_t{1000} * (14 * 3600 + 3 * 60 + 9 - group));
+  }
+  EXPECT_EQ(AbsentText(job, absl::UTCTimeZone()), "exchanging with 1 of 2 servers since 14:03:08 (without b:2)");
+  for (v1::GroupStatus& group : *job.mutable_groups()) group.set_state(v1::GROUP_STATE_STARTING);
+  EXPECT_EQ(AbsentText(job, absl::UTCTimeZone()), "") << "of ranks that have ended";
+}
+
+// Groups that miss different servers each exchange with another one: "0 of 2 servers" would be wrong.
+TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
+  v1::JobStatus job = TwoGroups();
+  job.add_servers("a:1");
+  job.add_servers("b:2");
+  for (const int group : {0, 1}) {
+    job.mutable_groups(group)->set_group(static_cast<uint32_t>(group));
+    v1::AbsentServer* server = job.mutable_groups(group)->mutable_progress()->add_absent_servers();
+    server->set_address(group == 0 ? "a:1\n" : "b:2");
+    server->set_since_unix_ms(int64_t{1000} * (14 * 3600 + 3 * 60 + 9 - group));
+  }
+  EXPECT_EQ(
+      AbsentText(job, absl::UTCTimeZone()),
+      "group 0 exchanging with 1 of 2 servers since 14:03:09 (without a:1 ); group 1 exchanging with 1 of 2 servers "
+      "since 14:03:08 (without b:2)");
+}
+
 // The time left is that of the slowest group, and is not guessed while a group does not move.
 TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   v1::JobStatus job = TwoGroups();
@@ -62,11 +95,6 @@ TEST(JobTextTest, ASilenceIsToldOnce) {
   EXPECT_EQ(silences[0].text, "server 127.0.0.1:4001 has not answered since 12:00:00 (6 s), at step 120");
   EXPECT_EQ(silences[1].text, "rank 1 (pid 4711) of group 0 has not answered since 12:00:00 (6 s), at step 120");
   EXPECT_EQ(silences[2].text, "rank 1 (pid 4711) of group 1 has not answered since 12:00:00 (6 s), at step 120");
-}
-
-// What a peer says cannot steer the terminal.
-TEST(JobTextTest, ControlCharactersAreNotPrinted) {
-  EXPECT_EQ(Printable("a\x1b[2Jb\n\tc\x7f\xc3\xa4"), "a [2Jb  c \xc3\xa4");
 }
 
 // Durations and states read as people write them, and unknown numbers do no harm.

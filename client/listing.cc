@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/job_text.h"
+#include "client/time_text.h"
 #include "proto/job_state.h"
 
 namespace hooke {
@@ -20,6 +21,10 @@ ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(v
 std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }
 
 ordered_json ProgressToJson(const v1::RankProgress& progress) {
+  ordered_json absent = ordered_json::array();
+  for (const v1::AbsentServer& server : progress.absent_servers()) {
+    absent.push_back({{"address", server.address()}, {"since_unix_ms", server.since_unix_ms()}});
+  }
   return {{"step", progress.step()},
           {"steps_total", progress.steps_total()},
           {"epoch", Number(progress.epoch())},
@@ -32,7 +37,8 @@ ordered_json ProgressToJson(const v1::RankProgress& progress) {
           {"exchange_seconds", Number(progress.exchange_seconds())},
           {"overlapped_seconds", Number(progress.overlapped_seconds())},
           {"exchanges", progress.exchanges()},
-          {"exchange_failures", progress.exchange_failures()}};
+          {"exchange_failures", progress.exchange_failures()},
+          {"absent_servers", absent}};
 }
 
 ordered_json GroupToJson(const v1::GroupStatus& group) {
@@ -48,7 +54,7 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
           {"worker", group.worker()},
           {"site", group.site()},
           {"incarnation", group.incarnation()},
-          {"progress", ProgressToJson(group.progress())},
+          {"progress", group.has_progress() ? ProgressToJson(group.progress()) : ordered_json(nullptr)},
           {"silences", silences}};
 }
 
@@ -66,44 +72,57 @@ ordered_json SpecToJson(const v1::JobSpec& spec) {
           {"alpha", Number(spec.averaging().alpha())}};
 }
 
-// Part of the steps that all training groups together have done.
-std::string DoneText(const v1::JobStatus& job) {
-  if (job.state() == v1::JOB_STATE_SUCCEEDED) return "100 %";
-  double sum = 0;
-  for (const v1::GroupStatus& group : job.groups()) {
-    if (group.task() == v1::GroupStart::EVALUATE || group.progress().steps_total() == 0) continue;
-    sum += std::min(1.0,
-                    static_cast<double>(group.progress().step()) / static_cast<double>(group.progress().steps_total()));
-  }
-  const uint32_t groups = std::max<uint32_t>(1, job.spec().groups().count());
-  return absl::StrFormat("%.0f %%", std::floor(100 * sum / groups));
-}
-
 std::string SizeText(uint64_t bytes) {
   const double kib = static_cast<double>(bytes) / 1024;
   return kib < 1024 ? absl::StrFormat("%.1f KiB", kib) : absl::StrFormat("%.1f MiB", kib / 1024);
 }
 
+// "2 (1 on disk only), 1.2 MiB in memory, 3.4 MiB on disk"
+std::string CentersText(const v1::NodeStatus& node) {
+  const std::string on_disk = node.disk_centers() > 0 ? absl::StrCat(" (", node.disk_centers(), " on disk only)") : "";
+  return absl::StrCat(uint64_t{node.centers()} + node.disk_centers(), on_disk, ", ", SizeText(node.center_bytes()),
+                      " in memory, ", SizeText(node.disk_bytes()), " on disk");
+}
+
 }  // namespace
 
+std::string DoneText(const v1::JobStatus& job) {
+  if (job.state() == v1::JOB_STATE_SUCCEEDED) return "100 %";
+  double sum = 0;
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.task() == v1::GroupStart::EVALUATE) continue;
+    const v1::RankProgress& progress = group.progress();
+    if (group.state() == v1::GROUP_STATE_FINISHED) {
+      sum += 1;
+    } else if (!group.has_progress() && group.incarnation() > 0) {
+      return "-";
+    } else if (progress.steps_total() > 0) {
+      sum += std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));
+    }
+  }
+  const uint32_t groups = std::max<uint32_t>(1, job.spec().groups().count());
+  return absl::StrFormat("%.0f %%", std::floor(100 * sum / groups));
+}
+
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
+  std::vector<int> widths;
   for (const std::vector<std::string>& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i]));
   }
   std::string table;
   for (const std::vector<std::string>& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, row[i], i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
+      const size_t padding = i + 1 < row.size() ? static_cast<size_t>(widths[i] - DisplayWidth(row[i]) + 2) : 0;
+      absl::StrAppend(&line, row[i], std::string(padding, ' '));
     }
     absl::StrAppend(&table, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return table;
 }
 
-std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::TimeZone zone) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "DONE", "TIME", "ACCURACY", "WHAT", "REASON"}};
   for (const v1::JobStatus& job : jobs.jobs()) {
     const int64_t begin = job.started_unix_ms() != 0 ? job.started_unix_ms() : job.submitted_unix_ms();
@@ -112,7 +131,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
     rows.push_back({Printable(job.job_id()), JobStateText(job.state()), DoneText(job),
                     DurationText(end - absl::FromUnixMillis(begin)),
                     job.has_center() ? PercentText(job.center().accuracy()) : "-", SpecText(job.spec()),
-                    show_reason ? Printable(job.reason()) : ""});
+                    WithTimeTexts(Printable(show_reason ? job.reason() : job.setback().text()), now, zone)});
   }
   std::string table = FormatTable(rows);
   if (jobs.left_out() > 0)
@@ -121,7 +140,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
 }
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
-  std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "CENTERS", "VERSION"}};
+  std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CENTERS"}};
   for (const v1::NodeStatus& node : nodes.nodes()) {
     const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
     const bool worker = node.kind() == v1::NodeStatus::WORKER;
@@ -129,8 +148,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
                     node.alive() ? "alive" : absl::StrCat("silent for ", DurationText(silent)),
                     worker ? Printable(node.site()) : "-",
                     worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
-                    worker ? "-" : absl::StrCat(node.centers(), " (", SizeText(node.center_bytes()), ")"),
-                    Printable(node.version())});
+                    Printable(node.version()), worker ? "-" : CentersText(node)});
   }
   return FormatTable(rows);
 }
@@ -151,6 +169,8 @@ ordered_json JobToJson(const v1::JobStatus& job) {
               {"loss", Number(job.center().loss())},
               {"samples", job.center().samples()}};
   }
+  ordered_json setback = nullptr;
+  if (job.has_setback()) setback = {{"unix_ms", job.setback().unix_ms()}, {"text", job.setback().text()}};
   const std::optional<absl::Duration> left = TimeLeft(job);
   return {{"job_id", job.job_id()},
           {"name", job.name()},
@@ -166,6 +186,7 @@ ordered_json JobToJson(const v1::JobStatus& job) {
           {"groups", groups},
           {"servers", servers},
           {"notices", notices},
+          {"setback", setback},
           {"spec", SpecToJson(job.spec())}};
 }
 
@@ -179,7 +200,9 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"last_heard_unix_ms", node.last_heard_unix_ms()},
           {"version", node.version()},
           {"center_bytes", node.center_bytes()},
-          {"centers", node.centers()}};
+          {"centers", node.centers()},
+          {"disk_centers", node.disk_centers()},
+          {"disk_bytes", node.disk_bytes()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

@@ -16,8 +16,12 @@ namespace hooke {
 // Columns are as wide as their widest cell; the last is not padded. Ends with a line end. The first row is the head.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
+// Part of the steps that all training groups together have done: "46 %". "-" where a group that was started has not
+// told its step yet.
+std::string DoneText(const v1::JobStatus& job);
+
 // Ends with how many older jobs the coordinator left out, if it did.
-std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now);
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::TimeZone zone);
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now);
 
 nlohmann::ordered_json JobToJson(const v1::JobStatus& job);

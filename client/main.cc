@@ -24,6 +24,8 @@ std::string Environment(const char* name) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // A file over the limit is an error of its write, which leaves nothing behind.
   hooke::Invocation invocation;
+  invocation.in = &std::cin;
+  invocation.in_terminal = isatty(STDIN_FILENO) == 1;
   invocation.out = &std::cout;
   invocation.err = &std::cerr;
   winsize size = {};

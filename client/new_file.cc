@@ -40,6 +40,21 @@ int RenameNew(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
+int PutInPlace(const std::string& from, const std::string& to, bool replace) {
+  if (!replace) return RenameNew(from, to);
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// The name of a new file is durable once its folder is. 0 or an errno.
+int SyncFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::absolute(path).parent_path();
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+  close(fd);
+  return error;
+}
+
 }  // namespace
 
 absl::Status CheckNewFile(const std::string& path, bool replace) {
@@ -47,6 +62,11 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
   const std::filesystem::file_status there = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(there)) {
     return absl::FailedPreconditionError(absl::StrCat(path, ": is a folder; name a file"));
+  }
+  // To replace a device would take it from everybody.
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is no plain file, but a device, pipe or socket; name a file"));
   }
   if (!replace && std::filesystem::exists(there)) return FileExistsError(path);
   return absl::OkStatus();
@@ -57,30 +77,21 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool 
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return Failed(path, "cannot be made", errno);
-  auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Where it still is.
   const int write_error = WriteAll(fd, text);
   const int close_error = close(fd) == 0 ? 0 : errno;
   const int error = write_error != 0 ? write_error : close_error;
   if (error != 0) return Failed(path, "cannot be written", error);
-  const int put_error = PutInPlace(temporary, path, replace);
-  if (put_error == EEXIST) return FileExistsError(path);
-  if (put_error != 0) return Failed(path, "cannot be put in place", put_error);
-  std::move(remove).Cancel();
+  return Publish(temporary, path, replace);
+}
+
+absl::Status Publish(const std::string& from, const std::string& to, bool replace) {
+  const int error = PutInPlace(from, to, replace);
+  if (error == EEXIST) return FileExistsError(to);
+  if (error != 0) return Failed(to, "cannot be put in place", error);
+  if (const int sync_error = SyncFolderOf(to); sync_error != 0)
+    return Failed(to, "is written, but may not survive a power cut", sync_error);
   return absl::OkStatus();
-}
-
-int PutInPlace(const std::string& from, const std::string& to, bool replace) {
-  if (!replace) return RenameNew(from, to);
-  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-}
-
-int SyncFolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path();
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
-  close(fd);
-  return error;
 }
 
 absl::Status FileExistsError(absl::string_view path) {

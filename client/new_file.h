@@ -10,18 +10,17 @@
 
 namespace hooke {
 
-// FAILED_PRECONDITION: the path is a folder; ALREADY_EXISTS: a file, and it is not to be replaced. For before the work.
+// FAILED_PRECONDITION: the path is a folder or a device; ALREADY_EXISTS: a file, and it is not to be replaced. For
+// before the work.
 absl::Status CheckNewFile(const std::string& path, bool replace);
 
 // Writes the file. The errors of CheckNewFile; FAILED_PRECONDITION: it cannot be written, and why. After an error no
 // new file is there.
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace);
 
-// Gives a file its final name. 0 or an errno; EEXIST: there is one of that name, which is not to be replaced.
-int PutInPlace(const std::string& from, const std::string& to, bool replace);
-
-// The name of a new file is durable once its folder is. 0 or an errno.
-int SyncFolderOf(const std::string& path);
+// Gives a complete file its final name, durably. ALREADY_EXISTS: there is one of that name, which is not to be
+// replaced. FAILED_PRECONDITION: it cannot be, and why.
+absl::Status Publish(const std::string& from, const std::string& to, bool replace);
 
 // "model.safetensors: the file exists already; ...".
 absl::Status FileExistsError(absl::string_view path);

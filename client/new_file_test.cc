@@ -47,6 +47,10 @@ TEST_F(NewFileTest, ReplacesOnlyWhenAsked) {
 // Where a file cannot be, the error says which and why.
 TEST_F(NewFileTest, SaysWhyNot) {
   EXPECT_EQ(WriteNewFile(folder_, "x", true).message(), folder_ + ": is a folder; name a file");
+  // Also where it may replace a file, it does not put one in a device's place.
+  EXPECT_EQ(WriteNewFile("/dev/full", "x", true).message(),
+            "/dev/full: is no plain file, but a device, pipe or socket; name a file");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
   const absl::Status status = WriteNewFile(folder_ + "/none/file", "x", false);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/none/file: cannot be made: No such file or directory"));

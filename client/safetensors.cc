@@ -123,13 +123,7 @@ absl::Status SafetensorsFile::WriteAt(uint64_t offset, absl::string_view bytes) 
 absl::Status SafetensorsFile::Finish(bool replace) {
   if (fsync(fd_) != 0) return Failed("cannot be written", errno);
   if (close(std::exchange(fd_, -1)) != 0) return Failed("cannot be written", errno);
-  const int error = PutInPlace(temporary_, path_, replace);
-  if (error == EEXIST) return FileExistsError(path_);
-  if (error != 0) return Failed("cannot be put in place", error);
-  temporary_.clear();
-  if (const int sync_error = SyncFolderOf(path_); sync_error != 0)
-    return Failed("is written, but may not survive a power cut", sync_error);
-  return absl::OkStatus();
+  return Publish(temporary_, path_, replace);
 }
 
 absl::Status SafetensorsFile::Failed(absl::string_view what, int error) const {

@@ -1,15 +1,19 @@
 #include "client/watch.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/job_text.h"
+#include "client/time_text.h"
 #include "proto/job_state.h"
 
 namespace hooke {
 namespace {
+
+// Between two looks at the coordinator passes no more than this while the process runs.
+constexpr absl::Duration kLongestLook = absl::Seconds(2);
 
 // Errors of a coordinator that stops or starts; anything else is its answer.
 bool IsPassing(const absl::Status& status) {
@@ -37,7 +41,7 @@ class Follower {
         options_(options) {}
 
   absl::StatusOr<v1::JobStatus> Follow() {
-    last_heard_ = options_.clock();
+    last_heard_ = last_look_ = options_.clock();
     while (true) {
       if (interrupts_ != nullptr && interrupts_->WaitFor(absl::ZeroDuration()).has_value())
         return absl::CancelledError("interrupted");
@@ -49,9 +53,10 @@ class Follower {
       } else if (absl::IsDeadlineExceeded(status.status())) {
         Redraw();
       } else if (IsPassing(status.status())) {
+        ++broken_tries_;
         Retry();
       } else {
-        return coordinator_.Explain(status.status());
+        return coordinator_.ExplainAbout(job_id_, status.status());
       }
       if (absl::Status silence = CheckSilence(); !silence.ok()) return silence;
     }
@@ -64,9 +69,12 @@ class Follower {
   }
 
   void Heard(v1::JobStatus status) {
-    if (silent_) screen_.Say(absl::StrCat("coordinator ", coordinator_.address(), " answers again"));
-    silent_ = false;
-    last_heard_ = options_.clock();
+    const absl::Time now = options_.clock();
+    if (away_) screen_.Back(last_heard_, now);
+    away_ = false;
+    broken_tries_ = 0;
+    last_heard_ = now;
+    waited_ = absl::ZeroDuration();
     last_drawn_ = last_heard_;
     job_ = std::move(status);
     screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()));
@@ -75,7 +83,7 @@ class Follower {
   // Clocks and silences go on while nothing is heard.
   void Redraw() {
     const absl::Time now = options_.clock();
-    if (!job_.has_value() || silent_ || now - last_drawn_ < options_.redraw) return;
+    if (!job_.has_value() || away_ || now - last_drawn_ < options_.redraw) return;
     last_drawn_ = now;
     screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()) + (now - last_heard_));
   }
@@ -87,17 +95,19 @@ class Follower {
 
   absl::Status CheckSilence() {
     const absl::Time now = options_.clock();
-    const std::string since = ClockText(last_heard_, absl::LocalTimeZone());
-    if (now - last_heard_ > options_.patience) {
+    // A process that did not run, as on a laptop that slept, has not waited either.
+    waited_ += std::clamp(now - last_look_, absl::ZeroDuration(), kLongestLook);
+    last_look_ = now;
+    if (waited_ > options_.patience) {
+      const std::string since = TimeText(last_heard_, now, absl::LocalTimeZone());
       return absl::UnavailableError(absl::StrCat("coordinator ", coordinator_.address(), " has not answered since ",
                                                  since, "; giving up (--patience waits longer). Job ", job_id_,
                                                  " may go on; `hooke watch ", job_id_, "` looks again"));
     }
-    if (now - last_heard_ <= options_.silence) return absl::OkStatus();
-    if (!silent_)
-      screen_.Say(
-          absl::StrCat("coordinator ", coordinator_.address(), " has not answered since ", since, "; trying again"));
-    silent_ = true;
+    // The first break may be a connection's; the second try that fails is the coordinator's.
+    if (now - last_heard_ <= options_.silence && broken_tries_ < 2) return absl::OkStatus();
+    if (!away_) screen_.Away(job_.has_value() ? &*job_ : nullptr, last_heard_, now);
+    away_ = true;
     // A host that has gone leaves a stream that never breaks.
     if (stream_ != nullptr && now >= next_try_ + options_.silence) Retry();
     return absl::OkStatus();
@@ -111,8 +121,11 @@ class Follower {
   std::unique_ptr<TimedReader<v1::JobStatus>> stream_;
   absl::Time next_try_ = absl::InfinitePast();
   absl::Time last_heard_;
+  absl::Time last_look_;
+  absl::Duration waited_;  // Since it was heard.
   absl::Time last_drawn_ = absl::InfinitePast();
-  bool silent_ = false;
+  bool away_ = false;
+  int broken_tries_ = 0;  // In a row, since it was heard.
   std::optional<v1::JobStatus> job_;
 };
 

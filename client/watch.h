@@ -16,10 +16,12 @@
 namespace hooke {
 
 struct WatchOptions {
-  absl::Duration silence = absl::Seconds(5);   // After so long without a word from the coordinator the screen says so.
-  absl::Duration patience = absl::Minutes(5);  // After so long it is given up.
-  absl::Duration retry = absl::Seconds(1);     // Between two tries to reach it.
-  absl::Duration poll = absl::Milliseconds(200);  // How soon an interrupt is noticed.
+  // A coordinator that says nothing for so long counts as away. It speaks once a second; a connection that breaks and
+  // cannot be made again is noticed at once.
+  absl::Duration silence = absl::Seconds(3);
+  absl::Duration patience = absl::Minutes(5);      // After so long, while this process runs, it is given up.
+  absl::Duration retry = absl::Milliseconds(300);  // Between two tries to reach it: its return is noticed so soon.
+  absl::Duration poll = absl::Milliseconds(200);   // How soon an interrupt is noticed.
   absl::Duration redraw = absl::Seconds(1);
   std::function<absl::Time()> clock = absl::Now;
 };

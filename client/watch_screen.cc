@@ -5,29 +5,44 @@
 #include "absl/strings/str_cat.h"
 #include "client/job_text.h"
 #include "client/listing.h"
+#include "client/time_text.h"
 
 namespace hooke {
 namespace {
+
+std::string BackText(absl::Time since, absl::Time now) {
+  return absl::StrCat("coordinator back after ", DurationText(now - since));
+}
 
 class TerminalScreen : public WatchScreen {
  public:
   TerminalScreen(std::ostream& out, WatchViewOptions options) : out_(out), options_(options) {}
 
-  void Show(const v1::JobStatus& job, absl::Time now) override {
-    const std::vector<std::string> lines = RenderWatch(job, now, options_);
+  void Show(const v1::JobStatus& job, absl::Time now) override { Draw(RenderWatch(job, now, options_), 0); }
+
+  void Away(const v1::JobStatus* job, absl::Time since, absl::Time now) override {
+    if (job == nullptr) {
+      Draw({CutToWidth(AwayText(since, now, options_.zone), options_.width)}, 0);
+    } else {
+      Draw(RenderAway(*job, since, now, options_), 1);
+    }
+  }
+
+  void Back(absl::Time, absl::Time) override {}  // The picture that is drawn next shows it.
+
+ private:
+  // In place of what was drawn before; the lines from `dim_from` on are grey, 0: none. A line was cut before it gets
+  // its escape sequences.
+  void Draw(const std::vector<std::string>& lines, size_t dim_from) {
     Erase();
-    for (const std::string& line : lines) out_ << line << "\n";
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const bool dim = dim_from > 0 && i >= dim_from;
+      out_ << (dim ? "\x1b[2m" : "") << lines[i] << (dim ? "\x1b[0m" : "") << "\n";
+    }
     out_.flush();
     drawn_ = lines.size();
   }
 
-  // Stays above the picture that is drawn next.
-  void Say(const std::string& text) override {
-    Erase();
-    out_ << text << std::endl;
-  }
-
- private:
   // Back to the picture's first line, and clear from there on.
   void Erase() {
     if (drawn_ > 0) out_ << "\x1b[" << drawn_ << "A\x1b[J";
@@ -41,17 +56,26 @@ class TerminalScreen : public WatchScreen {
 
 class PlainScreen : public WatchScreen {
  public:
-  PlainScreen(std::ostream& out, WatchLogOptions options) : out_(out), log_(options) {}
+  PlainScreen(std::ostream& out, const WatchLogOptions& options) : out_(out), zone_(options.zone), log_(options) {}
 
   void Show(const v1::JobStatus& job, absl::Time now) override {
     for (const std::string& line : log_.Lines(job, now)) out_ << line << "\n";
     out_.flush();
   }
 
-  void Say(const std::string& text) override { out_ << text << std::endl; }
+  void Away(const v1::JobStatus*, absl::Time since, absl::Time now) override {
+    out_ << log_.Stamped(now, now,
+                         absl::StrCat("coordinator away since ", TimeText(since, now, zone_), "; trying again"))
+         << std::endl;
+  }
+
+  void Back(absl::Time since, absl::Time now) override {
+    out_ << log_.Stamped(now, now, BackText(since, now)) << std::endl;
+  }
 
  private:
   std::ostream& out_;
+  const absl::TimeZone zone_;
   WatchLog log_;
 };
 
@@ -66,7 +90,12 @@ class JsonScreen : public WatchScreen {
     last_ = std::move(line);
   }
 
-  void Say(const std::string& text) override { err_ << text << std::endl; }
+  void Away(const v1::JobStatus*, absl::Time since, absl::Time now) override {
+    err_ << "hooke: coordinator away since " << TimeText(since, now, absl::LocalTimeZone()) << "; trying again"
+         << std::endl;
+  }
+
+  void Back(absl::Time since, absl::Time now) override { err_ << "hooke: " << BackText(since, now) << std::endl; }
 
  private:
   std::ostream& out_;

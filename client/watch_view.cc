@@ -9,21 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/job_text.h"
+#include "client/time_text.h"
 #include "proto/job_state.h"
 
 namespace hooke {
 namespace {
 
 constexpr size_t kNoticesShown = 4;
-
-// At most `width` columns, taking a byte for a column; never ends inside a UTF-8 character.
-std::string Cut(std::string line, int width) {
-  if (line.size() <= static_cast<size_t>(width)) return line;
-  size_t end = static_cast<size_t>(std::max(0, width));
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-  line.resize(end);
-  return line;
-}
 
 double Fraction(const v1::RankProgress& progress) {
   if (progress.steps_total() == 0) return 0;
@@ -47,16 +39,20 @@ std::string RateText(double samples_per_s) {
   return std::isfinite(samples_per_s) ? absl::StrFormat("%.0f samples/s", samples_per_s) : "- samples/s";
 }
 
-// "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s"
+// "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s". A group that has not reported yet, or not to this
+// coordinator, has "-" for each number: it is not known to stand at step 0.
 std::string BarLine(const v1::GroupStatus& group, int width) {
   const v1::RankProgress& progress = group.progress();
-  const double fraction = group.state() == v1::GROUP_STATE_FINISHED ? 1 : Fraction(progress);
+  const bool known = group.has_progress();
+  const bool finished = group.state() == v1::GROUP_STATE_FINISHED;
+  const double fraction = finished ? 1 : Fraction(progress);
+  const std::string percent = known || finished ? absl::StrFormat("%.0f", std::floor(100 * fraction)) : "-";
   const std::string total = progress.steps_total() == 0 ? "?" : absl::StrCat(progress.steps_total());
   const std::string bar = Bar(fraction, std::min(40, width - 62));
-  return Cut(absl::StrFormat("%-9s %s%s%3.0f %%  %*d/%s  loss %6s  %s", GroupText(group), bar, bar.empty() ? "" : " ",
-                             std::floor(100 * fraction), static_cast<int>(total.size()), progress.step(), total,
-                             LossText(progress.loss()), RateText(progress.samples_per_s())),
-             width);
+  return absl::StrFormat("%-9s %s%s%3s %%  %*s/%s  loss %6s  %s", GroupText(group), bar, bar.empty() ? "" : " ",
+                         percent, static_cast<int>(total.size()), StepText(group), total,
+                         known ? LossText(progress.loss()) : "-",
+                         known ? RateText(progress.samples_per_s()) : "- samples/s");
 }
 
 std::string PlaceText(const v1::GroupStatus& group) {
@@ -100,11 +96,15 @@ std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, c
   std::vector<std::string> tail;
   if (job.has_center()) tail.push_back(absl::StrCat("center    ", CenterText(job.center())));
   for (const JobSilence& silence : Silences(job, now, options.zone)) tail.push_back(absl::StrCat("! ", silence.text));
+  const std::string absent = AbsentText(job, options.zone);
+  if (!absent.empty()) tail.push_back(absl::StrCat("! ", absent));
   const int first_notice = std::max(0, job.notices_size() - static_cast<int>(kNoticesShown));
   for (int i = first_notice; i < job.notices_size(); ++i) {
-    tail.push_back(absl::StrCat(ClockText(absl::FromUnixMillis(job.notices(i).unix_ms()), options.zone), "  ",
+    tail.push_back(absl::StrCat(TimeText(absl::FromUnixMillis(job.notices(i).unix_ms()), now, options.zone), "  ",
                                 Printable(job.notices(i).text())));
   }
+  const std::string setback = OlderSetbackText(job, first_notice, options.zone);
+  if (!setback.empty()) tail.push_back(absl::StrCat("! ", setback));
 
   // The last line of a terminal stays free for the cursor. What is above and below the groups goes first.
   const int height = std::max(3, options.height - 1);
@@ -120,24 +120,39 @@ std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, c
   }
   if (shown < job.groups_size()) head.push_back(absl::StrCat("          and ", job.groups_size() - shown, " more"));
   head.insert(head.end(), tail.begin(), tail.end());
-  for (std::string& line : head) line = Cut(std::move(line), options.width);
+  for (std::string& line : head) line = CutToWidth(WithTimeTexts(line, now, options.zone), options.width);
   return head;
+}
+
+std::string AwayText(absl::Time since, absl::Time now, absl::TimeZone zone) {
+  return absl::StrCat("coordinator away since ", TimeText(since, now, zone), "; showing what was known then");
+}
+
+std::vector<std::string> RenderAway(const v1::JobStatus& job, absl::Time since, absl::Time now,
+                                    const WatchViewOptions& options) {
+  WatchViewOptions below = options;
+  below.height = std::max(1, options.height - 1);
+  std::vector<std::string> lines = RenderWatch(job, absl::FromUnixMillis(job.now_unix_ms()), below);
+  lines.insert(lines.begin(), CutToWidth(AwayText(since, now, options.zone), options.width));
+  const int room = std::max(1, options.height - 1);
+  lines.resize(std::min(lines.size(), static_cast<size_t>(room)));
+  return lines;
 }
 
 std::vector<std::string> WatchLog::Lines(const v1::JobStatus& job, absl::Time now) {
   LineList lines;
-  TellNotices(job, lines);
+  TellNotices(job, now, lines);
   const std::string state = JobStateText(job.state());
   const bool changed = state != job_state_;
   if (changed && !HasEnded(job.state())) {
     const std::string reason = ReasonText(state, job.reason());
     lines.push_back(
-        Stamped(now, absl::StrCat(Printable(job.job_id()), ": ", state, reason, " (", SpecText(job.spec()), ")")));
+        Stamped(now, now, absl::StrCat(Printable(job.job_id()), ": ", state, reason, " (", SpecText(job.spec()), ")")));
   }
   TellSilences(job, now, lines);
   for (const v1::GroupStatus& group : job.groups()) TellGroup(group, now, lines);
   if (changed && HasEnded(job.state())) {
-    lines.push_back(Stamped(now, absl::StrCat(Printable(job.job_id()), ": ", JobProgressText(job, now))));
+    lines.push_back(Stamped(now, now, absl::StrCat(Printable(job.job_id()), ": ", JobProgressText(job, now))));
   }
   job_state_ = state;
   return lines;
@@ -150,27 +165,27 @@ void WatchLog::TellGroup(const v1::GroupStatus& group, absl::Time now, LineList&
   if (group.incarnation() > 1) absl::StrAppend(&state, ", start ", group.incarnation());
   absl::StrAppend(&state, ReasonText(GroupStateText(group.state()), group.reason()));
   if (state != told.state) {
-    lines.push_back(Stamped(now, absl::StrCat(GroupText(group), ": ", state)));
+    lines.push_back(Stamped(now, now, absl::StrCat(GroupText(group), ": ", state)));
     told.state = std::move(state);
   }
   const bool moved = progress.step() != told.step && group.task() != v1::GroupStart::EVALUATE;
   const bool due = now - told.at >= options_.interval || progress.step() == progress.steps_total();
   if (!moved || !due || progress.steps_total() == 0) return;
   const std::string shares = SharesText(progress);
-  lines.push_back(
-      Stamped(now, absl::StrFormat("%s: step %d/%d (%.0f %%), epoch %.2f, loss %s, %s%s%s", GroupText(group),
-                                   progress.step(), progress.steps_total(), std::floor(100 * Fraction(progress)),
-                                   progress.epoch(), LossText(progress.loss()), RateText(progress.samples_per_s()),
-                                   shares.empty() ? "" : ", ", shares)));
+  lines.push_back(Stamped(now, now,
+                          absl::StrFormat("%s: step %d/%d (%.0f %%), epoch %.2f, loss %s, %s%s%s", GroupText(group),
+                                          progress.step(), progress.steps_total(), std::floor(100 * Fraction(progress)),
+                                          progress.epoch(), LossText(progress.loss()),
+                                          RateText(progress.samples_per_s()), shares.empty() ? "" : ", ", shares)));
   told.step = progress.step();
   told.at = now;
 }
 
-void WatchLog::TellNotices(const v1::JobStatus& job, LineList& lines) {
+void WatchLog::TellNotices(const v1::JobStatus& job, absl::Time now, LineList& lines) {
   std::set<std::pair<int64_t, std::string>> all;
   for (const v1::Notice& notice : job.notices()) {
     if (all.emplace(notice.unix_ms(), notice.text()).second && notices_.count({notice.unix_ms(), notice.text()}) == 0) {
-      lines.push_back(Stamped(absl::FromUnixMillis(notice.unix_ms()), Printable(notice.text())));
+      lines.push_back(Stamped(absl::FromUnixMillis(notice.unix_ms()), now, Printable(notice.text())));
     }
   }
   notices_ = std::move(all);
@@ -183,17 +198,17 @@ void WatchLog::TellSilences(const v1::JobStatus& job, absl::Time now, LineList& 
     const bool new_here = before == silences_.end();
     const bool told = new_here ? NoticeTells(job, silence) : before->second.empty();
     all.emplace(silence.key, told ? "" : silence.who);
-    if (new_here && !told) lines.push_back(Stamped(now, silence.text));
+    if (new_here && !told) lines.push_back(Stamped(now, now, silence.text));
   }
   for (const auto& [key, who] : silences_) {
     if (all.count(key) == 0 && !who.empty() && !HasEnded(job.state()))
-      lines.push_back(Stamped(now, absl::StrCat(who, " is no longer silent")));
+      lines.push_back(Stamped(now, now, absl::StrCat(who, " is no longer silent")));
   }
   silences_ = std::move(all);
 }
 
-std::string WatchLog::Stamped(absl::Time time, const std::string& text) const {
-  return absl::StrCat(ClockText(time, options_.zone), "  ", text);
+std::string WatchLog::Stamped(absl::Time time, absl::Time now, absl::string_view text) const {
+  return absl::StrCat(TimeText(time, now, options_.zone), "  ", WithTimeTexts(text, now, options_.zone));
 }
 
 }  // namespace hooke

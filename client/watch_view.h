@@ -9,19 +9,27 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 
 namespace hooke {
 
 struct WatchViewOptions {
-  int width = 80;   // Columns of the terminal; no line is wider.
+  int width = 80;   // Columns of the terminal; a line that would be wider is cut, and ends in "…".
   int height = 24;  // Lines of the terminal; there are never more.
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 
 // The whole picture, for a terminal where it is drawn again in place.
 std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, const WatchViewOptions& options);
+
+// "coordinator away since 14:03:05", and what follows from it.
+std::string AwayText(absl::Time since, absl::Time now, absl::TimeZone zone);
+
+// The picture while the coordinator is away: first since when, then what was known then.
+std::vector<std::string> RenderAway(const v1::JobStatus& job, absl::Time since, absl::Time now,
+                                    const WatchViewOptions& options);
 
 struct WatchLogOptions {
   absl::Duration interval = absl::Seconds(5);  // Least time between two lines about the progress of one group.
@@ -35,6 +43,8 @@ class WatchLog {
   explicit WatchLog(WatchLogOptions options) : options_(options) {}
 
   std::vector<std::string> Lines(const v1::JobStatus& job, absl::Time now);
+  // A line about something else, in the same form.
+  std::string Stamped(absl::Time time, absl::Time now, absl::string_view text) const;
 
  private:
   struct Told {
@@ -45,9 +55,8 @@ class WatchLog {
   using LineList = std::vector<std::string>;
 
   void TellGroup(const v1::GroupStatus& group, absl::Time now, LineList& lines);
-  void TellNotices(const v1::JobStatus& job, LineList& lines);
+  void TellNotices(const v1::JobStatus& job, absl::Time now, LineList& lines);
   void TellSilences(const v1::JobStatus& job, absl::Time now, LineList& lines);
-  std::string Stamped(absl::Time time, const std::string& text) const;
 
   const WatchLogOptions options_;
   std::string job_state_;

@@ -3,17 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "client/fake_servers.h"
+#include "client/terminal_text.h"
 
 namespace hooke {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 WatchViewOptions View(int width, int height) { return {width, height, absl::UTCTimeZone()}; }
 
@@ -50,6 +55,28 @@ TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
                   "01:47:13  group 1 starts again: rank 0 was killed by signal 9 [2J"));
 }
 
+// A server that exchanges do without, and a setback that newer notices have pushed away.
+TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.add_servers("a:1");
+  job.add_servers("b:2");
+  v1::AbsentServer* server = job.mutable_groups(0)->mutable_progress()->add_absent_servers();
+  server->set_address("b:2");
+  server->set_since_unix_ms(job.now_unix_ms() - 6000);
+  job.mutable_setback()->set_unix_ms(job.now_unix_ms() - 60000);
+  job.mutable_setback()->set_text("server b:2 came back from its snapshot");
+  *job.add_notices() = job.setback();
+  EXPECT_THAT(RenderWatch(job, NowOf(job), View(100, 24)),
+              AllOf(Contains("! exchanging with 1 of 2 servers since 01:47:17 (without b:2)"),
+                    Contains("01:46:23  server b:2 came back from its snapshot"), SizeIs(7)));
+  for (int i = 0; i < 4; ++i) {
+    job.add_notices()->set_unix_ms(job.now_unix_ms() - 1000 + i);
+    job.mutable_notices(i + 1)->set_text("newer");
+  }
+  EXPECT_THAT(RenderWatch(job, NowOf(job), View(100, 24)),
+              Contains("! 01:46:23  server b:2 came back from its snapshot"));
+}
+
 // The time left is shown while all groups move.
 TEST(RenderWatchTest, ShowsTheTimeLeft) {
   const v1::JobStatus job = RunningJob("fashion-1");
@@ -72,7 +99,7 @@ TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
   EXPECT_THAT(
       RenderWatch(job, NowOf(job), View(100, 24)),
       ElementsAre(
-          "fashion-1  queued for 0:43: no site has 2 free slots  lenet, 2 groups x 2 ranks, elastic every 16 st",
+          "fashion-1  queued for 0:43: no site has 2 free slots  lenet, 2 groups x 2 ranks, elastic every 16 s…",
           "group 0   [                                    ]   0 %  0/?  loss      -  0 samples/s",
           "          waiting: no site has 2 free slots"));
 }
@@ -105,15 +132,65 @@ TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
 TEST(RenderWatchTest, FitsEveryTerminal) {
   v1::JobStatus job = JobWithEverything();
   for (int i = 2; i < 100; ++i) *job.add_groups() = job.groups(0);
-  job.mutable_groups(0)->set_worker("w\xc3\xb6rker");
-  for (const int width : {1, 20, 40, 61, 80, 300}) {
+  job.mutable_groups(0)->set_worker("w\u00f6rker-\u8bad\u7ec3");
+  for (const int width : {1, 5, 20, 21, 40, 61, 80, 300}) {
     for (const int height : {1, 2, 5, 24, 60, 500}) {
       const std::vector<std::string> lines = RenderWatch(job, NowOf(job), View(width, height));
       EXPECT_LE(lines.size(), static_cast<size_t>(std::max(3, height - 1))) << width << "x" << height;
-      for (const std::string& line : lines) EXPECT_LE(line.size(), static_cast<size_t>(width));
+      for (const std::string& line : lines) EXPECT_LE(DisplayWidth(line), width) << line;
     }
   }
   EXPECT_THAT(RenderWatch(job, NowOf(job), View(80, 24)), testing::Contains("          and 82 more"));
+}
+
+// On a narrow terminal the end of a line is cut, and it shows that it was.
+TEST(RenderWatchTest, CutLinesEndInAnEllipsis) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(0)->set_worker("\u8bad\u7ec3\u7ec4");
+  EXPECT_THAT(RenderWatch(job, NowOf(job), View(20, 24)),
+              ElementsAre("fashion-1  running …", "group 0    47 %   5…", "          running o…",
+                          "group 1    45 %   5…", "          running o…"));
+  EXPECT_EQ(RenderWatch(job, NowOf(job), View(25, 24))[2], "          running on \u8bad…");
+  EXPECT_EQ(RenderWatch(job, NowOf(job), View(26, 24))[2], "          running on \u8bad\u7ec3…");
+}
+
+// After a restart of the coordinator a group runs whose step is not known yet: that is no step 0.
+TEST(RenderWatchTest, AStepThatIsNotKnown) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(0)->clear_progress();
+  EXPECT_EQ(RenderWatch(job, NowOf(job), View(100, 24))[1],
+            "group 0   [                                    ]   - %  -/?  loss      -  - samples/s");
+}
+
+// Times that daemons wrote into texts are shown as all others, and another day's with its date.
+TEST(RenderWatchTest, OneFormatOfTime) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  v1::Notice* notice = job.add_notices();
+  notice->set_unix_ms(job.now_unix_ms());
+  notice->set_text("worker w1 has not answered since 2001-09-09T01:47:13Z");
+  notice = job.add_notices();
+  notice->set_unix_ms(job.now_unix_ms() - int64_t{24} * 3600 * 1000);
+  notice->set_text("server a:1 is back");
+  const std::vector<std::string> lines = RenderWatch(job, NowOf(job), View(100, 24));
+  EXPECT_THAT(lines, testing::Contains("01:47:23  worker w1 has not answered since 01:47:13"));
+  EXPECT_THAT(lines, testing::Contains("2001-09-08 01:47:23  server a:1 is back"));
+}
+
+// While the coordinator is away the picture stays as it was, below a line that says since when, and never grows.
+TEST(RenderAwayTest, SaysSinceWhenAboveWhatWasKnown) {
+  const v1::JobStatus job = JobWithEverything();
+  const absl::Time since = NowOf(job) + absl::Seconds(1);
+  const std::vector<std::string> lines = RenderAway(job, since, since + absl::Seconds(30), View(100, 24));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines[0], "coordinator away since 01:47:24; showing what was known then");
+  EXPECT_EQ(std::vector<std::string>(lines.begin() + 1, lines.end()), RenderWatch(job, NowOf(job), View(100, 24)));
+  for (const int width : {1, 20, 80}) {
+    for (const int height : {1, 2, 3, 4, 5, 24}) {
+      const std::vector<std::string> small = RenderAway(job, since, since, View(width, height));
+      EXPECT_LE(small.size(), static_cast<size_t>(std::max(1, height - 1))) << height;
+      for (const std::string& line : small) EXPECT_LE(DisplayWidth(line), width);
+    }
+  }
 }
 
 // Plain lines: what changed, each once; progress of a group at most every five seconds.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
                        sent ? "sent" : "taken: hooke-server takes more with --max-message-bytes"));
     }
   }
-  return absl::Status(static_cast<absl::StatusCode>(code), status.error_message());
+  absl::Status read(static_cast<absl::StatusCode>(code), status.error_message());
+  if (!status.error_details().empty()) read.SetPayload(kStatusDetails, absl::Cord(status.error_details()));
+  return read;
 }
 
 }  // namespace hooke

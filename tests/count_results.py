@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts test cases from the build events of `bazel test`: prints the failed and skipped ones, then "N passed, N failed, N skipped".
 
-Usage: count_results.py EVENTS.json (written by --build_event_json_file). Exit 1 if a case failed or none ran.
+Usage: count_results.py EVENTS.json (written by --build_event_json_file). Exit 1 if a case failed or none passed.
 """
 
 import json
@@ -10,56 +10,89 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree
 
+# A test's tag in its BUILD file -> where, under Bazel's external/, the repository wrote why it has no such thing (empty: it has), and how to
+# have the test run.
+NEEDS = {"cuda": ("cuda/missing", "install it and NCCL, then run tests/run --config=cuda", "run tests/run --config=cuda")}
+
+
+def why_not_built(label, tags, external):
+    """Why this configuration passes over a test, and what to do; `external` is Bazel's folder of that name, or None."""
+    for tag in tags:
+        if tag in NEEDS:
+            path, install, run = NEEDS[tag]
+            note = external / path if external else None
+            missing = note.read_text().strip() if note and note.is_file() else ""
+            return f"{missing}; {install} {label}" if missing else f"no part of a build without --config={tag}; {run} {label}"
+    return "not built by this configuration (its BUILD file says for which it is)"
+
 
 def results(events):
-    """Yields (target, status, path of test.xml or None) for each finished test action."""
+    """Yields (target, status, path of test.xml or None, reason) of each finished test action and each target that was not built."""
+    tests, external = {}, None
     for line in events:
         event = json.loads(line)
-        label = event.get("id", {}).get("testResult", {}).get("label")
-        if label:
+        event_id = event.get("id", {})
+        if "workspaceInfo" in event:
+            # OUTPUT_BASE/execroot/NAME.
+            external = pathlib.Path(event["workspaceInfo"]["localExecRoot"]).parents[1] / "external"
+        elif "configured" in event and event["configured"].get("targetKind", "").endswith("_test rule"):
+            tests[event_id["targetConfigured"]["label"]] = event["configured"].get("tag", [])
+        elif "testResult" in event_id:
             outputs = {output["name"]: output.get("uri", "") for output in event["testResult"].get("testActionOutput", [])}
             path = urllib.parse.unquote(urllib.parse.urlparse(outputs.get("test.xml", "")).path)
-            yield label, event["testResult"]["status"], path or None
+            yield event_id["testResult"]["label"], event["testResult"]["status"], path or None, ""
         elif event.get("aborted", {}).get("reason") == "SKIPPED":
-            # Targets that this configuration does not build; of those only tests are of interest.
-            label = event.get("id", {}).get("targetCompleted", {}).get("label", "")
-            if label.endswith("_test"):
-                yield label, "SKIPPED", None
-        elif event.get("id", {}).get("targetCompleted") and not event.get("completed", {}).get("success"):
-            yield event["id"]["targetCompleted"]["label"], "FAILED_TO_BUILD", None
+            # A target that this configuration does not build; of those only tests are of interest.
+            label = event_id.get("targetCompleted", {}).get("label", "")
+            if label in tests:
+                yield label, "SKIPPED", None, why_not_built(label, tests[label], external)
+        elif "targetCompleted" in event_id and not event.get("completed", {}).get("success"):
+            yield event_id["targetCompleted"]["label"], "FAILED_TO_BUILD", None, ""
 
 
 def cases(path):
-    """Yields (name, "passed" | "failed" | "skipped", reason) of one test.xml."""
-    for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+    """Yields (name, "passed" | "failed" | "skipped", reason) of one test.xml; nothing if a killed test left none, or half of one."""
+    try:
+        root = xml.etree.ElementTree.parse(path)
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return
+    for case in root.iter("testcase"):
         name = ".".join(filter(None, [case.get("classname"), case.get("name")]))
+        skipped = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             yield name, "failed", ""
-        elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed"):
-            skipped = case.find("skipped")
-            yield name, "skipped", (skipped.get("message") or "" if skipped is not None else "disabled").strip().splitlines()
+        elif skipped is not None or case.get("result") in ("skipped", "suppressed"):
+            lines = (skipped.get("message") or "" if skipped is not None else "disabled").strip().splitlines()
+            yield name, "skipped", lines[-1].strip() if lines else ""
         else:
             yield name, "passed", ""
 
 
+def count(events):
+    """The lines to print for cases that did not pass, and {"passed": N, "failed": N, "skipped": N}."""
+    lines, counts = [], {"passed": 0, "failed": 0, "skipped": 0}
+    for label, status, path, reason in results(events):
+        if status == "SKIPPED":
+            counts["skipped"] += 1
+            lines.append(f"skipped: {label}: {reason}")
+            continue
+        found = list(cases(path)) if path else []
+        for name, outcome, why in found:
+            counts[outcome] += 1
+            if outcome != "passed":
+                lines.append(f"{outcome}: {label} {name}" + (f": {why}" if why else ""))
+        # A crash, a time-out or a broken build may leave no failed case behind, but it failed all the same.
+        if status not in ("PASSED", "FLAKY") and not any(outcome == "failed" for _, outcome, _ in found):
+            counts["failed"] += 1
+            lines.append(f"failed: {label} {status}")
+    return lines, counts
+
+
 def main():
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
     with open(sys.argv[1]) as events:
-        for label, status, path in results(events):
-            if status == "SKIPPED":
-                counts["skipped"] += 1
-                print(f"skipped: {label}: not built by this configuration (its BUILD file says for which it is)")
-                continue
-            found = list(cases(path)) if path and pathlib.Path(path).is_file() and pathlib.Path(path).stat().st_size else []
-            for name, outcome, reason in found:
-                counts[outcome] += 1
-                if outcome != "passed":
-                    why = f": {reason[-1].strip()}" if reason else ""
-                    print(f"{outcome}: {label} {name}{why}")
-            # A crash, a time-out or a broken build may leave no failed case behind, but it failed all the same.
-            if status not in ("PASSED", "FLAKY") and not any(outcome == "failed" for _, outcome, _ in found):
-                counts["failed"] += 1
-                print(f"failed: {label} {status}")
+        lines, counts = count(events)
+    for line in lines:
+        print(line)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 

@@ -8,6 +8,25 @@
 #include "server/coordinator/job_spec_check.h"
 
 namespace hooke {
+namespace {
+
+// A group that is stopped has ended by then, unless the kernel holds it.
+constexpr absl::Duration kLastWordsWithin = absl::Seconds(30);
+
+const char* EndVerb(v1::JobState state) {
+  switch (state) {
+    case v1::JOB_STATE_SUCCEEDED:
+      return "succeeded";
+    case v1::JOB_STATE_FAILED:
+      return "failed";
+    default:
+      return "cancelled";
+  }
+}
+
+std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(job.state), ": ", job.reason); }
+
+}  // namespace
 
 void Effects::Append(Effects later) {
   jobs.merge(later.jobs);
@@ -122,6 +141,11 @@ const JobRecord* ClusterState::Find(const std::string& job_id) const {
   return number == number_of_job_.end() ? nullptr : &jobs_.at(number->second).record;
 }
 
+bool ClusterState::LogHasEnded(const std::string& job_id) const {
+  const JobRecord* job = Find(job_id);
+  return job != nullptr && HasEnded(job->state) && last_words_due_.count(job_id) == 0;
+}
+
 void ClusterState::Store(Job& job) {
   effects_.jobs.insert(job.record.job_id);
   Changed(job);
@@ -205,12 +229,34 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
     group.state = v1::GROUP_STATE_CANCELLED;
     group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";
   }
-  const char* verb = state == v1::JOB_STATE_SUCCEEDED ? "succeeded"
-                     : state == v1::JOB_STATE_FAILED  ? "failed"
-                                                      : "cancelled";
-  Notice(job, absl::StrCat("job ", verb, ": ", reason), now);
-  StopOccupants(job.record.job_id, absl::StrCat("the job has ended: ", verb));
+  Notice(job, EndText(job.record), now);
+  StopOccupants(job.record.job_id, absl::StrCat("the job has ended: ", EndVerb(state)));
+  AwaitLastWords(job.record, now);
   Store(job);
+}
+
+void ClusterState::AwaitLastWords(const JobRecord& job, absl::Time now) {
+  const bool recent = now - absl::FromUnixMillis(job.ended_unix_ms) < kLastWordsWithin;
+  if (job.state == v1::JOB_STATE_FAILED && recent && IsOccupant(job.job_id)) last_words_due_.insert(job.job_id);
+}
+
+// The groups that were stopped still print while they end. Whoever reads the end of the log looks for the job's reason.
+void ClusterState::SayLastWords(absl::Time now) {
+  for (auto it = last_words_due_.begin(); it != last_words_due_.end();) {
+    const Job* job = FindJob(*it);
+    const bool waits =
+        job != nullptr && IsOccupant(*it) && now - absl::FromUnixMillis(job->record.ended_unix_ms) < kLastWordsWithin;
+    if (!waits && job != nullptr) Log(*job, EndText(job->record), now);
+    it = waits ? std::next(it) : last_words_due_.erase(it);
+  }
+}
+
+bool ClusterState::IsOccupant(const std::string& job_id) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&job_id](const auto& named) {
+    const auto& occupants = named.second.occupants;
+    return std::any_of(occupants.begin(), occupants.end(),
+                       [&job_id](const auto& occupant) { return occupant.first.job_id == job_id; });
+  });
 }
 
 void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
@@ -236,7 +282,5 @@ std::string Shortened(absl::string_view text, size_t bytes_max) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return absl::StrCat(text.substr(0, end), "...");
 }
-
-std::string ReadableTime(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
 
 }  // namespace hooke

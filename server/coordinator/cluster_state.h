@@ -117,13 +117,16 @@ class ClusterState {
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
+  // The job has ended, and where it failed no group's line can come after the cause.
+  bool LogHasEnded(const std::string& job_id) const;
 
  private:
   // What is known of a group while daemons talk.
   struct LiveGroup {
     v1::RankProgress progress;  // Of rank 0, of this incarnation.
     bool has_progress = false;
-    uint64_t furthest_step = 0;    // Of all incarnations.
+    std::map<uint32_t, std::vector<v1::AbsentServer>> absent;  // By rank, of this incarnation; of the job's servers.
+    uint64_t furthest_step = 0;                                // Of all incarnations.
     bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
     uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
     absl::Time first_work;         // When this incarnation first said that it works, and when last.
@@ -135,6 +138,7 @@ class ClusterState {
     JobRecord record;
     std::vector<LiveGroup> live;  // As long as record.groups.
     std::deque<v1::Notice> notices;
+    std::optional<v1::Notice> setback;  // The last of those with RankNotice.setback.
     uint64_t version = 1;
   };
   struct Worker {
@@ -156,7 +160,9 @@ class ClusterState {
     bool heard = false;  // False: only known from stored jobs.
     std::string version;
     uint64_t center_bytes = 0;
-    uint32_t centers = 0;
+    uint32_t centers = 0;       // In memory.
+    uint32_t disk_centers = 0;  // On disk only.
+    uint64_t disk_bytes = 0;
     absl::Time last_heard;
     bool silent = false;
   };
@@ -174,6 +180,11 @@ class ClusterState {
   void ApplyJobDecision(Job& job, absl::Time now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
+  // Repeats the cause of a job that has failed just now after the last word of the groups that still run.
+  void AwaitLastWords(const JobRecord& job, absl::Time now);
+  void SayLastWords(absl::Time now);
+  // Whether a worker may be running a group of the job.
+  bool IsOccupant(const std::string& job_id) const;
   void Send(SessionId session, v1::WorkerCommand command) {
     effects_.commands.emplace_back(session, std::move(command));
   }
@@ -188,6 +199,7 @@ class ClusterState {
   void Event(Worker& worker, const v1::GroupEvent& event, absl::Time now);
   void ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now);
   void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
+  void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
@@ -225,6 +237,8 @@ class ClusterState {
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;
   std::set<std::string> being_stored_;  // Submission ids.
+  // Jobs that failed while workers ran groups of theirs: after the last word of those, the log repeats the cause.
+  std::set<std::string> last_words_due_;
   uint64_t next_number_ = 1;
   std::map<std::string, Worker> workers_;
   std::map<SessionId, std::string> worker_of_session_;
@@ -237,9 +251,6 @@ class ClusterState {
 
 // Cut to `bytes_max` at a character's border, so that it stays valid UTF-8.
 std::string Shortened(absl::string_view text, size_t bytes_max = ClusterState::kTextBytesMax);
-
-// As people read it in notices and logs: RFC 3339, UTC, seconds.
-std::string ReadableTime(absl::Time time);
 
 }  // namespace hooke
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/utc_time.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/profile_check.h"
 
@@ -40,7 +41,10 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, absl::Time
       ApplyEvent(*job, group, event, now);
     }
   }
-  if (event.event_case() == v1::GroupEvent::kEnded) Place(now);
+  if (event.event_case() == v1::GroupEvent::kEnded) {
+    SayLastWords(now);
+    Place(now);
+  }
 }
 
 void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now) {
@@ -84,6 +88,7 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
   const std::string who = absl::StrCat("group ", group.group, " rank ", report.rank());
   switch (event.event_case()) {
     case v1::RankEvent::kProgress:
+      ApplyAbsent(job, group, report);
       if (report.rank() == 0) ApplyProgress(job, group, event.progress(), now);
       return;
     case v1::RankEvent::kEvaluated:
@@ -92,7 +97,9 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
     case v1::RankEvent::kProfile:
       return ApplyProfile(job, group, report, now);
     case v1::RankEvent::kNotice:
-      return Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
+      Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
+      if (event.notice().setback()) job.setback = job.notices.back();
+      return;
     case v1::RankEvent::kFailed:
       if (LacksServer(event.failed(), job.record.servers)) job.live[group.group].lacks_server = true;
       return Log(job, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
@@ -103,6 +110,20 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
     default:
       return;
   }
+}
+
+// Each rank knows of the servers that it exchanges with.
+void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report) {
+  std::vector<v1::AbsentServer> absent;
+  for (const v1::AbsentServer& server : report.event().progress().absent_servers()) {
+    const std::vector<std::string>& servers = job.record.servers;
+    if (std::find(servers.begin(), servers.end(), server.address()) == servers.end()) continue;
+    if (absent.size() < servers.size()) absent.push_back(server);
+  }
+  std::vector<v1::AbsentServer>& known = job.live[group.group].absent[report.rank()];
+  if (absent.empty() && known.empty()) return;
+  known = std::move(absent);
+  Changed(job);
 }
 
 void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now) {
@@ -123,7 +144,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
     Store(job);
     if (group.incarnation > 1) {
       Notice(job,
-             absl::StrCat("group ", group.group, " goes on from the center at step ", progress.step(), " (incarnation ",
+             absl::StrCat("group ", group.group, " goes on from the center at step ", progress.step(), " (start ",
                           group.incarnation, ")"),
              now);
     }
@@ -171,7 +192,7 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
   }
   Notice(job,
          absl::StrCat("group ", group.group, ": ", what, " has not answered since ",
-                      ReadableTime(absl::FromUnixMillis(change.silence().since_unix_ms())), ", at step ",
+                      UtcText(absl::FromUnixMillis(change.silence().since_unix_ms())), ", at step ",
                       change.silence().step()),
          now);
 }

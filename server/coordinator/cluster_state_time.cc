@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/host_port.h"
 #include "proto/job_state.h"
+#include "proto/utc_time.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/placement.h"
@@ -43,6 +44,8 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
   server.version = Shortened(request.version(), 64);
   server.center_bytes = request.center_bytes();
   server.centers = static_cast<uint32_t>(request.jobs_size());
+  server.disk_centers = request.disk_centers();
+  server.disk_bytes = request.disk_bytes();
   server.last_heard = now;
   if (is_new) {
     LogDaemon(absl::StrCat("server ", request.address(), " joined"), now);
@@ -71,6 +74,7 @@ void ClusterState::Tick(absl::Time now) {
   }
   CheckWorkers(now);
   CheckServers(now);
+  SayLastWords(now);
   Place(now);
   ForgetOldJobs(now);
 }
@@ -90,7 +94,7 @@ void ClusterState::ForgetOldJobs(absl::Time now) {
   finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
   for (const auto& [ended, number] : finished) {
     const JobRecord& record = jobs_.at(number).record;
-    LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", ReadableTime(absl::FromUnixMillis(ended)),
+    LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", UtcText(absl::FromUnixMillis(ended)),
                            ", is forgotten with its log: ", options_.finished_jobs_max, " others have ended since"),
               now);
     effects_.forgotten.insert(record.job_id);
@@ -122,7 +126,7 @@ void ClusterState::CheckWorkers(absl::Time now) {
 void ClusterState::WorkerSilent(Worker& worker, absl::Time now) {
   worker.silent = true;
   const std::string what = absl::StrCat("worker ", worker.name);
-  const std::string text = absl::StrCat(what, " has not answered since ", ReadableTime(worker.last_heard));
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard));
   LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
@@ -140,8 +144,8 @@ void ClusterState::WorkerSilent(Worker& worker, absl::Time now) {
 
 void ClusterState::LoseWorker(Worker& worker, absl::Time now) {
   worker.lost = true;
-  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
-                                       ReadableTime(worker.last_heard), ", longer than its lease");
+  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ", UtcText(worker.last_heard),
+                                       ", longer than its lease");
   LogDaemon(absl::StrCat(why, ": lost"), now);
   if (worker.session != 0) {
     effects_.closed[worker.session] = absl::StrCat("the lease of worker ", worker.name, " has run out");
@@ -176,7 +180,7 @@ bool ClusterState::IsInUse(const std::string& address) const {
 void ClusterState::ServerSilent(const std::string& address, Server& server, absl::Time now) {
   server.silent = true;
   const std::string what = absl::StrCat("server ", address);
-  const std::string text = absl::StrCat(what, " has not answered since ", ReadableTime(server.last_heard));
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard));
   LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
     const std::vector<std::string>& servers = job.record.servers;
@@ -296,6 +300,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   LiveGroup& live = job.live[group.group];
   live.progress.Clear();
   live.has_progress = false;
+  live.absent.clear();
   live.silences.clear();
   live.lacks_server = false;
   live.first_work = live.last_work = absl::Time();
@@ -319,7 +324,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   Send(worker.session, std::move(command));
   Log(job,
       absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",
-                   " starts on worker ", worker.name, " at site ", worker.site, ", incarnation ", group.incarnation),
+                   " starts on worker ", worker.name, " at site ", worker.site, ", start ", group.incarnation),
       now);
   Store(job);
   ApplyJobDecision(job, now);

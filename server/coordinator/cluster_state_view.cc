@@ -1,9 +1,31 @@
 // What people see.
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/cluster_state.h"
 
 namespace hooke {
+namespace {
+
+// The servers that any rank of a group misses: each once, since when the first one does.
+void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_ranks, v1::RankProgress& progress) {
+  std::map<std::string, int64_t> since;
+  for (const auto& [rank, servers] : of_ranks) {
+    for (const v1::AbsentServer& server : servers) {
+      int64_t& first = since.try_emplace(server.address(), server.since_unix_ms()).first->second;
+      first = std::min(first, server.since_unix_ms());
+    }
+  }
+  progress.clear_absent_servers();
+  for (const auto& [address, unix_ms] : since) {
+    v1::AbsentServer* server = progress.add_absent_servers();
+    server->set_address(address);
+    server->set_since_unix_ms(unix_ms);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, absl::Time now) const {
   auto number = number_of_job_.find(job_id);
@@ -51,12 +73,16 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, absl::Time now) const {
       shown->set_worker(group.worker);
       shown->set_site(group.site);
     }
-    if (live.has_progress) *shown->mutable_progress() = live.progress;
+    if (live.has_progress) {
+      *shown->mutable_progress() = live.progress;
+      ShowAbsent(live.absent, *shown->mutable_progress());
+    }
     for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
   }
   if (record.center.has_value()) *status.mutable_center() = *record.center;
   for (const std::string& address : record.servers) status.add_servers(address);
   for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
+  if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
   status.set_now_unix_ms(absl::ToUnixMillis(now));
   *status.mutable_spec() = record.spec;
   status.mutable_spec()->mutable_collectives()->clear_tuning();  // Of many jobs it would fill an answer.
@@ -74,6 +100,8 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(absl::Time now) const {
     node.set_version(server.version);
     node.set_center_bytes(server.center_bytes);
     node.set_centers(server.centers);
+    node.set_disk_centers(server.disk_centers);
+    node.set_disk_bytes(server.disk_bytes);
   }
   for (const auto& [name, worker] : workers_) {
     v1::NodeStatus& node = nodes.emplace_back();

@@ -94,6 +94,8 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
     // How large a group of an unknown job is, nobody here knows: it takes all slots until it has ended.
     worker.occupants[key] = record == nullptr ? worker.slots : record->spec.groups().ranks();
+    // This coordinator may have been started after the job failed.
+    if (record != nullptr) AwaitLastWords(*record, now);
     const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
     if (decision.what == Adoption::kAdopt) {
       Log(*job, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);

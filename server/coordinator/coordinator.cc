@@ -142,8 +142,7 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
 
 bool Coordinator::LogIsComplete(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  const JobRecord* job = state_.Find(job_id);
-  if (job == nullptr || !HasEnded(job->state) || jobs_being_logged_.count(job_id) > 0) return false;
+  if (!state_.LogHasEnded(job_id) || jobs_being_logged_.count(job_id) > 0) return false;
   CollectEffects();
   if (dropped_.count(job_id) > 0) return false;
   return std::none_of(pending_.log.begin(), pending_.log.end(),

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "proto/utc_time.h"
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
@@ -27,7 +28,7 @@ TEST_F(CoordinatorFaultsTest, StartsADeadGroupAgain) {
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_WAITING);
   EXPECT_EQ(Status(id).groups(0).reason(),
-            "failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms, attempt 2");
+            "failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms as start 2");
   w1.Receive(now_);
   EXPECT_EQ(w1.started().size(), 1u);
   Pass(absl::Seconds(1), {&w1});
@@ -36,8 +37,8 @@ TEST_F(CoordinatorFaultsTest, StartsADeadGroupAgain) {
   EXPECT_THAT(
       Log(id),
       HasSubstr(
-          "group 0 at step 40: failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms, attempt 2"));
-  EXPECT_THAT(Log(id), HasSubstr("group 0 goes on from the center at step 32 (incarnation 2)"));
+          "group 0 at step 40: failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms as start 2"));
+  EXPECT_THAT(Log(id), HasSubstr("group 0 goes on from the center at step 32 (start 2)"));
   EXPECT_EQ(Status(id).notices_size(), 2);
 }
 
@@ -60,6 +61,68 @@ TEST_F(CoordinatorFaultsTest, FailsOnWhatCannotBeMended) {
   EXPECT_TRUE(w2.running().empty());
 }
 
+// The last line of a failed job's log is its cause, whatever the groups that were stopped print after the failure. A
+// worker that is lost, or a group that does not end, holds the line up for a bounded time.
+TEST_F(CoordinatorFaultsTest, LogEndsWithTheCause) {
+  FakeWorker w1("w1", 2), w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string cause = "coordinator job failed: group 0 failed at step 0: no file /x\n";
+  for (const bool worker_is_lost : {false, true}) {
+    SCOPED_TRACE(worker_is_lost);
+    const std::string id = Submit({2, 2});
+    w1.Receive(now_);
+    w2.Receive(now_, /*linger=*/true);
+    w1.End({id, 0, 1}, absl::NotFoundError("no file /x"), now_);
+    EXPECT_THAT(Log(id), testing::EndsWith(cause));
+    EXPECT_FALSE(coordinator_->LogIsComplete(id));
+    w2.Log({id, 1, 1}, "group 1 rank 0: ended by a signal", now_);
+    EXPECT_THAT(Log(id), testing::EndsWith("ended by a signal\n"));
+    if (worker_is_lost) {
+      Pass(absl::Seconds(11), {&w1});
+    } else {
+      w2.Receive(now_);
+    }
+    EXPECT_THAT(Log(id), testing::EndsWith(cause));
+    EXPECT_TRUE(coordinator_->LogIsComplete(id));
+  }
+
+  FakeWorker w3("w3", 2);
+  ASSERT_TRUE(w3.Connect(*coordinator_, now_).ok());
+  const std::string stuck = Submit({2, 2});
+  w1.Receive(now_);
+  w3.Receive(now_, /*linger=*/true);
+  w1.End({stuck, 0, 1}, absl::NotFoundError("no file /x"), now_);
+  EXPECT_FALSE(coordinator_->LogIsComplete(stuck));
+  for (int second = 0; second < 31; ++second) {
+    Pass(absl::Seconds(1), {&w1});
+    w3.Heartbeat(now_);
+  }
+  EXPECT_TRUE(coordinator_->LogIsComplete(stuck));
+  EXPECT_THAT(Log(stuck), testing::EndsWith(cause));
+}
+
+// So it does where the coordinator was started again while a group of the job still ran.
+TEST_F(CoordinatorFaultsTest, LogEndsWithTheCauseAfterARestart) {
+  FakeWorker w1("w1", 2), w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 2});
+  w1.Receive(now_);
+  w2.Receive(now_, /*linger=*/true);
+  w1.End({id, 0, 1}, absl::NotFoundError("no file /x"), now_);
+  w1.Disconnect(now_);
+  w2.Disconnect(now_);
+  Restart();
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  EXPECT_FALSE(coordinator_->LogIsComplete(id));
+  w2.Log({id, 1, 1}, "group 1 rank 0: ended by a signal", now_);
+  EXPECT_THAT(Log(id), testing::EndsWith("ended by a signal\n"));
+  w2.Receive(now_);
+  EXPECT_THAT(Log(id), testing::EndsWith("coordinator job failed: group 0 failed at step 0: no file /x\n"));
+  EXPECT_TRUE(coordinator_->LogIsComplete(id));
+}
+
 // A group that gives up for want of a server tries again for as long as that takes; one whose ranks die without a word
 // does not, though its daemon says UNAVAILABLE too, and its peers do.
 TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
@@ -78,7 +141,8 @@ TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   EXPECT_EQ(Status(waits).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(w1.started().size(), 30u);
   EXPECT_EQ(Status(waits).groups(0).reason(),
-            "failed (rank 0 (pid 1): server b:1: connection refused); starts again in 30s, attempt 31");
+            "failed (rank 0 (pid 1): server b:1: connection refused); starts again in 30s as start 31, after 30 "
+            "failures in a row");
   ASSERT_TRUE(coordinator_->Cancel(waits, now_).ok());
 
   const std::string crashes = Submit({1, 2});
@@ -97,7 +161,7 @@ TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   w1.Receive(now_);
   w1.Progress({id, 0, 1}, 17, now_);
   ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
-  const std::string since = ReadableTime(now_);
+  const std::string since = UtcText(now_);
   Pass(absl::Seconds(4), {&w2});
   ASSERT_EQ(Status(id).groups(0).silences_size(), 1);
   EXPECT_EQ(Status(id).groups(0).silences(0).what(), "worker w1");
@@ -110,7 +174,7 @@ TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   EXPECT_FALSE(w1.connected());  // Its session was ended.
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   w1.Receive(now_);
-  EXPECT_THAT(w1.stop_reasons(), ElementsAre("incarnation 1 was replaced by incarnation 2"));
+  EXPECT_THAT(w1.stop_reasons(), ElementsAre("start 1 was replaced by start 2"));
   EXPECT_EQ(Status(id).groups(0).worker(), "w2");
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_STARTING);
 }
@@ -209,8 +273,8 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
   };
   die();
   ASSERT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));  // At once.
-  EXPECT_THAT(Log(id), HasSubstr("group 0 at step 0: lost (worker w1 does not run it any more); starts again at once, "
-                                 "attempt 2"));
+  EXPECT_THAT(Log(id), HasSubstr("group 0 at step 0: lost (worker w1 does not run it any more); starts again at once "
+                                 "as start 2"));
   w1.Progress({id, 0, 2}, 5, now_);
   die();
   EXPECT_EQ(w1.started().size(), 3u);  // At once: it had made a new step.
@@ -222,7 +286,10 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
     Pass(absl::Milliseconds(500), {&w1});
     EXPECT_EQ(w1.started().size(), before + 1) << seconds;
   }
-  EXPECT_THAT(Log(id), HasSubstr("lost (worker w1 does not run it any more); starts again in 30s, attempt 10"));
+  EXPECT_THAT(
+      Log(id),
+      HasSubstr(
+          "lost (worker w1 does not run it any more); starts again in 30s as start 11, after 9 failures in a row"));
   die();
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(Status(id).reason(),

@@ -71,6 +71,47 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
 }
 
 // The same submission again, also of another coordinator after a restart, is the same job.
+TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
+  Heartbeat("a:1");
+  FakeWorker w1("w1", 4);
+  const std::string id = Submit({1, 2});
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  w1.Receive(now_);
+  const GroupKey key = {id, 0, 1};
+  w1.Progress(key, 5, now_);
+  EXPECT_TRUE(Status(id).groups(0).progress().absent_servers().empty());
+  v1::RankEvent event;
+  const auto absent = [&event](const std::string& address, int64_t since) {
+    v1::AbsentServer* server = event.mutable_progress()->add_absent_servers();
+    server->set_address(address);
+    server->set_since_unix_ms(since);
+  };
+  absent("a:1", 2000);
+  absent("nobody's:1", 1000);  // None of the job's.
+  w1.Send(key, 1, event, now_);
+  EXPECT_EQ(Status(id).groups(0).progress().step(), 5u) << "rank 0's";
+  ASSERT_EQ(Status(id).groups(0).progress().absent_servers_size(), 1);
+  event.mutable_progress()->clear_absent_servers();
+  event.mutable_progress()->set_step(6);
+  absent("a:1", 1500);
+  w1.Send(key, 0, event, now_);
+  ASSERT_EQ(Status(id).groups(0).progress().absent_servers_size(), 1);
+  EXPECT_EQ(Status(id).groups(0).progress().absent_servers(0).address(), "a:1");
+  EXPECT_EQ(Status(id).groups(0).progress().absent_servers(0).since_unix_ms(), 1500);
+  event.mutable_progress()->clear_absent_servers();
+  w1.Send(key, 0, event, now_);
+  w1.Send(key, 1, event, now_);
+  EXPECT_TRUE(Status(id).groups(0).progress().absent_servers().empty());
+
+  EXPECT_FALSE(Status(id).has_setback());
+  event.mutable_notice()->set_text("server a:1 came back");
+  w1.Send(key, 1, event, now_);
+  EXPECT_FALSE(Status(id).has_setback());
+  event.mutable_notice()->set_setback(true);
+  w1.Send(key, 1, event, now_);
+  EXPECT_EQ(Status(id).setback().text(), "group 0 rank 1: server a:1 came back");
+}
+
 TEST_F(CoordinatorTest, SubmitsOnce) {
   const v1::SubmitRequest request = ExampleSubmission("once");
   EXPECT_EQ(*coordinator_->Submit(request, now_), "fashion-1");
@@ -174,7 +215,11 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   v1::ServerHeartbeatRequest full;
   full.set_address("a:1");
   full.set_center_bytes(1000);
+  full.set_disk_centers(3);
+  full.set_disk_bytes(4000);
   ASSERT_TRUE(coordinator_->ServerHeartbeat(full, now_).ok());
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_centers(), 3u);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_bytes(), 4000u);
   Heartbeat("c:1");
   Pass(absl::Seconds(1), {&w1});
   EXPECT_THAT(Status(three).servers(), ElementsAre("b:1", "a:1", "c:1"));

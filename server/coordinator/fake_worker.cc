@@ -108,6 +108,13 @@ void FakeWorker::SendEvent(v1::GroupEvent event, absl::Time now) {
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
+void FakeWorker::Log(const GroupKey& key, const std::string& line, absl::Time now) {
+  v1::WorkerMessage message;
+  SetId(key, message.mutable_log()->mutable_group());
+  message.mutable_log()->add_lines(line);
+  if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
+}
+
 void FakeWorker::Repeat(absl::Time now) {
   if (session_ == 0 || unseen_.empty()) return;
   v1::WorkerMessage message;
@@ -122,6 +129,13 @@ void FakeWorker::Progress(const GroupKey& key, uint64_t step, absl::Time now) {
   progress->set_steps_total(100);
   progress->set_phase(v1::RankProgress::COMPUTE);
   running_.at(key).step = step;
+  SendEvent(std::move(event), now);
+}
+
+void FakeWorker::Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, absl::Time now) {
+  v1::GroupEvent event = NewEvent(key);
+  event.mutable_report()->set_rank(rank);
+  *Report(event) = rank_event;
   SendEvent(std::move(event), now);
 }
 

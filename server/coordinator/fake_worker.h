@@ -43,11 +43,15 @@ class FakeWorker {
   void Heartbeat(absl::Time now);
 
   void Progress(const GroupKey& key, uint64_t step, absl::Time now);
+  // An event of a rank as it is.
+  void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, absl::Time now);
   void Evaluated(const GroupKey& key, double accuracy, absl::Time now);
   void Silence(const GroupKey& key, bool silent, absl::Time now);
   // A rank gives up, for want of `server` where that is named; the group's end follows.
   void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, absl::Time now);
   void End(const GroupKey& key, const absl::Status& status, absl::Time now);
+  // Sends a line of the group's output.
+  void Log(const GroupKey& key, const std::string& line, absl::Time now);
   // Sends the last event once more.
   void Repeat(absl::Time now);
 

@@ -71,6 +71,8 @@ void Beating::BeatOnce() {
   request.set_address(options_.address);
   request.set_version(options_.version);
   request.set_center_bytes(stats.center_bytes);
+  request.set_disk_centers(stats.disk_centers);
+  request.set_disk_bytes(stats.disk_bytes);
   for (const std::string& job : stats.jobs) request.add_jobs(job);
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout));

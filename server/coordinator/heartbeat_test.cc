@@ -40,7 +40,7 @@ class FakeParameters : public ParameterServer {
   ParameterServerStats Stats() const override {
     absl::MutexLock lock(&mutex_);
     ++tries_;
-    return {123, {jobs_.begin(), jobs_.end()}};
+    return {123, {jobs_.begin(), jobs_.end()}, 2, 456};
   }
   absl::Status Stop() override { return absl::OkStatus(); }
   int seals() const {
@@ -128,6 +128,8 @@ TEST(HeartbeatTest, TellsAndSeals) {
   EXPECT_EQ(coordinator.last().address(), "me:1");
   EXPECT_EQ(coordinator.last().version(), "1.2.3");
   EXPECT_EQ(coordinator.last().center_bytes(), 123u);
+  EXPECT_EQ(coordinator.last().disk_centers(), 2u);
+  EXPECT_EQ(coordinator.last().disk_bytes(), 456u);
   EXPECT_THAT(log.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
   EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
   EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));

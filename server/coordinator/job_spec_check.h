@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_COORDINATOR_JOB_SPEC_CHECK_H_
 #define HOOKE_SERVER_COORDINATOR_JOB_SPEC_CHECK_H_
 
-// May this job be taken? The ranges are those that proto/job.proto states. Pure. Used by ClusterState at Submit.
+// May this job be taken, as it is and in this cluster? ClusterState asks at Submit. Pure.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// INVALID_ARGUMENT naming the key as the job file spells it, its value and what is allowed.
+// INVALID_ARGUMENT with every problem that CheckJob (job/job_check.h) finds, as RefusalOf (job/job_refusal.h) says it.
 absl::Status CheckJobSpec(const v1::JobSpec& spec);
 
 struct WorkerRoom {
@@ -22,7 +22,8 @@ struct WorkerRoom {
 };
 
 // FAILED_PRECONDITION when workers of the job's site (any site where it names none) have joined, but none is large
-// enough for one group; names the largest site and worker. OK while none has joined: the job waits for them.
+// enough for one group; names the largest site and worker, as RefusalOf says it. OK while none has joined: the job
+// waits for them.
 absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const WorkerRoom> workers);
 
 }  // namespace hooke

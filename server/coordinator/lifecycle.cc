@@ -35,10 +35,11 @@ std::string AtStep(const GroupRecord& group, const GroupOutcome& outcome) {
   return group.task == v1::GroupStart::EVALUATE ? "" : absl::StrCat(" at step ", outcome.step);
 }
 
-// The first start of a row is attempt 1.
-std::string StartsAgain(absl::Duration wait, uint32_t failures) {
+// "starts again in 4s as start 7, after 4 failures in a row": the start's number is the incarnation it will have.
+std::string StartsAgain(const GroupRecord& group, absl::Duration wait, uint32_t failures) {
   const std::string when = wait > absl::ZeroDuration() ? absl::StrCat("in ", absl::FormatDuration(wait)) : "at once";
-  return absl::StrCat("starts again ", when, ", attempt ", failures + 1);
+  return absl::StrCat("starts again ", when, " as start ", group.incarnation + 1,
+                      failures > 1 ? absl::StrCat(", after ", failures, " failures in a row") : "");
 }
 
 std::string FailedInARow(const GroupRecord& group, uint32_t failures, absl::string_view last,
@@ -82,7 +83,7 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
   const uint32_t row = lacks_server ? outcome.server_failures : decision.failures;
   const absl::Duration wait = Backoff(options, row);
   decision.retry_at = now + wait;
-  decision.reason = absl::StrCat("failed (", why, "); ", StartsAgain(wait, row));
+  decision.reason = absl::StrCat("failed (", why, "); ", StartsAgain(group, wait, row));
   return decision;
 }
 
@@ -100,7 +101,7 @@ GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, co
   }
   const absl::Duration wait = decision.failures == 1 ? absl::ZeroDuration() : Backoff(options, decision.failures - 1);
   decision.retry_at = now + wait;
-  decision.reason = absl::StrCat("lost (", loss.why, "); ", StartsAgain(wait, decision.failures));
+  decision.reason = absl::StrCat("lost (", loss.why, "); ", StartsAgain(group, wait, decision.failures));
   return decision;
 }
 

@@ -23,14 +23,13 @@ AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, 
   if (running.group >= job->groups.size()) return {Adoption::kStop, "the job has no such group"};
   const GroupRecord& group = job->groups[running.group];
   if (group.incarnation != running.incarnation) {
-    return {Adoption::kStop,
-            absl::StrCat("incarnation ", running.incarnation, " was replaced by incarnation ", group.incarnation)};
+    return {Adoption::kStop, absl::StrCat("start ", running.incarnation, " was replaced by start ", group.incarnation)};
   }
   if (!IsPlaced(group.state)) {
-    return {Adoption::kStop, absl::StrCat("incarnation ", running.incarnation, " was given up")};
+    return {Adoption::kStop, absl::StrCat("start ", running.incarnation, " was given up")};
   }
   if (group.worker != worker) return {Adoption::kStop, absl::StrCat("it runs on worker ", group.worker)};
-  return {Adoption::kAdopt, "it is the group's current incarnation"};
+  return {Adoption::kAdopt, "it is the group's current start"};
 }
 
 }  // namespace hooke

@@ -51,10 +51,10 @@ TEST(LivenessTest, AdoptsOnlyTheCurrentIncarnation) {
     Adoption what;
     const char* reason;
   } cases[] = {
-      {"current", {"a-1", 0, 3}, "w1", &job, Adoption::kAdopt, "it is the group's current incarnation"},
-      {"older", {"a-1", 0, 2}, "w1", &job, Adoption::kStop, "incarnation 2 was replaced by incarnation 3"},
+      {"current", {"a-1", 0, 3}, "w1", &job, Adoption::kAdopt, "it is the group's current start"},
+      {"older", {"a-1", 0, 2}, "w1", &job, Adoption::kStop, "start 2 was replaced by start 3"},
       {"other worker's", {"a-1", 0, 3}, "w2", &job, Adoption::kStop, "it runs on worker w1"},
-      {"given up", {"a-1", 1, 1}, "w1", &job, Adoption::kStop, "incarnation 1 was given up"},
+      {"given up", {"a-1", 1, 1}, "w1", &job, Adoption::kStop, "start 1 was given up"},
       {"no such group", {"a-1", 2, 1}, "w1", &job, Adoption::kStop, "the job has no such group"},
       {"job ended", {"a-1", 0, 3}, "w1", &ended, Adoption::kStop, "the job has ended"},
       {"unknown job", {"b-2", 0, 1}, "w1", nullptr, Adoption::kStop, "the coordinator knows no job b-2"},

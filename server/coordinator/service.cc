@@ -6,8 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/synchronization/notification.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/grpc_status.h"
 #include "proto/job_state.h"
 
 namespace hooke {
@@ -25,7 +27,9 @@ constexpr uint64_t kListBytesMax = 3 << 20;  // gRPC clients take 4 MiB where th
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   // Both count the canonical codes alike. The message travels as a header, and those are bounded.
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Shortened(status.message()));
+  const absl::optional<absl::Cord> details = status.GetPayload(kStatusDetails);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Shortened(status.message()),
+                      details.has_value() ? std::string(*details) : "");
 }
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping: try again"}; }

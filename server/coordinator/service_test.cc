@@ -11,7 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "job/job_refusal.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/grpc_status.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/job_log.h"
@@ -375,7 +377,11 @@ TEST_F(ServiceTest, RefusesWhatIsWrong) {
   v1::SubmitResponse response;
   const grpc::Status invalid = cluster.stub->Submit(Cluster::Context().get(), submission, &response);
   EXPECT_EQ(invalid.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(invalid.error_message(), "train.epochs is 0, allowed is 1 to 100000");
+  EXPECT_EQ(invalid.error_message(), "train.epochs: 0 is out of range; must be an integer from 1 to 100000");
+  const Refusal refusal = ReadRefusal(FromGrpc(invalid));
+  ASSERT_EQ(refusal.problems.size(), 1u);
+  EXPECT_EQ(refusal.problems[0].key, "train.epochs");
+  EXPECT_EQ(refusal.problems[0].message, "0 is out of range; must be an integer from 1 to 100000");
 }
 
 // Stopping ends open watches with UNAVAILABLE at once, so that a client knows to come again.

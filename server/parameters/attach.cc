@@ -6,7 +6,7 @@ namespace hooke {
 
 absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by) {
   return absl::AbortedError(
-      absl::StrCat("incarnation ", incarnation, " of group ", group, " has been replaced by ", by, "; stop"));
+      absl::StrCat("start ", incarnation, " of group ", group, " has been replaced by start ", by, "; stop"));
 }
 
 AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease) {

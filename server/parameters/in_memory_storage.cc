@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace hooke {
 
@@ -26,6 +27,7 @@ class InMemoryWriter : public StorageWriter {
     absl::MutexLock lock(&storage_->mutex_);
     if (!storage_->commit_status_.ok()) return storage_->commit_status_;
     storage_->files_[name_] = std::move(bytes_);
+    storage_->written_ = absl::Now();
     return absl::OkStatus();
   }
 
@@ -39,9 +41,10 @@ namespace {
 
 class InMemoryReader : public StorageReader {
  public:
-  explicit InMemoryReader(std::string bytes) : bytes_(std::move(bytes)) {}
+  InMemoryReader(std::string bytes, absl::Time written) : bytes_(std::move(bytes)), written_(written) {}
 
   uint64_t size() const override { return bytes_.size(); }
+  absl::Time written() const override { return written_; }
 
   absl::StatusOr<std::string> Read(uint64_t bytes) override {
     std::string result = bytes_.substr(offset_, bytes);
@@ -51,6 +54,7 @@ class InMemoryReader : public StorageReader {
 
  private:
   const std::string bytes_;
+  const absl::Time written_;
   uint64_t offset_ = 0;
 };
 
@@ -66,7 +70,7 @@ absl::StatusOr<std::unique_ptr<StorageReader>> InMemoryStorage::Open(absl::strin
   absl::MutexLock lock(&mutex_);
   const auto file = files_.find(name);
   if (file == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name, ": no such file"));
-  return std::make_unique<InMemoryReader>(file->second);
+  return std::make_unique<InMemoryReader>(file->second, written_);
 }
 
 absl::StatusOr<std::vector<std::string>> InMemoryStorage::List() {

@@ -42,6 +42,7 @@ class InMemoryStorage : public Storage {
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::string, std::less<>> files_ ABSL_GUARDED_BY(mutex_);
+  absl::Time written_ ABSL_GUARDED_BY(mutex_);  // Of the last committed file.
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
 };

@@ -144,8 +144,9 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   read.answered = AnswerEncoding(read.sent, read.traits.answers_center);
   if (!read.traits.in_rounds) return read;
   read.round.quorum = job.quorum();
-  if (absl::Status status = CheckRange("quorum", job.quorum(), job.groups()); !status.ok()) return status;
-  return read;
+  if (job.quorum() <= job.groups()) return read;
+  return absl::InvalidArgumentError(
+      absl::StrCat("job.quorum is ", job.quorum(), "; 0 to ", job.groups(), " are allowed"));
 }
 
 }  // namespace hooke

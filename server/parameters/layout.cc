@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/layout_difference.h"
+#include "proto/model_metadata.h"
 
 namespace hooke {
 namespace {
@@ -60,6 +61,10 @@ absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout) {
     total += *values;  // Both below 2^60.
     if (total >= kMaxValues)
       return AtParameter(i, parameter, "brings the layout to 2^60 values or more; fewer are allowed");
+  }
+  if (layout.has_model()) {
+    if (absl::Status status = CheckModelDescription(layout.model()); !status.ok())
+      return absl::InvalidArgumentError(absl::StrCat("layout: ", status.message()));
   }
   return total;
 }

@@ -32,6 +32,13 @@ TEST(CheckLayout, CountsValues) {
             512u * 784 + 512 + 1);
 }
 
+// A description of the model that is out of range is refused like a parameter.
+TEST(CheckLayout, RefusesAWrongDescription) {
+  v1::Layout layout = MakeLayout({MakeParameter("w", {2})});
+  layout.mutable_model()->set_architecture("mlp");
+  EXPECT_EQ(CheckLayout(layout).status().message(), "layout: model: architecture_version is 0; allowed: 1 or more");
+}
+
 // Each rule that a layout can break has its own message, naming the parameter.
 TEST(CheckLayout, RefusesWhatIsOutOfRange) {
   v1::Parameter untyped = MakeParameter("w", {2});

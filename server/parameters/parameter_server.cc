@@ -34,7 +34,10 @@ class RunningParameterServer final : public ParameterServer {
     return status;
   }
 
-  ParameterServerStats Stats() const override { return {store_->center_bytes(), store_->jobs()}; }
+  ParameterServerStats Stats() const override {
+    const ParameterStore::DiskUse disk = store_->disk_use();
+    return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes};
+  }
 
   absl::Status Stop() override {
     store_->StopWaiting();

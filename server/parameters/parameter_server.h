@@ -53,6 +53,8 @@ struct ParameterServerOptions {
 struct ParameterServerStats {
   uint64_t center_bytes = 0;      // Memory reserved for the shards.
   std::vector<std::string> jobs;  // Whose shards are in memory, sorted.
+  uint32_t disk_centers = 0;      // Jobs whose center is on disk only.
+  uint64_t disk_bytes = 0;        // Snapshots of all jobs.
 };
 
 class ParameterServer {

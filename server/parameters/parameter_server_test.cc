@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/storage.h"
 #include "server/parameters/test_center.h"
@@ -98,6 +100,18 @@ TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   }
 }
 
+// What a server says of itself to a group.
+v1::LocateResponse Locate(TestGroup& to, uint32_t group) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  v1::LocateRequest request;
+  request.mutable_sender()->set_job_id("job-1");
+  request.mutable_sender()->set_group(group);
+  v1::LocateResponse response;
+  EXPECT_TRUE(to.stub().Locate(&context, request, &response).ok());
+  return response;
+}
+
 // A server that is stopped and started again on the same folder goes on where it was, and an ended job's center is
 // still there.
 TEST(ParameterServer, RestartsFromItsFolder) {
@@ -109,10 +123,18 @@ TEST(ParameterServer, RestartsFromItsFolder) {
     MakeCenter(server, center);
     TestGroup group = MakeGroup(server, center, 1);
     EXPECT_TRUE(group.Exchange({16, group.Blocks()}, absl::MakeSpan(x)).ok());
+    EXPECT_FALSE(Locate(group, 1).has_restored()) << "the shard was made here";
   }
   {
+    const absl::Time now = absl::Now();
     TestServer server(OpenFolderStorage(folder).value());
     TestGroup group = MakeGroup(server, center, 1);
+    EXPECT_EQ(Locate(group, 1).restored().sequence(), 16u);
+    EXPECT_EQ(Locate(group, 0).restored().sequence(), 0u) << "of a group that has not exchanged";
+    EXPECT_NE(Locate(group, 1).restored().loaded_unix_us(), 0);
+    EXPECT_LE(absl::FromUnixMillis(Locate(group, 1).restored().snapshot_unix_ms()), now + absl::Seconds(1));
+    EXPECT_GE(absl::FromUnixMillis(Locate(group, 1).restored().snapshot_unix_ms()), now - absl::Minutes(2));
+    EXPECT_FALSE(Locate(group, 1000000).has_restored());
     EXPECT_EQ(group.Attach().value().last_sequence(), 16u);
     EXPECT_EQ(group.Pull().value(), Ramp(0, kValues, 2));
     EXPECT_TRUE(group.Exchange({32, group.Blocks()}, absl::MakeSpan(x)).ok());
@@ -174,7 +196,7 @@ TEST(ParameterServer, Refusals) {
   TestGroup old = MakeGroup(server, center);
   const absl::Status aborted = old.Exchange({1, old.Blocks()}, absl::MakeSpan(x));
   EXPECT_EQ(aborted.code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(aborted.message(), "incarnation 1 of group 0 has been replaced by 2; stop");
+  EXPECT_EQ(aborted.message(), "start 1 of group 0 has been replaced by start 2; stop");
 
   other.job_id = "job-2";
   TestGroup unknown = MakeGroup(server, other);

@@ -40,15 +40,15 @@ absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Load(ParameterSt
   auto snapshots = ListSnapshots(*options.storage);
   if (!snapshots.ok()) return snapshots.status();
   std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options)));
-  for (auto& [job_id, generations] : *snapshots) {
-    if (absl::Status status = store->LoadJob(job_id, std::move(generations)); !status.ok()) return status;
+  for (const auto& [job_id, generations] : *snapshots) {
+    if (absl::Status status = store->LoadJob(job_id, generations); !status.ok()) return status;
   }
   return store;
 }
 
-absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint64_t> generations) {
+absl::Status ParameterStore::LoadJob(const std::string& job_id, const std::vector<uint64_t>& generations) {
   auto job = std::make_shared<Job>();
-  job->history = MakeHistory(job_id, std::move(generations));
+  job->history = MakeHistory(job_id, generations);
   absl::StatusOr<SnapshotReader> snapshot = job->history->OpenNewest();
   if (!snapshot.ok()) {
     options_.logger->error("{}", std::string(snapshot.status().message()));
@@ -57,6 +57,7 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint
     job->sealed = true;
     job->key = snapshot->plan().job.job_key();
   } else {
+    const absl::Time written = snapshot->written();
     absl::StatusOr<std::shared_ptr<Shard>> shard = LoadShard(*std::move(snapshot));
     if (absl::IsResourceExhausted(shard.status())) {
       // Of this job: the others go on. Its groups wait, as for a server that is not there: their steps are kept.
@@ -70,6 +71,9 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, std::vector<uint
       job->shard = *std::move(shard);
       job->memory_bytes = job->shard->plan().memory_bytes;
       job->written_updates = job->shard->updates();
+      for (uint32_t group = 0; group < job->shard->plan().job.groups(); ++group) {
+        job->origins.push_back({written, job->shard->HighestSequence(group)});
+      }
       options_.logger->info("job {}: shard {} of {} loaded from its snapshot, {} blocks, version {}", job_id,
                             job->shard->plan().job.shard_index(), job->shard->plan().job.shard_count(),
                             job->shard->blocks(), job->shard->updates());
@@ -104,8 +108,8 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   absl::StatusOr<Shard::Attached> attached = (*shard)->Attach(now, speaker, options_.initialize_lease);
   if (!attached.ok()) return attached.status();
   if (attached->changed) {
-    options_.logger->info("job {}: group {} incarnation {} attaches: {}", plan->job_id, speaker.group,
-                          speaker.incarnation, attached->reason);
+    options_.logger->info("job {}: group {}, start {}, attaches: {}", plan->job_id, speaker.group, speaker.incarnation,
+                          attached->reason);
   }
   // The first snapshot may have failed: no group trains against a center that a crash would lose.
   if (attached->answer == AttachAnswer::kReady && !HasSnapshot(plan->job_id)) {
@@ -123,6 +127,13 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(absl::string_view job_id) const {
   absl::MutexLock lock(&mutex_);
   return ShardOf(job_id);
+}
+
+std::optional<ParameterStore::Origin> ParameterStore::OriginOf(absl::string_view job_id, uint32_t group) const {
+  absl::MutexLock lock(&mutex_);
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end() || job->second->shard == nullptr || group >= job->second->origins.size()) return std::nullopt;
+  return job->second->origins[group];
 }
 
 absl::Status ParameterStore::FinishInitialize(absl::string_view job_id, const Speaker& speaker) {
@@ -345,14 +356,28 @@ void ParameterStore::Release(Job& job) {
 }
 
 std::shared_ptr<SnapshotHistory> ParameterStore::MakeHistory(const std::string& job_id,
-                                                             std::vector<uint64_t> generations) const {
+                                                             const std::vector<uint64_t>& generations) const {
   return std::make_shared<SnapshotHistory>(SnapshotHistory::Options{options_.storage, options_.logger, job_id},
-                                           std::move(generations));
+                                           generations);
 }
 
 uint64_t ParameterStore::center_bytes() const {
   absl::MutexLock lock(&mutex_);
   return center_bytes_;
+}
+
+ParameterStore::DiskUse ParameterStore::disk_use() const {
+  DiskUse use;
+  std::vector<std::shared_ptr<SnapshotHistory>> histories;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [job_id, job] : jobs_) {
+      if (job->sealed || absl::IsUnavailable(job->lost)) ++use.centers;
+      histories.push_back(job->history);
+    }
+  }
+  for (const std::shared_ptr<SnapshotHistory>& history : histories) use.bytes += history->bytes();
+  return use;
 }
 
 std::vector<std::string> ParameterStore::jobs() const {

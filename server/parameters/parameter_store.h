@@ -59,6 +59,13 @@ class ParameterStore {
   // UNAVAILABLE: not loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(absl::string_view job_id) const;
 
+  // What the job's shard was loaded from, for one of its groups; none: it was made here, or is not in memory.
+  struct Origin {
+    absl::Time snapshot;    // When it was written.
+    uint64_t sequence = 0;  // Shard::HighestSequence of the group, then.
+  };
+  std::optional<Origin> OriginOf(absl::string_view job_id, uint32_t group) const;
+
   // The initial values are written: the center has values from now on, and a first snapshot is on disk after OK.
   absl::Status FinishInitialize(absl::string_view job_id, const Speaker& speaker);
 
@@ -90,6 +97,12 @@ class ParameterStore {
   uint64_t center_bytes() const;          // Reserved for shards in memory.
   std::vector<std::string> jobs() const;  // Whose shards are in memory, sorted.
 
+  struct DiskUse {
+    uint32_t centers = 0;  // Jobs whose center is on disk and not in memory: sealed, or no room to load it.
+    uint64_t bytes = 0;    // Snapshots of all jobs.
+  };
+  DiskUse disk_use() const;
+
  private:
   // One entry of jobs_; all fields but the objects pointed to are guarded by mutex_.
   struct Job {
@@ -101,14 +114,16 @@ class ParameterStore {
     absl::Status lost;  // Why it cannot be had: no snapshot is readable, or there is no room for it.
     std::optional<uint64_t> written_updates;  // The version of the last snapshot.
     uint64_t memory_bytes = 0;
+    std::vector<Origin> origins;  // By group; empty where the shard was made here.
   };
   enum class Due { kIfChanged, kIfNone };
 
   explicit ParameterStore(ParameterStoreOptions options) : options_(std::move(options)) {}
 
-  absl::Status LoadJob(const std::string& job_id, std::vector<uint64_t> generations);
+  absl::Status LoadJob(const std::string& job_id, const std::vector<uint64_t>& generations);
   absl::StatusOr<std::shared_ptr<Shard>> LoadShard(SnapshotReader snapshot);
-  std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id, std::vector<uint64_t> generations) const;
+  std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id,
+                                               const std::vector<uint64_t>& generations) const;
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
   absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> ShardOf(absl::string_view job_id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -218,6 +218,7 @@ TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
   options.max_center_bytes = large_bytes / 4 * 3;
   store_ = ParameterStore::Load(options).value();
   EXPECT_THAT(store_->jobs(), ElementsAre("job-1"));
+  EXPECT_EQ(store_->disk_use().centers, 1u) << "the one that was not loaded";
   const absl::Status status = store_->Attach(kNow, MakeAttachRequest(large)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << "groups that are refused for good would end the job";
   EXPECT_THAT(
@@ -232,6 +233,36 @@ TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
   Restart();
   EXPECT_THAT(store_->jobs(), ElementsAre("job-0", "job-1"));
   EXPECT_EQ(Read("job-0").value(), Ramp(0, 40));
+}
+
+// What lies on disk is counted: a center in memory by its snapshots alone, a sealed one as a center, too. A restart
+// finds the same, and files that were replaced do not count.
+TEST_F(ParameterStoreTest, DiskUse) {
+  const auto stored_bytes = [this] {
+    uint64_t bytes = 0;
+    const std::vector<std::string> names = storage_->List().value();
+    for (const std::string& name : names) bytes += storage_->Open(name).value()->size();
+    return bytes;
+  };
+  EXPECT_EQ(store_->disk_use().centers, 0u);
+  EXPECT_EQ(store_->disk_use().bytes, 0u);
+  MakeCenter({});
+  EXPECT_EQ(store_->disk_use().centers, 0u);
+  EXPECT_GT(store_->disk_use().bytes, 40u);
+  EXPECT_EQ(store_->disk_use().bytes, stored_bytes());
+  for (const uint64_t sequence : {16, 32, 48}) {
+    Exchange("job-1", sequence, 1);
+    ASSERT_TRUE(store_->SnapshotChanged().ok());
+    EXPECT_EQ(store_->disk_use().bytes, stored_bytes());
+  }
+  ASSERT_TRUE(store_->Seal("job-1").ok());
+  const ParameterStore::DiskUse sealed = store_->disk_use();
+  EXPECT_EQ(sealed.centers, 1u);
+  EXPECT_EQ(sealed.bytes, stored_bytes());
+  EXPECT_EQ(store_->center_bytes(), 0u);
+  Restart();
+  EXPECT_EQ(store_->disk_use().centers, 1u);
+  EXPECT_EQ(store_->disk_use().bytes, sealed.bytes);
 }
 
 // A full disk fails the snapshot, not the exchanges; the snapshot before stays, and when there is room again the next

@@ -61,7 +61,7 @@ TEST(RankSeats, WhoCameEarlierIsRefused) {
   EXPECT_EQ(earlier.TakeSeat(MakeSender({}, 0, 0, 2)), Overtaken());
   RankSeats::Stream replaced(&seats, 6, [] {});
   EXPECT_EQ(replaced.TakeSeat(MakeSender({}, 0, 0, 1)),
-            absl::AbortedError("incarnation 1 of group 0 has been replaced by 2; stop"));
+            absl::AbortedError("start 1 of group 0 has been replaced by start 2; stop"));
   EXPECT_FALSE(ended);
   RankSeats::Stream later(&seats, 3, [] {});
   EXPECT_TRUE(later.TakeSeat(MakeSender({}, 0, 0, 3)).ok());

@@ -77,7 +77,7 @@ absl::Status WritePull(const std::string& job_id, const ParameterStore& store,
 }  // namespace
 
 // What generated code does for its own handlers, with messages that nobody parses.
-ParameterService::ParameterService(Options options) : options_(std::move(options)) {
+ParameterService::ParameterService(Options options) : options_(std::move(options)), started_(options_.clock()) {
   using grpc::ByteBuffer;
   using grpc::internal::BidiStreamingHandler;
   using grpc::internal::ClientStreamingHandler;
@@ -128,11 +128,16 @@ grpc::Status ParameterService::RunExchange(grpc::ServerContext* context,
   return Reply(*context, "Exchange", AnswerExchange(stream, options_.store, seat));
 }
 
-grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::LocateRequest* /*request*/,
+grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::LocateRequest* request,
                                       v1::LocateResponse* response) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   *response = options_.direct;
+  const auto origin = options_.store->OriginOf(request->sender().job_id(), request->sender().group());
+  if (!origin.has_value()) return grpc::Status::OK;
+  response->mutable_restored()->set_loaded_unix_us(absl::ToUnixMicros(started_));
+  response->mutable_restored()->set_snapshot_unix_ms(absl::ToUnixMillis(origin->snapshot));
+  response->mutable_restored()->set_sequence(origin->sequence);
   return grpc::Status::OK;
 }
 

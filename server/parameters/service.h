@@ -51,6 +51,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 
   const Options options_;
+  const absl::Time started_;
   OpenCalls calls_;
   std::atomic<uint64_t> exchanges_{0};  // So many streams of Exchange have come.
   RankSeats seats_;

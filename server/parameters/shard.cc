@@ -46,6 +46,10 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
     blocks_[i].seen.assign(plan_.job.groups(), 0);
     if (rule_->traits().in_rounds) blocks_[i].round = std::make_unique<Round>(plan_.rule.round);
   }
+  if (rule_->traits().in_rounds && plan_.rule.round.quorum == 0) {
+    absl::MutexLock lock(&roster_mutex_);
+    roster_.ExpectAll();
+  }
   if (rule_->traits().answers_center) return;  // Which needs not be kept.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
     windows_.push_back(std::make_unique<AnswerWindow>(plan_.window_blocks));
@@ -219,6 +223,15 @@ absl::Status Shard::CheckInitializer(const Speaker& speaker) const {
   return absl::UnavailableError(absl::StrCat("group ", speaker.group,
                                              " has no right, or not any more, to initialize the center of job ",
                                              plan_.job_id, "; attach again"));
+}
+
+uint64_t Shard::HighestSequence(uint32_t group) const {
+  uint64_t highest = 0;
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    highest = std::max(highest, blocks_[i].applied[group].sequence);
+  }
+  return highest;
 }
 
 uint64_t Shard::LastSequence(uint32_t group) const {

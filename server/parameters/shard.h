@@ -7,9 +7,10 @@
 // Knows no RPCs and files; only waits go by the real clock. Thread-safe; exchanges of different blocks run in parallel,
 // exchanges of one block one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
 //
-// Exactly once: per block and group the shard keeps which exchange it last applied. The same again changes nothing and
-// gets the stored answer; or, by rules that answer with the center, the center. Blocks are named by the index of their
-// first value in the whole vector (`first`), as on the wire.
+// Exactly once, while this process lives: per block and group the shard keeps which exchange it last applied. The same
+// again changes nothing and gets the stored answer; or, by rules that answer with the center, the center. A shard that
+// was restored from a snapshot knows no later exchange: its last_sequence is lower then than what was answered. Blocks
+// are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
 // Rules with rounds (algorithms/round.h): a group's thread waits in ApplyBlock until the block's round is complete, and
 // whoever finds it complete applies the rule to what the waiting threads hold. So a round takes no memory, and what a
@@ -53,6 +54,9 @@ class Shard {
   // Whether the center has all its values, and how many blocks groups have changed since it had: its version.
   bool initialized() const;
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
+
+  // The highest, over the blocks, of the sequences that a group exchanged them with; 0: none.
+  uint64_t HighestSequence(uint32_t group) const;
 
   struct Attached {
     AttachAnswer answer = AttachAnswer::kWait;
@@ -197,6 +201,8 @@ class Shard {
   uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);
   std::shared_ptr<const Pass> OpenPass(const Block& block, std::vector<uint32_t> live)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Whether the group has spoken, now or before the server was started again.
+  bool HasCome(uint32_t group) const { return incarnations_[group] > 0; }
   void DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);

@@ -91,7 +91,7 @@ void Shard::EndRound(Block& block) {
 
 // The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
 // since the ones of this round had their last. What the first block of an exchange found holds for all of it at
-// least.
+// least. A group that is expected, but has never come, has trained nothing: it is not live.
 std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
   std::vector<bool> is_live(plan_.job.groups());
   uint64_t answered = block.version;  // The oldest center that one of the round has trained from.
@@ -99,7 +99,7 @@ std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Blo
     is_live[each.group] = true;
     answered = std::min(answered, block.seen[each.group]);
   }
-  for (const uint32_t group : decision.missing) is_live[group] = true;
+  for (const uint32_t group : decision.missing) is_live[group] = HasCome(group);
   for (uint32_t group = 0; group < is_live.size(); ++group) {
     if (block.seen[group] > answered) is_live[group] = true;
   }
@@ -150,7 +150,7 @@ void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, cons
   const uint64_t pass = opened != nullptr ? opened->number : passes_;
   for (const uint32_t group : decision.missing) {
     // Several ranks may have waited for it at the same time: it is dismissed once, in the first of their passes.
-    dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
+    if (HasCome(group)) dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
     roster_.Dismiss(group);
   }
 }

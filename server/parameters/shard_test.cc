@@ -145,7 +145,7 @@ TEST(Shard, OldIncarnationIsAborted) {
   ASSERT_TRUE(shard->Attach(kNow, {0, 0, 2}, kLease).ok());
   const absl::Status old = shard->ApplyBlock({{0, 0, 1}, 48, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer));
   EXPECT_EQ(old.code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(old.message(), "incarnation 1 of group 0 has been replaced by 2; stop");
+  EXPECT_EQ(old.message(), "start 1 of group 0 has been replaced by start 2; stop");
   EXPECT_EQ(shard->Attach(kNow, {0, 0, 1}, kLease).status().code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(shard->ApplyBlock({{0, 0, 2}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok());
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 1}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok())

@@ -35,6 +35,7 @@ class SnapshotReader {
   const ShardPlan& plan() const { return plan_; }
   uint64_t updates() const { return updates_; }
   bool sealed() const { return sealed_; }
+  absl::Time written() const { return from_->written(); }
   const std::vector<uint32_t>& incarnations() const { return incarnations_; }
 
   // The next block; called plan().blocks.size() times.

@@ -12,10 +12,24 @@
 
 namespace hooke {
 
-SnapshotHistory::SnapshotHistory(Options options, std::vector<uint64_t> generations)
-    : options_(std::move(options)),
-      generations_(std::move(generations)),
-      highest_(generations_.empty() ? 0 : generations_.back()) {}
+SnapshotHistory::SnapshotHistory(Options options, const std::vector<uint64_t>& generations)
+    : options_(std::move(options)), generations_(generations), highest_(generations.empty() ? 0 : generations.back()) {
+  for (const uint64_t generation : generations) NoteSize(generation);
+}
+
+void SnapshotHistory::NoteSize(uint64_t generation) {
+  const absl::StatusOr<std::unique_ptr<StorageReader>> file =
+      options_.storage->Open(SnapshotName(options_.job_id, generation));
+  absl::MutexLock lock(&mutex_);
+  bytes_[generation] = file.ok() ? (*file)->size() : 0;
+}
+
+uint64_t SnapshotHistory::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t sum = 0;
+  for (const auto& [generation, bytes] : bytes_) sum += bytes;
+  return sum;
+}
 
 absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
   uint64_t generation = 0;
@@ -27,6 +41,7 @@ absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
   absl::StatusOr<std::unique_ptr<StorageWriter>> writer = options_.storage->Create(name);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = WriteSnapshot(shard, sealed, **writer); !status.ok()) return status;
+  NoteSize(generation);
 
   std::vector<uint64_t> old;
   {
@@ -38,7 +53,12 @@ absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
   }
   for (const uint64_t each : old) {
     const absl::Status status = options_.storage->Remove(SnapshotName(options_.job_id, each));
-    if (!status.ok()) options_.logger->warn("old snapshot stays: {}", std::string(status.message()));
+    if (!status.ok()) {
+      options_.logger->warn("old snapshot stays: {}", std::string(status.message()));
+      continue;
+    }
+    absl::MutexLock lock(&mutex_);
+    bytes_.erase(each);
   }
   return absl::OkStatus();
 }

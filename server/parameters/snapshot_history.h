@@ -34,7 +34,7 @@ class SnapshotHistory {
     std::string job_id;
   };
   // `generations`: the versions that storage holds, ascending.
-  SnapshotHistory(Options options, std::vector<uint64_t> generations);
+  SnapshotHistory(Options options, const std::vector<uint64_t>& generations);
 
   // Writes the next version, then removes all but it and the newest readable one before it.
   absl::Status Write(const Shard& shard, bool sealed);
@@ -43,15 +43,21 @@ class SnapshotHistory {
   // used instead, and is not looked at again. DATA_LOSS: none is. UNAVAILABLE: the disk failed to show one.
   absl::StatusOr<SnapshotReader> OpenNewest();
 
+  // Bytes that the job's snapshots take in storage, as they were when last written or found.
+  uint64_t bytes() const;
+
  private:
+  // Looks at the file's size and remembers it; one that cannot be opened counts as empty.
+  void NoteSize(uint64_t generation);
   // Opens and verifies one.
   absl::StatusOr<SnapshotReader> OpenVerified(uint64_t generation);
 
   const Options options_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<uint64_t> generations_ ABSL_GUARDED_BY(mutex_);  // Ascending; readable as far as known.
   std::vector<uint64_t> bad_ ABSL_GUARDED_BY(mutex_);
-  uint64_t highest_ ABSL_GUARDED_BY(mutex_) = 0;  // Never used again.
+  std::map<uint64_t, uint64_t> bytes_ ABSL_GUARDED_BY(mutex_);  // Of each file in storage, by generation.
+  uint64_t highest_ ABSL_GUARDED_BY(mutex_) = 0;                // Never used again.
 };
 
 // "fashion-1.000000000007.snapshot".

@@ -60,6 +60,34 @@ TEST_F(SnapshotTest, RestoresTheShard) {
   EXPECT_EQ(shard->CopyBlock(1).applied, (std::vector<ExchangeId>{{0, 0}, {2, 16}}));
 }
 
+// What a group said of its model is kept, and a shard that an older program wrote has none.
+TEST(Snapshot, KeepsTheModelsDescription) {
+  for (const bool described : {true, false}) {
+    v1::AttachRequest request = MakeAttachRequest({});
+    if (described) {
+      v1::ModelDescription& model = *request.mutable_layout()->mutable_model();
+      model.set_architecture("mlp");
+      model.set_architecture_version(1);
+      model.add_input_shape(784);
+      model.set_input_type("uint8");
+      model.set_input_scale(255);
+      model.set_mean(0.1);
+      model.set_deviation(0.2);
+      model.set_classes(10);
+    }
+    auto shard = Shard::Create(PlanShard(request, 2).value()).value();
+    ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {}, absl::Seconds(20)).ok());
+    ASSERT_TRUE(shard->CompleteInitialize({}).ok());
+    InMemoryStorage storage;
+    ASSERT_TRUE(WriteSnapshot(*shard, false, *storage.Create(kName).value()).ok());
+    const auto restored = ReadShard(SnapshotReader::Open(storage.Open(kName).value()).value()).value();
+    EXPECT_EQ(restored->plan().layout.SerializeAsString(), request.layout().SerializeAsString());
+    // Groups of both kinds attach to it: a program may be replaced while a job waits.
+    EXPECT_TRUE(ComparePlans(restored->plan(), PlanShard(MakeAttachRequest({}), 2).value()).ok());
+    EXPECT_TRUE(ComparePlans(restored->plan(), PlanShard(request, 2).value()).ok());
+  }
+}
+
 // What a rule keeps comes back with the values: a center that steps with momentum goes on as if nothing had happened.
 TEST(Snapshot, KeepsTheRulesState) {
   TestCenter center;

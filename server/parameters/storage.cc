@@ -95,10 +95,14 @@ class FolderWriter : public StorageWriter {
 
 class FolderReader : public StorageReader {
  public:
-  FolderReader(File file, std::string path, uint64_t size)
-      : file_(std::move(file)), path_(std::move(path)), size_(size) {}
+  FolderReader(File file, std::string path, const struct stat& info)
+      : file_(std::move(file)),
+        path_(std::move(path)),
+        size_(static_cast<uint64_t>(info.st_size)),
+        written_(absl::TimeFromTimespec(info.st_mtim)) {}
 
   uint64_t size() const override { return size_; }
+  absl::Time written() const override { return written_; }
 
   absl::StatusOr<std::string> Read(uint64_t bytes) override {
     std::string result(std::min(bytes, size_ - offset_), '\0');
@@ -119,6 +123,7 @@ class FolderReader : public StorageReader {
   File file_;
   const std::string path_;
   const uint64_t size_;
+  const absl::Time written_;
   uint64_t offset_ = 0;
 };
 
@@ -141,7 +146,7 @@ class FolderStorage : public Storage {
     if (file.get() < 0) return FileError("open", path, errno);
     struct stat info;
     if (fstat(file.get(), &info) != 0) return FileError("look at", path, errno);
-    return std::make_unique<FolderReader>(std::move(file), std::move(path), static_cast<uint64_t>(info.st_size));
+    return std::make_unique<FolderReader>(std::move(file), std::move(path), info);
   }
 
   absl::StatusOr<std::vector<std::string>> List() override {

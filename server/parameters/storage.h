@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace hooke {
 
@@ -35,6 +36,8 @@ class StorageReader {
   virtual ~StorageReader() = default;
 
   virtual uint64_t size() const = 0;
+  // When the file was committed, by the clock of its disk.
+  virtual absl::Time written() const = 0;
   // The next `bytes` bytes, or fewer where the file ends. Never more memory than the file has bytes left.
   virtual absl::StatusOr<std::string> Read(uint64_t bytes) = 0;
 };

@@ -134,6 +134,23 @@ class Curve:
         return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent - report.NOISE), None)
 
 
+def end_accuracy(running, text, seconds, where):
+    """The accuracy of a job's center after its end, in percent. SystemExit, which names `where`: it did not succeed in so many seconds."""
+    curve = Curve()
+    try:
+        for status in running.follow(text, seconds):
+            curve.add(status)
+    except cluster.Refused as refused:
+        raise SystemExit(f"FAILED: {where}: {refused}") from None
+    if curve.state in ("failed", "cancelled"):
+        raise SystemExit(f"FAILED: {where}: {curve.state}: {curve.reason}")
+    if curve.state != "succeeded":
+        raise SystemExit(f"FAILED: {where}: not at its end after {seconds} s")
+    if curve.accuracy is None:
+        raise SystemExit(f"FAILED: {where}: its center was never evaluated")
+    return curve.accuracy
+
+
 def train(arguments, case, seed):
     """One job on a cluster of its own: its curve, and bytes on the wire (None: not counted)."""
     with contextlib.ExitStack() as stack:

@@ -13,6 +13,7 @@ Names carry this process's id, so runs do not meet; all is removed when the bloc
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -35,15 +36,35 @@ exec ip netns exec "$name" unshare --uts sh -c "hostname $name; $*"
 """
 
 
+def probes(name):
+    """The abilities of a machine that `Hosts` needs, and the command that shows each. They use nothing of `Hosts`: its faults are not to be
+    taken for the machine's."""
+    return (
+        ("network namespaces", ["ip", "netns", "add", name]),
+        ("programs inside a network namespace", ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", 'hostname "$0"', name]),
+        ("bridges", ["ip", "-n", name, "link", "add", "name", "bridge0", "type", "bridge"]),
+        ("pairs of virtual devices", ["ip", "-n", name, "link", "add", "name", "end0", "type", "veth", "peer", "name", "end1"]),
+        ("links of a limited rate", ["tc", "-n", name, "qdisc", "add", "dev", "end0", "root", "tbf", "rate", RATE, "burst", BURST, "limit", QUEUE]),
+    )
+
+
 def missing():
     """Why there can be no hosts here; None if there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    for program in ("ip", "tc"):
-        if subprocess.run(["sh", "-c", f"command -v {program}"], stdout=subprocess.DEVNULL).returncode:
-            return f"no program {program}: install iproute2"
-    probe = subprocess.run(["unshare", "--net", "true"], capture_output=True)
-    return None if probe.returncode == 0 else "this kernel or container allows no network namespaces"
+    for program in ("ip", "tc", "unshare"):
+        if shutil.which(program) is None:
+            return f"no program {program}: install iproute2 and util-linux"
+    name = f"hkp{os.getpid()}"
+    try:
+        for ability, command in probes(name):
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode:
+                said = result.stderr.strip().splitlines()
+                return f"this machine or container allows no {ability}: {' '.join(command[:3])}: {said[-1] if said else f'exit {result.returncode}'}"
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+    return None
 
 
 def run(*command):

@@ -54,22 +54,10 @@ def job_text(arguments, case, in_step, seed):
 
 
 def accuracy(arguments, case, in_step, seed):
-    curve = convergence_benchmark.Curve()
     where = f"{case.name}, {'in' if in_step else 'out of'} step, seed {seed}"
     with tempfile.TemporaryDirectory(prefix="hooke-out-of-step-") as folder:
         with cluster.Cluster(arguments.programs, folder, [case.groups]) as running:
-            try:
-                for status in running.follow(job_text(arguments, case, in_step, seed), LIMIT_S):
-                    curve.add(status)
-            except cluster.Refused as refused:
-                raise SystemExit(f"FAILED: {where}: {refused}") from None
-    if curve.state in ("failed", "cancelled"):
-        raise SystemExit(f"FAILED: {where}: {curve.state}: {curve.reason}")
-    if curve.state != "succeeded":
-        raise SystemExit(f"FAILED: {where}: not at its end after {LIMIT_S} s")
-    if curve.accuracy is None:
-        raise SystemExit(f"FAILED: {where}: its center was never evaluated")
-    return curve.accuracy
+            return convergence_benchmark.end_accuracy(running, job_text(arguments, case, in_step, seed), LIMIT_S, where)
 
 
 def measure(arguments, case):

@@ -58,6 +58,10 @@ class Docs(unittest.TestCase):
         self.assertEqual(len(files), 6)
         self.assertEqual(shown, files)
 
+    def test_the_job_in_the_readme_is_the_quickstarts(self):
+        job = re.sub(r"^#.*\n", "", (ROOT / "deploy/jobs/fashion.yaml").read_text(), flags=re.MULTILINE)
+        self.assertIn(f"```yaml\n{job}```\n", (ROOT / "README.md").read_text())
+
     def test_no_placeholder_is_left(self):
         for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
             self.assertNotRegex(page.read_text(), r"@[A-Z]+@|TBD|\?\?\?", page.name)

@@ -21,7 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
 
@@ -96,14 +98,43 @@ TEST_F(BadInputTest, DataFiles) {
   Succeed();
 }
 
+// The log of a failed job ends with its cause, after all that its ranks and launchers say, and no launcher crashes.
+TEST_F(BadInputTest, LogEndsWithTheCause) {
+  JobText missing = job_;
+  missing.data = "/no/such/folder";
+  missing.ranks = 1;
+  missing.groups = 2;  // One is stopped when the other has failed.
+  JobText diverges = job_;
+  diverges.learning_rate = 1e3;
+  const JobText jobs[] = {missing, diverges, missing, diverges};
+  for (const JobText& job : jobs) {
+    const auto id = cluster_->Submit(ToYaml(job));
+    ASSERT_TRUE(id.ok()) << id.status();
+    const ProgramResult followed = cluster_->Hooke({"logs", *id, "--follow"}, kJobLimit);
+    const auto end = cluster_->Status(*id);
+    ASSERT_TRUE(end.ok()) << end.status();
+    EXPECT_EQ(end->state(), v1::JOB_STATE_FAILED);
+    EXPECT_EQ(cluster_->Log(*id), followed.output) << "lines came after the end";
+    EXPECT_THAT(followed.output, EndsWith(absl::StrCat(" coordinator job failed: ", end->reason(), "\n")));
+    EXPECT_THAT(followed.output, Not(HasSubstr("Segmentation fault")));
+    EXPECT_THAT(followed.output, Not(HasSubstr("Process received signal")));
+  }
+}
+
 // Layouts that can never run are refused at submit; nothing is stored.
 TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   JobText job = job_;
   job.ranks = 3;
-  EXPECT_EQ(Failure(ToYaml(job)),
-            "hooke: groups.ranks is 3, but all ranks of a group run on one worker, and the largest worker, w0 at site "
-            "site0, has 2 slots "
-            "(the largest site, site0, has 2): lower groups.ranks, or start a worker with --slots=3\n");
+  // A refusal by the coordinator reads as one by the client, and ends alike.
+  const std::string path = cluster_->folder() + "/wide.yaml";
+  std::ofstream(path) << ToYaml(job);
+  const ProgramResult refused = cluster_->Hooke({"submit", path});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.output,
+            path +
+                ":5: groups.ranks: 3 ranks do not fit: all ranks of a group run on one worker, and the largest "
+                "worker, w0 at site site0, has 2 slots (the largest site, site0, has 2); lower groups.ranks, or start "
+                "a worker with --slots=3\n");
   job.ranks = -1;
   EXPECT_THAT(Failure(ToYaml(job)),
               HasSubstr("job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"));

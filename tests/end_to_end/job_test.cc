@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
+
+// What a safetensors file has behind its header, whose length its first 8 bytes tell.
+std::string TensorsOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  uint64_t header = 0;
+  for (size_t i = 8; i-- > 0 && bytes.size() > 8;) header = header << 8 | static_cast<unsigned char>(bytes[i]);
+  return bytes.size() < 8 + header ? "" : bytes.substr(8 + header);
+}
 
 class JobTest : public ::testing::Test {
  protected:
@@ -89,6 +100,29 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
   JobText alone = Job();
   alone.averaging = "{rule: none}";
   EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
+}
+
+// By sync two groups of one rank make the model that one group of two ranks makes, to the bit: with nothing said of a
+// quorum, though groups are never ready at the same moment.
+TEST_F(JobTest, TwoGroupsBySyncMakeTheModelOfOneLargeGroup) {
+  ClusterOptions options;
+  options.workers = 1;
+  options.slots = 2;
+  StartCluster(options);
+  std::vector<std::string> models;
+  for (const int groups : {1, 2}) {
+    JobText job = Job();
+    job.epochs = 1;
+    job.groups = groups;
+    job.ranks = 2 / groups;
+    job.averaging = "{rule: sync, grace_seconds: 10}";
+    const std::string model = absl::StrCat(cluster_->folder(), "/", groups, ".safetensors");
+    const ProgramResult exported = cluster_->Hooke({"export", Succeed(job).job_id(), model});
+    ASSERT_EQ(exported.status, 0) << exported.output;
+    models.push_back(TensorsOf(model));
+  }
+  EXPECT_EQ(models[0].size(), 669706u * 4);
+  EXPECT_TRUE(models[0] == models[1]) << "the models differ";
 }
 
 // The other families of rules, from the job file to the center: rounds of gradients, steps of each group alone, and an

@@ -14,14 +14,16 @@ struct JobText {
   int epochs = 3;
   int groups = 2;
   int ranks = 2;
+  double learning_rate = 0.05;
   std::string averaging = "{rule: elastic, interval: 8}";
 };
 
 inline std::string ToYaml(const JobText& job) {
   return absl::StrCat("name: bars\nmodel: mlp\ndata: {format: idx, train: ", job.data, "/train, test: ", job.data,
                       "/test}\n", "train: {epochs: ", job.epochs,
-                      ", batch_size: 16, optimizer: {name: sgd, learning_rate: 0.05, momentum: 0.9}, seed: 1}\n",
-                      "groups: {count: ", job.groups, ", ranks: ", job.ranks, "}\naveraging: ", job.averaging, "\n");
+                      ", batch_size: 16, optimizer: {name: sgd, learning_rate: ", job.learning_rate,
+                      ", momentum: 0.9}, seed: 1}\n", "groups: {count: ", job.groups, ", ranks: ", job.ranks,
+                      "}\naveraging: ", job.averaging, "\n");
 }
 
 // Epochs enough that a job does not end before a test has done to it what it wants; such jobs are cancelled or end by

@@ -80,7 +80,7 @@ class Refusals(ServerTest):
             "a group beyond the last": ([wire_codec.opening(JOB, group=1), block()], INVALID_ARGUMENT, "sender.group is 1"),
             "a rank beyond the last": ([wire_codec.opening(JOB, rank=1), block()], INVALID_ARGUMENT, "sender.rank is 1"),
             "incarnation 0": ([wire_codec.opening(JOB, incarnation=0), block()], INVALID_ARGUMENT, "incarnation is 0"),
-            "an incarnation that was replaced": ([wire_codec.opening(JOB, incarnation=1), block()], ABORTED, "replaced by 2"),
+            "an incarnation that was replaced": ([wire_codec.opening(JOB, incarnation=1), block()], ABORTED, "replaced by start 2"),
         }
         for way in wire_client.WAYS:
             for name, (stream, status, words) in cases.items():

@@ -16,7 +16,7 @@ import wire_codec
 from proto import parameter_server_pb2 as messages
 
 SERVICE = "/hooke.v1.ParameterServer/"
-ELASTIC, NONE, SYNC, ASYNC, AVERAGE = 1, 2, 3, 4, 7
+ELASTIC, NONE, SYNC, ASYNC, AVERAGE, BMUF = 1, 2, 3, 4, 7, 8
 GRPC, TCP, LOCAL = WAYS = ("grpc", "tcp", "local")
 UNAVAILABLE = 14
 SECONDS = 30

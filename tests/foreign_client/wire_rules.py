@@ -13,6 +13,62 @@ def minus(a, b):
     return array.array("f", map(operator.sub, a, b))
 
 
+def f32(x):
+    """The float32 nearest to x. Of one +, -, x or / of float32 values, worked out in float64, that is the float32 result."""
+    return array.array("f", (x,))[0]
+
+
+def scaled(factor, values):
+    return array.array("f", (factor * value for value in values))
+
+
+def normal(values):
+    """The same with 0 for what is subnormal."""
+    return array.array("f", (value if abs(value) >= 2.0**-126 else 0 for value in values))
+
+
+def elastic_difference(alpha, x, center):
+    """What a server answers by elastic, and adds to the center."""
+    return scaled(f32(alpha), minus(x, center))
+
+
+def mean(factors, contributions):
+    """The sum of factor x contribution: factors in float64, rounded once; contributions in the order of their groups."""
+    total = scaled(f32(factors[0]), contributions[0])
+    for factor, values in zip(factors[1:], contributions[1:]):
+        total = plus(total, scaled(f32(factor), values))
+    return total
+
+
+class Sgd:
+    """A server's optimizer of the center's parameters, by docs/wire.md's formulas."""
+
+    def __init__(self, optimizer, parameters):
+        self.options, self.nesterov = optimizer, optimizer.nesterov
+        self.rate, self.momentum, self.decay = map(f32, (optimizer.learning_rate, optimizer.momentum, optimizer.weight_decay))
+        self.velocity = array.array("f", bytes(4 * parameters))
+
+    def step(self, gradient, parameters):
+        slope = plus(gradient, scaled(self.decay, parameters))
+        if self.momentum == 0:
+            return minus(parameters, scaled(self.rate, slope))
+        self.velocity = normal(plus(scaled(self.momentum, self.velocity), slope))
+        push = plus(slope, scaled(self.momentum, self.velocity)) if self.nesterov else self.velocity
+        return minus(parameters, scaled(self.rate, push))
+
+    def part_of_a_step(self, part, gradient, parameters):
+        """By rules of distances, in a round that is less than a whole one."""
+        if self.momentum == 0 or part == 1:
+            return self.step(gradient, parameters)
+        momentum, rate = self.options.momentum, self.options.learning_rate
+        push = momentum * (1 - momentum**part) / (1 - momentum)
+        of_slope = f32(rate * (1 + momentum if self.nesterov else 1))
+        of_velocity = f32(rate * (momentum * push if self.nesterov else push))
+        moved = plus(scaled(of_slope, gradient), scaled(of_velocity, self.velocity))
+        self.velocity = normal(plus(scaled(f32(momentum**part), self.velocity), gradient))
+        return minus(parameters, moved)
+
+
 class Elastic:
     def __init__(self, exchanges, x):
         self.exchanges, self.x = exchanges, array.array("f", x)

@@ -14,13 +14,14 @@ from cpp_source import Source, code_of
 # Folder -> folders whose headers it may include, besides its own and third_party's. The table of the README.
 MAY_INCLUDE = {
     "proto": set(),
+    "job": {"proto"},
     "algorithms": set(),
     "mpi_group": set(),
-    "server": {"proto", "algorithms"},
+    "server": {"proto", "job", "algorithms"},
     "worker": {"proto", "algorithms", "mpi_group"},
-    "client": {"proto"},
-    "deploy": {"proto", "algorithms", "mpi_group", "server", "worker", "client"},
-    "tests": {"proto", "algorithms", "mpi_group", "server", "worker", "client"},
+    "client": {"proto", "job"},
+    "deploy": {"proto", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "tests": {"proto", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
 # Inside mpi_group/: folder -> folders whose headers it may include, besides its own; tests and benchmarks may include any of them. It goes

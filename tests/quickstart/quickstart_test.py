@@ -20,6 +20,8 @@ QUICKSTART = pathlib.Path("deploy/quickstart").resolve()
 RUN_SECONDS = 240
 SOON_SECONDS = 60
 SIDE = 28
+# The first words of the lines that say what is done now.
+STAGES = ["starting", "cluster", "training:", "exporting", "stopping"]
 
 
 def write_bars(prefix, samples, seed):
@@ -48,7 +50,9 @@ def processes_of(folder):
     return found
 
 
-class Quickstart(unittest.TestCase):
+class Runs(unittest.TestCase):
+    """Of the quickstart, in a tree of its own."""
+
     def setUp(self):
         tree = tempfile.TemporaryDirectory(prefix="hooke-quickstart-")
         self.addCleanup(tree.cleanup)
@@ -127,6 +131,8 @@ class Quickstart(unittest.TestCase):
         self.assertNotIn("center test accuracy", process.said())
         self.assert_nothing_left()
 
+
+class Quickstart(Runs):
     def trains(self):
         return any("hooke-rank" in command for command in processes_of(str(self.tree)).values()) and len(self.memory) >= 2
 
@@ -140,6 +146,8 @@ class Quickstart(unittest.TestCase):
             self.assertRegex(accuracy, r"^center test accuracy: \d{1,3}\.\d\d %$")
             self.assertGreater(float(re.search(r"[\d.]+", accuracy).group()), 30, "ten classes: 10 % is chance")
             self.assertEqual(model, "model: .hooke/quickstart/bars.safetensors")
+            self.assertEqual(re.findall(r"^quickstart: ([a-z]+:?|[0-9]+ s) ", process.said(), re.MULTILINE)[:-1], STAGES)
+            self.assertRegex(process.said(), r"(?m)^quickstart: [0-9]+ s from starting the cluster to the exported model$")
             self.assertGreaterEqual(len(self.memory), 2, "both groups were seen")
             self.assert_nothing_left()
         content = (self.tree / ".hooke/quickstart/bars.safetensors").read_bytes()

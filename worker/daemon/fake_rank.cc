@@ -1,7 +1,7 @@
 // What a test's mpirun starts in place of hooke-rank: speaks RankEvents and behaves as the job's model name says; needs
 // neither MPI nor LibTorch. "done": three steps, then done. "run": for ever. "fail", "exit3": rank 1 fails with a word,
-// without one. "children": rank 0 leaves a child in a session of its own and runs. "talk": as done, after printing odd
-// lines.
+// without one. "all fail": all ranks fail with a word. "children": rank 0 leaves a child in a session of its own and
+// runs. "talk": as done, after printing odd lines.
 
 #include <signal.h>
 #include <spawn.h>
@@ -61,13 +61,14 @@ int Finish(Stream& stream) {
 
 int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Stream& stream) {
   const std::string& behaviour = start.job().model().name();
-  if (behaviour == "fail" && rank == 1) {
+  if (behaviour == "all fail" || (behaviour == "fail" && rank == 1)) {
     v1::RankEvent event;
     event.mutable_failed()->set_code(static_cast<int>(grpc::NOT_FOUND));
     event.mutable_failed()->set_message("no file /data/train");
     Report(stream, event);
     Finish(stream);
-    return 1;
+    std::cerr << "I give up" << std::endl;
+    _exit(1);
   }
   if (behaviour == "exit3" && rank == 1) {
     std::cerr << "cannot go on" << std::endl;

@@ -76,7 +76,7 @@ void AddOptions(const FlagDefaults& defaults, CLI::App& app, WorkerFlags& flags,
   raw.slots = absl::StrCat(defaults.cores);
   app.add_option("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
   app.add_option("--name", worker.name, "name of this worker, unique in the cluster");
-  app.add_option("--site", worker.site, "workers of a site reach one another by MPI");
+  app.add_option("--site", worker.site, "where this worker stands; jobs ask for it by groups.site");
   app.add_option("--slots", raw.slots, "ranks that may run here at once")->check(SlotsRange());
   app.add_option("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   app.add_option("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/utc_time.h"
 #include "worker/daemon/outbox.h"
 
 namespace hooke {
@@ -140,26 +141,41 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
 }
 
 // However long that takes: until the launcher is gone, nothing else may have its slots. But not without a word.
+//
+// The launcher is never sent SIGTERM. While it ends a group by itself, which it does when a rank has left, Open MPI's
+// takes that for a second order to abort, and crashes with a trace of its stack in the job's log. So it is waited for
+// where it ends by itself, and killed with all that it started where it does not. Its files are in the group's folder.
 ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
-  absl::Time asked_at = absl::InfiniteFuture();
+  absl::Time kill_at = absl::InfiniteFuture();
+  bool killed = false;
   bool said = false;
   while (true) {
-    if (const std::optional<ProcessEnd> end = process.Wait(absl::Now() + kTick); end.has_value()) return *end;
+    const absl::Time next = killed ? absl::InfiniteFuture() : kill_at;
+    if (const auto end = process.Wait(std::min(absl::Now() + kTick, next)); end.has_value()) return *end;
     Tick();
-    if (!said && absl::Now() >= asked_at + options_.stop_grace + options_.stuck_after) {
+    if (kill_at == absl::InfiniteFuture()) kill_at = KillTime();
+    if (!killed && absl::Now() >= kill_at) {
+      killed = true;
+      process.Stop(absl::ZeroDuration());
+    }
+    if (!said && absl::Now() >= kill_at + options_.stuck_after) {
       said = true;
-      SayThatItIsStuck(process.pid(), asked_at + options_.stop_grace);
+      SayThatItIsStuck(process.pid(), kill_at);
     }
-    absl::Status stopped;
-    {
-      absl::MutexLock lock(&mutex_);
-      stopped = stopped_;
-    }
-    if (stopped.ok() || asked_at != absl::InfiniteFuture()) continue;
-    asked_at = absl::Now();
-    options_.logger->info("group {}: stopping it: {}", name_, std::string(stopped.message()));
-    process.Stop(options_.stop_grace);
   }
+}
+
+absl::Time GroupRun::KillTime() {
+  absl::Status stopped;
+  absl::Duration grace;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped = stopped_;
+    if (watch_.LauncherEndsByItself(stopped)) grace = options_.stop_grace;
+  }
+  if (stopped.ok()) return absl::InfiniteFuture();
+  options_.logger->info("group {}: stopping it: {}", name_, std::string(stopped.message()));
+  return absl::Now() + grace;
 }
 
 void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time killed) {
@@ -186,8 +202,8 @@ void GroupRun::Tick() {
   }
   for (const SilenceChange& change : changes) {
     options_.logger->warn("group {}: {} {} {} at step {}", name_, change.what,
-                          change.silent ? "has been silent since" : "answers again, since",
-                          absl::FormatTime(change.since, absl::UTCTimeZone()), change.step);
+                          change.silent ? "has been silent since" : "answers again, since", UtcText(change.since),
+                          change.step);
     callbacks_.event(SilenceEvent(change));
   }
 }

@@ -35,7 +35,7 @@ struct GroupRunOptions {
   LaunchOptions launch;
   // `ranks` and `started` are filled in.
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);    // Between SIGTERM and SIGKILL.
+  absl::Duration stop_grace = absl::Seconds(2);    // A rank has given up: the launcher is killed after so long.
   absl::Duration stuck_after = absl::Seconds(10);  // A launcher that lives so long after SIGKILL is spoken of.
   std::shared_ptr<spdlog::logger> logger;          // Not null.
 };
@@ -67,6 +67,8 @@ class GroupRun final : private RankEventSink {
   GroupVerdict RunToEnd();
   absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
   ProcessEnd WatchUntilEnd(Process& process);
+  // When to kill the launcher: now, or after `stop_grace`; never while nothing stops the group.
+  absl::Time KillTime();
   void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
   void ReadLine(absl::string_view line);

@@ -86,17 +86,35 @@ bool Outbox::HasNext() const {
 }
 
 std::optional<v1::WorkerMessage> Outbox::TakeNext() {
+  // Other groups may have a new event each time, so an end and the lines that it waits for must not come last.
   for (auto& [key, group] : groups_) {
-    for (const v1::GroupEvent& event : group.events) {
-      if (event.number() <= group.sent) continue;
-      group.sent = event.number();
-      v1::WorkerMessage message;
-      *message.mutable_event() = event;
-      return message;
-    }
+    const v1::GroupEvent* const event = NextEvent(group);
+    if (event == nullptr || !event->has_ended()) continue;
+    return HasLogLines(key) ? TakeLogLines() : Take(*event, group);
+  }
+  for (auto& [key, group] : groups_) {
+    const v1::GroupEvent* const event = NextEvent(group);
+    if (event != nullptr) return Take(*event, group);
   }
   if (log_.empty()) return std::nullopt;
   return TakeLogLines();
+}
+
+v1::WorkerMessage Outbox::Take(const v1::GroupEvent& event, Group& group) {
+  group.sent = event.number();
+  v1::WorkerMessage message;
+  *message.mutable_event() = event;
+  return message;
+}
+
+const v1::GroupEvent* Outbox::NextEvent(const Group& group) {
+  const auto unsent = [&group](const v1::GroupEvent& event) { return event.number() > group.sent; };
+  const auto next = std::find_if(group.events.begin(), group.events.end(), unsent);
+  return next == group.events.end() ? nullptr : &*next;
+}
+
+bool Outbox::HasLogLines(const Key& key) const {
+  return std::any_of(log_.begin(), log_.end(), [&key](const LogLine& line) { return KeyOf(line.group) == key; });
 }
 
 void Outbox::Seen(const v1::GroupId& id, uint64_t number) {

@@ -38,7 +38,9 @@ class Outbox {
   // `text`: one line, any bytes; what is not UTF-8 or a control character becomes '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
-  // The next message to send, events before log lines; nothing when all was sent.
+  // The next message to send; nothing when all was sent. Events come before log lines, but a group's end comes after
+  // its own lines: so its job's log ends with the reason of the end. An end that is next in its group, and the lines
+  // that it waits for, come before the events of other groups.
   bool HasNext() const;
   std::optional<v1::WorkerMessage> TakeNext();
 
@@ -68,6 +70,10 @@ class Outbox {
     std::string text;
   };
   static Key KeyOf(const v1::GroupId& group);
+  // Null if all were sent.
+  static const v1::GroupEvent* NextEvent(const Group& group);
+  static v1::WorkerMessage Take(const v1::GroupEvent& event, Group& group);
+  bool HasLogLines(const Key& key) const;
   void MakeRoom(Group& group);
   void TrimLog();
   v1::WorkerMessage TakeLogLines();

@@ -170,6 +170,42 @@ TEST(OutboxTest, LogMessages) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
+// A group's end waits for the lines that its ranks printed before, not for those of other groups.
+TEST(OutboxTest, LinesComeBeforeTheEnd) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Started());
+  outbox.AddLog(Id(1), "rank 0", "x");
+  outbox.AddLog(Id(2), "rank 0", "y");
+  outbox.AddEvent(Id(1), Ended());
+  EXPECT_TRUE(outbox.TakeNext()->event().has_started());
+  EXPECT_EQ(outbox.TakeNext()->log().lines(0), "rank 0: x");
+  EXPECT_TRUE(outbox.TakeNext()->event().has_ended());
+  EXPECT_EQ(outbox.TakeNext()->log().lines(0), "rank 0: y");
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+// A group's end goes out although another group has a new event each time.
+TEST(OutboxTest, AnEndDoesNotStarveBehindABusyGroup) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(2), Started());
+  EXPECT_TRUE(outbox.TakeNext()->event().has_started());
+  outbox.AddLog(Id(2), "rank 0", "x");
+  outbox.AddLog(Id(1), "rank 0", "y");
+  outbox.AddLog(Id(2), "rank 0", "z");
+  outbox.AddEvent(Id(2), Ended());
+  std::vector<std::string> lines;
+  bool ended = false;
+  for (uint64_t step = 1; step <= 10 && !ended; ++step) {
+    outbox.AddEvent(Id(1), Progress(0, step));
+    const std::optional<v1::WorkerMessage> message = outbox.TakeNext();
+    ASSERT_TRUE(message.has_value());
+    lines.insert(lines.end(), message->log().lines().begin(), message->log().lines().end());
+    ended = message->event().has_ended();
+  }
+  EXPECT_THAT(lines, ElementsAre("rank 0: x", "rank 0: y", "rank 0: z"));
+  EXPECT_TRUE(ended);
+}
+
 // Any bytes that a rank prints become valid UTF-8 of bounded length.
 TEST(CleanLineTest, Table) {
   struct Case {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "proto/utc_time.h"
 #include "worker/launch/process.h"
 
 namespace hooke {
@@ -90,11 +91,14 @@ absl::Status RankWatch::MustStop(absl::Time now) const {
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     if (now - rank.heard <= GiveUpAfter(rank)) continue;
-    return absl::DeadlineExceededError(absl::StrCat(Name(i), " has not answered since ",
-                                                    absl::FormatTime(rank.heard, absl::UTCTimeZone()), " at step ",
-                                                    rank.step, ": its group was stopped"));
+    return absl::DeadlineExceededError(absl::StrCat(Name(i), " has not answered since ", UtcText(rank.heard),
+                                                    " at step ", rank.step, ": its group was stopped"));
   }
   return absl::OkStatus();
+}
+
+bool RankWatch::LauncherEndsByItself(const absl::Status& stopped) const {
+  return !stopped.ok() && first_failure_.has_value() && !first_failure_->gone && stopped == first_failure_->status;
 }
 
 bool RankWatch::AllDone() const {

@@ -76,6 +76,9 @@ class RankWatch {
   std::vector<SilenceChange> Tick(absl::Time now);
   // OK, or why the group has to be stopped now.
   absl::Status MustStop(absl::Time now) const;
+  // Whether the launcher is ending the group already, if it was stopped for the reason `stopped`: a rank that gives up
+  // leaves after its last word, and a launcher that sees a rank leave ends the others.
+  bool LauncherEndsByItself(const absl::Status& stopped) const;
   bool AllDone() const;
   // Of its ranks, as far as they have said.
   uint64_t FurthestStep() const;

@@ -67,7 +67,7 @@ TEST(RankWatchTest, LongSilenceStopsTheGroup) {
   const absl::Status stop = watch.MustStop(At(31.5));
   EXPECT_EQ(stop.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(stop.message()),
-              HasSubstr("rank 1 (pid 101) has not answered since 1970-01-01T00:16:41+00:00 at step 5"));
+              HasSubstr("rank 1 (pid 101) has not answered since 1970-01-01T00:16:41Z at step 5"));
   const GroupVerdict verdict = watch.Verdict(Exit(137), stop);
   EXPECT_FALSE(verdict.ok);
   EXPECT_EQ(verdict.code, absl::StatusCode::kDeadlineExceeded);
@@ -123,6 +123,21 @@ TEST(RankWatchTest, FirstFailureCounts) {
   EXPECT_FALSE(verdict.ok);
   EXPECT_EQ(verdict.code, absl::StatusCode::kNotFound);
   EXPECT_EQ(verdict.message, "rank 1 (pid 101): no file /data/x");
+}
+
+// A launcher ends the group by itself only where a rank has given up: it has to be killed where a rank is silent, or
+// somebody else has stopped the group.
+TEST(RankWatchTest, WhoEndsTheGroup) {
+  RankWatch watch = Reporting();
+  EXPECT_FALSE(watch.LauncherEndsByItself(absl::OkStatus()));
+  EXPECT_FALSE(watch.LauncherEndsByItself(absl::DeadlineExceededError("rank 1 has not answered")));
+  watch.Failed(1, absl::NotFoundError("no file /data/x"), At(2));
+  EXPECT_TRUE(watch.LauncherEndsByItself(watch.MustStop(At(2))));
+  EXPECT_FALSE(watch.LauncherEndsByItself(absl::CancelledError("stopped: job cancelled")));
+
+  RankWatch gone = Reporting();
+  gone.StreamEnded(1, At(2));
+  EXPECT_FALSE(gone.LauncherEndsByItself(gone.MustStop(At(6))));
 }
 
 // A rank whose stream breaks leaves the launcher a moment to end the group itself.

@@ -33,7 +33,7 @@ struct SessionOptions {
   absl::Duration heartbeat_every = absl::Seconds(1);
   absl::Duration welcome_within = absl::Seconds(10);
   absl::Duration backoff_min = absl::Milliseconds(200);  // Doubles with each failure in a row.
-  absl::Duration backoff_max = absl::Seconds(5);
+  absl::Duration backoff_max = absl::Seconds(1);  // No longer: after a restart of the coordinator people wait for news.
   OutboxOptions outbox;
   std::string machine;             // Names the clock of this machine (MachineClockName); "": not known.
   std::function<int64_t()> clock;  // That clock, in nanoseconds; any thread. Null: profiles go without an offset.

@@ -161,7 +161,7 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   for (auto& [other, running] : runs_) {
     const v1::GroupId& old = running.run->id();
     if (old.job_id() != id.job_id() || old.group() != id.group() || old.incarnation() > id.incarnation()) continue;
-    running.run->Stop(absl::AbortedError(absl::StrCat("replaced by incarnation ", id.incarnation())));
+    running.run->Stop(absl::AbortedError(absl::StrCat("replaced by start ", id.incarnation())));
   }
   runs_[name].run = MakeRun(start);
 }

@@ -38,7 +38,7 @@ struct WorkerOptions {
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);
+  absl::Duration stop_grace = absl::Seconds(2);    // GroupRunOptions::stop_grace.
   absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
   absl::Duration flush_within = absl::Seconds(2);  // At the end: how long the coordinator has to take the last events.
   std::function<void()> on_welcome;                // Once, from a thread of the daemon; may be empty.

@@ -31,6 +31,14 @@ void SetVariable(absl::string_view name, absl::string_view value, std::vector<st
   environment = std::move(kept);
 }
 
+bool HasVariable(absl::string_view name, const std::vector<std::string>& environment) {
+  const std::string prefix = absl::StrCat(name, "=");
+  for (const std::string& variable : environment) {
+    if (absl::StartsWith(variable, prefix)) return true;
+  }
+  return false;
+}
+
 void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv) {
   auto parameter = [&argv](absl::string_view name, absl::string_view value) {
     for (absl::string_view part : {absl::string_view("--mca"), name, value}) argv.emplace_back(part);
@@ -126,6 +134,11 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     SetVariable(name, absl::StrCat(options.threads_per_rank), command.environment);
   }
   SetVariable("TMPDIR", options.session_folder, command.environment);
+  // To find graphics cards, hwloc asks for X displays :0 to :9, in mpirun twice and in each rank. Where none listens,
+  // libxcb tries TCP and looks "localhost" up. Where no file has that name, each look-up waits for a name server.
+  if (!HasVariable("HWLOC_COMPONENTS", command.environment)) {
+    SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", command.environment);
+  }
   if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, command.environment);
   return command;
 }

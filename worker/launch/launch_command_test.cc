@@ -62,8 +62,22 @@ TEST(LaunchCommandTest, ThreadsOfARank) {
 TEST(LaunchCommandTest, Environment) {
   LaunchOptions options = Options(MpiFlavour::kOpenMpi);
   options.threads_per_rank = 2;
-  EXPECT_EQ(absl::StrJoin(MakeLaunchCommand(options).environment, "|"),
-            "PATH=/usr/bin|OMP_NUM_THREADS=2|OPENBLAS_NUM_THREADS=2|MKL_NUM_THREADS=2|TMPDIR=/state/g");
+  EXPECT_EQ(
+      absl::StrJoin(MakeLaunchCommand(options).environment, "|"),
+      "PATH=/usr/bin|OMP_NUM_THREADS=2|OPENBLAS_NUM_THREADS=2|MKL_NUM_THREADS=2|TMPDIR=/state/g|HWLOC_COMPONENTS=-gl,"
+      "-opencl");
+}
+
+// Neither mpirun nor a rank looks for displays of X; but whoever set what hwloc looks for has the last word.
+TEST(LaunchCommandTest, WhatHwlocLooksForIsTheUsersWhereTheySaid) {
+  for (MpiFlavour flavour : {MpiFlavour::kOpenMpi, MpiFlavour::kMpich}) {
+    LaunchOptions options = Options(flavour);
+    EXPECT_THAT(MakeLaunchCommand(options).environment, Contains("HWLOC_COMPONENTS=-gl,-opencl"));
+    options.environment.push_back("HWLOC_COMPONENTS=linux,stop");
+    const std::vector<std::string> environment = MakeLaunchCommand(options).environment;
+    EXPECT_THAT(environment, Contains("HWLOC_COMPONENTS=linux,stop"));
+    EXPECT_THAT(environment, Not(Contains("HWLOC_COMPONENTS=-gl,-opencl")));
+  }
 }
 
 // Labels of both libraries are understood; anything else is the launcher's own word.

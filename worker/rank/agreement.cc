@@ -14,7 +14,7 @@ namespace {
 // A float holds integers up to 2^24: twelve bits, summed over up to 4096 ranks, stay exact.
 constexpr int kDigitBits = 12;
 constexpr int kDigits = 6;
-constexpr size_t kMessageBytes = 240;
+constexpr size_t kMessageBytes = 1000;
 constexpr size_t kAddressBytes = 300;  // Of the server for want of which it failed.
 
 // At most `bytes_max` of `text`, at `place`: a length, then the characters.

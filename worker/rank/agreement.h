@@ -19,7 +19,7 @@ absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
 // All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
 absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
 
-// `outcome` becomes that of rank `root` on all ranks, code, message (its first 240 bytes), and the server
+// `outcome` becomes that of rank `root` on all ranks, code, message (its first 1000 bytes), and the server
 // for want of which it failed.
 absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root = 0);
 

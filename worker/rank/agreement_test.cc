@@ -35,10 +35,10 @@ TEST(AgreementTest, NumbersAndOutcomes) {
       EXPECT_TRUE(SumNumbers(group, absl::MakeSpan(sums)).ok());
       EXPECT_THAT(sums, ElementsAre(uint64_t{3} << 40, 12285u, 3u));
 
-      absl::Status outcome = rank == 0 ? absl::NotFoundError(std::string(300, 'x')) : absl::OkStatus();
+      absl::Status outcome = rank == 0 ? absl::NotFoundError(std::string(1200, 'x')) : absl::OkStatus();
       EXPECT_TRUE(BroadcastOutcome(group, outcome).ok());
       EXPECT_EQ(outcome.code(), absl::StatusCode::kNotFound);
-      EXPECT_EQ(outcome.message().size(), rank == 0 ? 300u : 240u);
+      EXPECT_EQ(outcome.message().size(), rank == 0 ? 1200u : 1000u);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -72,8 +72,9 @@ absl::Status AtServer(const std::string& address, const absl::Status& status) {
 
 }  // namespace
 
-v1::Layout LayoutMessage(const ModelLayout& layout) {
+v1::Layout LayoutMessage(const ModelLayout& layout, const std::optional<v1::ModelDescription>& model) {
   v1::Layout message;
+  if (model.has_value()) *message.mutable_model() = *model;
   auto add = [&message](const NamedShape& shape) {
     v1::Parameter* parameter = message.add_parameters();
     parameter->set_name(shape.name);
@@ -86,7 +87,7 @@ v1::Layout LayoutMessage(const ModelLayout& layout) {
 }
 
 CenterClient::CenterClient(CenterOptions options)
-    : options_(std::move(options)), layout_(LayoutMessage(options_.layout)) {}
+    : options_(std::move(options)), layout_(LayoutMessage(options_.layout, options_.model)) {}
 
 absl::StatusOr<Attached> CenterClient::Attach(absl::Span<const float> vector, absl::Time deadline) const {
   Attached all{std::numeric_limits<uint64_t>::max(), std::numeric_limits<uint32_t>::max()};

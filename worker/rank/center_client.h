@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct CenterOptions {
   v1::Sender sender;
   v1::JobSpecForShard job;  // Without shard_index and shard_count.
   ModelLayout layout;
-  Partition partition{0};                                // Of layout.values() values.
-  std::vector<ServerCalls*> servers;                     // Of shard 0, 1, ...; they outlive the client.
+  std::optional<v1::ModelDescription> model;  // Kept with the shards that this group creates, for whoever exports them.
+  Partition partition{0};                     // Of layout.values() values.
+  std::vector<ServerCalls*> servers;          // Of shard 0, 1, ...; they outlive the client.
   absl::Duration call_timeout = absl::Seconds(5);        // Of asking one server once.
   absl::Duration retry_pause = absl::Milliseconds(250);  // Between two attempts.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
@@ -38,7 +40,7 @@ struct Attached {
   uint32_t window_blocks = 1;  // Lowest over the servers.
 };
 
-v1::Layout LayoutMessage(const ModelLayout& layout);
+v1::Layout LayoutMessage(const ModelLayout& layout, const std::optional<v1::ModelDescription>& model);
 
 class CenterClient {
  public:

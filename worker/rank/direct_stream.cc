@@ -49,8 +49,8 @@ class SocketStream final : public ExchangeStream {
 
   absl::Status Finish() override {
     if (cancelled_) return absl::CancelledError("cancelled");
-    return ForWantOf(address_,
-                     absl::Status(broken_.code(), absl::StrCat("server ", address_, ": ", broken_.message())));
+    const absl::Status status(broken_.code(), absl::StrCat("server ", address_, ": ", broken_.message()));
+    return ForWantOf(address_, refused_ ? SaidByServer(status) : status);
   }
 
  private:
@@ -59,7 +59,8 @@ class SocketStream final : public ExchangeStream {
     // Not ours to mend: what came is no answer.
     if (absl::IsInvalidArgument(received.status())) return absl::InternalError(received.status().message());
     if (!received.ok()) return received.status();
-    if (!received->refusal.ok()) return received->refusal;
+    refused_ = !received->refusal.ok();
+    if (refused_) return received->refusal;
     const ValuesHeader& header = received->values;
     const absl::StatusOr<absl::Span<char>> payload = RoomFor(header, sent_.Expected(), encoded_, answer);
     if (!payload.ok()) return payload.status();
@@ -73,6 +74,7 @@ class SocketStream final : public ExchangeStream {
   std::atomic<bool> cancelled_{false};
   std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
   absl::Status broken_;        // Of the reading thread, then of Finish.
+  bool refused_ = false;       // The same: the server has said why.
 };
 
 // Becomes a SocketStream or one by gRPC at the first Write; the reader waits for that.

@@ -1,6 +1,9 @@
 #include "worker/rank/exchange.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "worker/rank/acknowledged_exchanges.h"
 
 namespace hooke {
 
@@ -21,11 +24,38 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
     server.recreate = [recreate = options.recreate, i](absl::Span<const float> vector, absl::Time deadline) {
       return recreate(i, vector, deadline);
     };
+    if (options.on_presence) {
+      server.on_presence = [tell = options.on_presence, i](std::optional<absl::Time> since) { tell(i, since); };
+    }
+    const Range shard = partition.ShardBlocks({i, options.servers.size()});
+    if (options.on_setback && shard.begin == server.blocks.begin) {
+      SetbackPlace place;
+      place.address = server.calls->address();
+      place.shard = partition.Values(shard);
+      place.values = partition.values();
+      server.on_setback = [tell = options.on_setback, place](absl::Time snapshot, const Setback& setback) {
+        SetbackPlace there = place;
+        there.snapshot = snapshot;
+        tell(SetbackText(there, setback));
+      };
+    }
     exchanges_.push_back(std::make_unique<ServerExchange>(std::move(server)));
   }
 }
 
-ExchangeClient::~ExchangeClient() = default;
+// All at the same time: each may have to wait for a question that its server does not answer.
+ExchangeClient::~ExchangeClient() {
+  for (const auto& exchange : exchanges_) exchange->Stop();
+}
+
+bool ExchangeClient::SkipsSome() const {
+  return std::any_of(exchanges_.begin(), exchanges_.end(), [](const auto& exchange) { return exchange->Skips(); });
+}
+
+bool ExchangeClient::Skips(absl::string_view address) const {
+  return std::any_of(exchanges_.begin(), exchanges_.end(),
+                     [address](const auto& exchange) { return exchange->address() == address && exchange->Skips(); });
+}
 
 std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<const float> sent,
                                                     const AnswerSink& sink) {

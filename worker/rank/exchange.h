@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct ExchangeOptions {
   // A server does not know the job any more: creates its shard there again from the group's values. Called from another
   // thread than Start's caller, between Start and the end of Wait; several at once for several servers.
   std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
+  // A server begins to be away, with since when, or ends to be. Called as `recreate` is, at any time. May be empty.
+  std::function<void(size_t server, std::optional<absl::Time> since)> on_presence;
+  // A server went back to a snapshot: SetbackText. Called as on_presence, for the rank that exchanges the shard's first
+  // block. May be empty.
+  std::function<void(std::string text)> on_setback;
 };
 
 struct ServerOutcome {
@@ -47,6 +53,11 @@ class ExchangeClient {
 
   // The values this rank exchanges; empty where there are more ranks than blocks.
   Range slice() const { return slice_; }
+
+  // Whether exchanges do without a server now: it was silent in the last one, and when it was asked since.
+  bool Skips(absl::string_view address) const;
+  // The same of any server.
+  bool SkipsSome() const;
 
   // One exchange: on each server that answers in time, every block of the slice, or of the call's fragment of it, is
   // applied exactly once, and its answer given to `sink` (see ServerExchange). `sent` is the whole vector; only the

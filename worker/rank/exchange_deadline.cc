@@ -10,8 +10,13 @@ absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProg
   return std::min(progress.started + (progress.suspect ? patience.first : patience.silence), end);
 }
 
+bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now) {
+  return now >= progress.answered.value_or(progress.started) + patience.first;
+}
+
 ExchangePatience PatienceOf(const GroupPatience& group) {
   ExchangePatience patience;
+  patience.awaits_quorum = group.awaits_quorum;
   patience.whole = group.collective * 2 / 3;
   if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
   if (group.last) {
@@ -20,6 +25,7 @@ ExchangePatience PatienceOf(const GroupPatience& group) {
   }
   patience.silence = std::min(group.exchange + group.grace, group.collective / 2);
   patience.first = std::min(group.exchange / 10 + group.grace, patience.silence);
+  patience.skips_absent = true;
   return patience;
 }
 

@@ -17,6 +17,11 @@ struct ExchangePatience {
   absl::Duration silence;
   absl::Duration first;                             // To give the first one, where it failed the exchange before.
   absl::Duration whole = absl::InfiniteDuration();  // With all of it.
+  // An exchange does without a server that is known to be away (server_presence.h), and so costs no time.
+  bool skips_absent = false;
+  // Under the job's rule a server may owe an answer because it waits for other groups, for as long as these take to
+  // come. Then silence does not mean that the server is away.
+  bool awaits_quorum = false;
 };
 
 struct ExchangeProgress {
@@ -27,6 +32,11 @@ struct ExchangeProgress {
 
 absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress);
 
+// An attempt has ended at `now` because the server cannot be reached, as when its process is gone: whether the exchange
+// is given up, or tries again to bridge a quick restart. So a server that refuses connections costs the first notice
+// ExchangePatience::first, not `silence`.
+bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now);
+
 // The patience of a group's ranks. The ranks that are done wait in a collective for the others, and give them up after
 // `collective`: an exchange of theirs ends before. Who is alone has the time that `values` take, both ways.
 struct GroupPatience {
@@ -34,8 +44,9 @@ struct GroupPatience {
   absl::Duration grace;       // For which servers may wait for other groups.
   absl::Duration collective;  // --collective-timeout.
   uint64_t ranks = 1;
-  uint64_t values = 0;  // That this rank exchanges.
-  bool last = false;    // No next exchange makes up for this one.
+  uint64_t values = 0;         // That this rank exchanges.
+  bool last = false;           // No next exchange makes up for this one.
+  bool awaits_quorum = false;  // ExchangePatience::awaits_quorum.
 };
 ExchangePatience PatienceOf(const GroupPatience& group);
 

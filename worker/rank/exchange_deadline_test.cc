@@ -25,6 +25,24 @@ TEST(ExchangeDeadline, ASuspectMustAnswerSoon) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, true}), kStart + absl::Seconds(1));
 }
 
+// A server that refuses connections is given up after the short patience, from the start or the last answer; the last
+// exchange waits for it as for a silent one.
+TEST(ExchangeDeadline, ARefusedConnectionIsGivenUpSoon) {
+  EXPECT_FALSE(GivesUpUnreachable(kPatience, {kStart, {}, false}, kStart + absl::Milliseconds(999)));
+  EXPECT_TRUE(GivesUpUnreachable(kPatience, {kStart, {}, false}, kStart + absl::Seconds(1)));
+  EXPECT_FALSE(GivesUpUnreachable(kPatience, {kStart, kStart + absl::Seconds(3), false}, kStart + absl::Seconds(3.9)));
+  EXPECT_TRUE(GivesUpUnreachable(kPatience, {kStart, kStart + absl::Seconds(3), false}, kStart + absl::Seconds(4)));
+  GroupPatience group = {absl::Seconds(5), absl::ZeroDuration(), absl::Seconds(30), 1, 1, false};
+  EXPECT_TRUE(PatienceOf(group).skips_absent);
+  EXPECT_FALSE(PatienceOf(group).awaits_quorum);
+  EXPECT_TRUE(GivesUpUnreachable(PatienceOf(group), {kStart, {}, false}, kStart + absl::Seconds(0.5)));
+  group.last = true;
+  group.awaits_quorum = true;
+  EXPECT_FALSE(PatienceOf(group).skips_absent);
+  EXPECT_TRUE(PatienceOf(group).awaits_quorum);
+  EXPECT_FALSE(GivesUpUnreachable(PatienceOf(group), {kStart, {}, false}, kStart + absl::Seconds(19)));
+}
+
 // 64 MiB at 100 Mbit/s take 5.4 seconds each way: more than the whole exchange once had.
 TEST(ExchangeDeadline, ASlowLinkCarriesALargeModel) {
   const GroupPatience group = {absl::Seconds(5), absl::ZeroDuration(), absl::Seconds(30), 1, 16 << 20, false};

@@ -48,6 +48,7 @@ void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistic
 
 // A server that does not answer shows in the exchange; the group goes on as it was.
 void ExchangeSchedule::Ask() {
+  if (options_.skips_first_server && options_.skips_first_server()) return;
   const double seconds = absl::ToDoubleSeconds(busy_);
   const double own = options_.adapts && seconds > 0 ? steps_ / seconds : 0;
   const absl::StatusOr<v1::PaceResponse> pace = center_->Pace(own, absl::Now() + options_.ask_timeout);

@@ -31,6 +31,8 @@ struct ExchangeScheduleOptions {
   uint64_t first_step = 0;                        // The group goes on from there.
   bool in_rounds = false;                         // The job's rule has rounds.
   absl::Duration ask_timeout = absl::Seconds(1);  // How long a silent server may hold up an exchange.
+  // Whether the first server is known to be away, and so is not asked. May be empty.
+  std::function<bool()> skips_first_server;
   std::function<absl::Time()> clock;
 };
 

@@ -1,8 +1,10 @@
 #include "worker/rank/exchange.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "proto/job.pb.h"
 #include "worker/rank/center_client.h"
 #include "worker/rank/in_memory_server.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 namespace {
@@ -75,6 +78,13 @@ class ExchangeTest : public ::testing::Test {
     options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
       return center_->AttachShard(server, vector, deadline).status();
     };
+    options.on_setback = [this](const std::string& text) {
+      absl::MutexLock lock(&mutex_);
+      setbacks_.push_back(text);
+    };
+    options.on_presence = [this](size_t, std::optional<absl::Time> since) {
+      if (since.has_value()) ++absences_;
+    };
     return std::make_unique<ExchangeClient>(std::move(options));
   }
 
@@ -83,6 +93,22 @@ class ExchangeTest : public ::testing::Test {
     std::vector<float> second = servers_[1]->center();
     center.insert(center.end(), second.begin(), second.end());
     return center;
+  }
+
+  static void AwaitBack(const ExchangeClient& client) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (client.Skips("first:1") && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_FALSE(client.Skips("first:1"));
+  }
+
+  std::vector<std::string> Setbacks() {
+    absl::MutexLock lock(&mutex_);
+    return setbacks_;
+  }
+  void AwaitSetbacks(size_t count) {
+    const auto come = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return setbacks_.size() >= count; };
+    absl::MutexLock lock(&mutex_);
+    ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&come), absl::Seconds(20)));
   }
 
   static void ExpectAllOk(const std::vector<ServerOutcome>& outcomes) {
@@ -101,6 +127,9 @@ class ExchangeTest : public ::testing::Test {
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   v1::Sender sender_;
   std::unique_ptr<CenterClient> center_;
+  std::atomic<int> absences_{0};  // So often a server was said to be away.
+  absl::Mutex mutex_;
+  std::vector<std::string> setbacks_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Three exchanges over two servers move the group and the center by exactly the elastic rule, bit by bit, over one
@@ -322,6 +351,140 @@ TEST_F(ExchangeTest, StoppedServer) {
   servers_[0]->SetAnswering(true);
   ExpectAllOk(client->Exchange(Call(4), group, Into(group)));
   EXPECT_LT(group.front(), 5.0f);
+}
+
+// A server that is away is waited for once. Later exchanges skip it at once, however long their patience is, until it
+// has answered the thread that asks it.
+TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  uint64_t sequence = 0;
+  ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
+  for (const bool killed : {false, true}) {
+    if (killed) {
+      servers_[0]->SetReachable(false);
+    } else {
+      servers_[0]->SetAnswering(false);
+    }
+    ExchangeCall call = Call(++sequence, absl::Milliseconds(100));
+    if (killed) call.patience.silence = absl::Hours(1);  // A refused connection is not waited for so long.
+    EXPECT_FALSE(client->Exchange(call, group, Into(group))[0].status.ok());
+    EXPECT_TRUE(client->Skips("first:1"));
+    EXPECT_FALSE(client->Skips("second:2"));
+    const int streams = servers_[0]->streams();
+    for (int i = 0; i < 100; ++i) {
+      call = Call(++sequence, absl::Hours(1));
+      call.patience.skips_absent = true;
+      const std::vector<ServerOutcome> outcomes = client->Exchange(call, group, Into(group));
+      EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+      EXPECT_EQ(WantedServer(outcomes[0].status), "first:1");
+      EXPECT_TRUE(outcomes[1].status.ok()) << outcomes[1].status;
+    }
+    EXPECT_EQ(servers_[0]->streams(), streams) << "nothing is tried on the caller's time";
+    servers_[0]->SetReachable(true);
+    servers_[0]->SetAnswering(true);
+    AwaitBack(*client);
+    call = Call(++sequence);
+    call.patience.skips_absent = true;
+    ExpectAllOk(client->Exchange(call, group, Into(group)));
+  }
+}
+
+// A server that waits for the groups of a quorum is tried again and again without a pause between, and nobody is told
+// that it is away: else two groups could miss each other for minutes.
+TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[0]->SetWaitingForGroups(true);
+  uint64_t sequence = 0;
+  const auto call = [&sequence](absl::Duration patience) {
+    ExchangeCall call = Call(++sequence, patience);
+    call.patience.skips_absent = call.patience.awaits_quorum = true;
+    return call;
+  };
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
+    AwaitBack(*client);
+  }
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "the pauses between tries have grown";
+  servers_[0]->SetWaitingForGroups(false);
+  ExpectAllOk(client->Exchange(call(absl::Seconds(30)), group, Into(group)));
+  EXPECT_EQ(absences_, 0);
+
+  servers_[0]->SetAnswering(false);
+  EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (absences_ == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(absences_, 1) << "a server that answers nothing is away under such a rule, too";
+}
+
+// UNAVAILABLE is also the word of a server that is there: such an exchange goes on, for longer than one with a server
+// that cannot be reached.
+TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[0]->SetError(absl::UnavailableError("the round is not complete; try again"));
+  ExchangeCall call = Call(1);
+  call.patience.first = absl::Milliseconds(1);
+  client->Start(call, group, Into(group));
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (servers_[0]->streams() < 4 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_GE(servers_[0]->streams(), 4);
+  servers_[0]->SetError(absl::OkStatus());
+  ExpectAllOk(client->Wait());
+}
+
+// A question that fails right after the server was started again is repeated, also where no further exchange follows.
+TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  EXPECT_TRUE(calls_[0]->Save("job-1", absl::InfiniteFuture()).ok());
+  for (uint64_t sequence = 1; sequence <= 5; ++sequence) {
+    ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
+  }
+  servers_[0]->FailQuestions(1);
+  servers_[0]->Restart();
+  ExpectAllOk(client->Exchange(Call(6), group, Into(group)));
+  AwaitSetbacks(1);
+  EXPECT_THAT(Setbacks()[0], HasSubstr("went back by 5 exchanges"));
+}
+
+// The last exchange of a job reaches a server that was away, without waiting until it has answered a question.
+TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  servers_[0]->SetReachable(false);
+  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
+  servers_[0]->SetReachable(true);
+  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
+}
+
+// A server that is started again from its snapshot says what it has; the group says what is lost, once.
+TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
+  Attach(Ramp(1, 0));
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  uint64_t sequence = 0;
+  const auto exchange = [&](int times) {
+    for (int i = 0; i < times; ++i) ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
+  };
+  exchange(3);
+  EXPECT_TRUE(calls_[0]->Save("job-1", absl::InfiniteFuture()).ok());
+  exchange(7);
+  servers_[0]->Restart();
+  exchange(2);
+  AwaitSetbacks(1);
+  EXPECT_THAT(Setbacks()[0],
+              testing::MatchesRegex("server first:1 came back from its snapshot of .*Z: parameters "
+                                    "0-376,831 of the center \\(51 %\\) went back by 7 exchanges, .* s"));
+  exchange(5);
+  EXPECT_EQ(Setbacks().size(), 1u);
 }
 
 // What is said of it is by which time it is given up: its own, or that of the whole exchange.

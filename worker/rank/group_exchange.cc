@@ -60,6 +60,10 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   options.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
     return Recreate(server, deadline);
   };
+  options.on_presence = [this](size_t server, std::optional<absl::Time> since) {
+    parts_.reporter->SetAbsent(parts_.center->servers()[server]->address(), since);
+  };
+  options.on_setback = [this](std::string text) { parts_.reporter->NoticeSetback(std::move(text)); };
   return std::make_unique<ExchangeClient>(std::move(options));
 }
 
@@ -91,6 +95,7 @@ void GroupExchange::Begin(const Exchange& exchange) {
   patience.ranks = slice_.parts;
   for (const Range& range : ranges_) patience.values += range.size();
   patience.last = exchange.last;
+  patience.awaits_quorum = options_.awaits_quorum;
   call.patience = PatienceOf(patience);
   const absl::Span<const float> prepared = rule_->Prepare(vector_, ranges_);
   client_->Start(call, copy_ == nullptr ? prepared : Copy(prepared), Sink());
@@ -175,6 +180,8 @@ bool GroupExchange::InFragment(uint64_t value) const {
                      [value](const Range& range) { return value >= range.begin && value < range.end; });
 }
 
+bool GroupExchange::SkipsFirstServer() const { return client_->Skips(parts_.center->servers()[0]->address()); }
+
 void GroupExchange::SetSettling(bool settling) {
   absl::MutexLock lock(&mutex_);
   settling_ = settling;
@@ -199,6 +206,8 @@ absl::Status GroupExchange::Settle() {
     }
   }
   parts_.reporter->AddExchange(all_ok);
+  missed_ = !all_ok;
+  ++settled_;
   if (exchange_.last) {
     if (absl::Status status = AgreeOnOutcome(*parts_.group, failure); !status.ok()) return status;
   }
@@ -211,9 +220,9 @@ absl::Status GroupExchange::Settle() {
   return absl::OkStatus();
 }
 
-// Of all ranks' parts of the fragment, one after another.
+// Of all ranks' parts of the fragment, one after another. It is a part of the exchange: a rank that is done waits here
+// for one whose server is slow.
 absl::Status GroupExchange::AllGather() {
-  parts_.reporter->Enter(Phase::COLLECTIVE);
   std::vector<absl::Span<float>> parts;
   std::vector<ValueRange> slices;
   uint64_t gathered = 0;

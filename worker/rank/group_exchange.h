@@ -58,6 +58,7 @@ struct GroupExchangeOptions {
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an answer may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
+  bool awaits_quorum = false;  // GroupPatience::awaits_quorum.
   absl::Duration exchange_timeout = absl::Seconds(5);
   absl::Duration collective_timeout = absl::Seconds(30);
   std::function<absl::Time()> clock;
@@ -77,6 +78,14 @@ class GroupExchange {
 
   // The step after which the exchange began that has not been settled.
   std::optional<uint64_t> in_flight_since() const { return in_flight_since_; }
+
+  // Whether this rank's last exchange missed a server. Never on the rank's own word alone may the group take a branch.
+  bool missed() const { return missed_; }
+  uint64_t settled() const { return settled_; }  // So many exchanges were.
+  // Whether the first server of the list is known to be away, and so not worth a question.
+  bool SkipsFirstServer() const;
+  // Whether this rank's exchanges do without a server now.
+  bool SkipsSome() const { return client_->SkipsSome(); }
 
   // None is in flight. Sends `fragment` of the vector ({0, 1}: all) as it is after `step`. The last exchange of a job
   // may take longer: no next one makes up for it.
@@ -123,7 +132,9 @@ class GroupExchange {
   std::unique_ptr<GroupRule> rule_;
   ServerNotices notices_;
   std::optional<uint64_t> in_flight_since_;
-  Exchange exchange_;          // In flight.
+  Exchange exchange_;  // In flight.
+  bool missed_ = false;
+  uint64_t settled_ = 0;
   std::vector<Range> ranges_;  // Of it; this rank's.
   // With overlap, what is sent, as long as the vector; only this rank's slice is ever touched, and so in memory.
   std::unique_ptr<float[]> copy_;

@@ -93,6 +93,7 @@ class GroupExchangeTest : public ::testing::Test {
       if (group.rank() == 0) ++seconds_;
       if (group.rank() == 0 && before_step_) before_step_(step);
       EXPECT_TRUE(group.Barrier().ok());
+      if (step == awaits_servers_at_) AwaitServers(reporter);
       for (float& x : arena.vector()) x = static_cast<float>(Trained(x, step));
       result.steps = step;
       result.status = Follow(exchange, step);
@@ -101,6 +102,12 @@ class GroupExchangeTest : public ::testing::Test {
     result.vector.assign(arena.vector().begin(), arena.vector().end());
     result.progress = reporter.Progress();
     return result;
+  }
+
+  static void AwaitServers(const Reporter& reporter) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 
   absl::Status Follow(GroupExchange& exchange, uint64_t step) {
@@ -156,7 +163,8 @@ class GroupExchangeTest : public ::testing::Test {
 
   RuleName rule_ = RuleName::kElastic;  // The ranks'.
   ExchangeRhythm rhythm_;
-  uint64_t stop_after_ = 0;  // Steps; 0: at the end.
+  uint64_t stop_after_ = 0;         // Steps; 0: at the end.
+  uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
   absl::Duration timeout_ = absl::Seconds(10);
   std::function<void(uint64_t step)> before_step_;  // In rank 0; the others wait.
   std::atomic<int> seconds_{0};                     // By the reporters' clock: a step takes one, all else none.
@@ -251,6 +259,7 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
 // tried again. The answer that comes late is applied with that of the next exchange of the same blocks, and once.
 TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
   timeout_ = absl::Seconds(2);
+  awaits_servers_at_ = 10;
   before_step_ = [&](uint64_t step) {
     // Applied there, but not answered: at step 8 the group gives up.
     if (step == 6 || step == 9) {

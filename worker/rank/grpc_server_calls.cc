@@ -105,7 +105,9 @@ class GrpcExchangeStream : public ExchangeStream {
     if (!malformed_.ok())
       return absl::InternalError(absl::StrCat("server ", address_, " sent: ", malformed_.message()));
     // A server that ends the stream in good order while we want answers is going away.
-    if (!status.ok()) return status;
+    // gRPC has one code for a broken connection and for the server's own word, after which the connection still lives.
+    const bool lives = channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+    if (!status.ok()) return lives ? SaidByServer(status) : status;
     return ForWantOf(address_, absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")));
   }
 
@@ -215,6 +217,17 @@ class GrpcServerCalls : public ServerCalls {
     request.set_job_id(job_id);
     v1::SaveResponse response;
     return OfServer(address_, stub_->Save(&context, request, &response));
+  }
+
+  absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    v1::LocateRequest request;
+    *request.mutable_sender() = sender;
+    v1::LocateResponse response;
+    absl::Status status = OfServer(address_, stub_->Locate(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
   }
 
   std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {

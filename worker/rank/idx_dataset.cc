@@ -38,10 +38,15 @@ Normalization Measure(const std::vector<uint8_t>& pixels) {
     squares += static_cast<double>(times[value]) * from_mean * from_mean;
   }
   const double deviation = std::sqrt(squares / count);
-  return {mean / 255, deviation > 0 ? deviation / 255 : 1};
+  return {mean / kPixelMax, deviation > 0 ? deviation / kPixelMax : 1};
 }
 
 }  // namespace
+
+PixelScale ScaleOf(const Normalization& normalization) {
+  return {static_cast<float>(1 / (kPixelMax * normalization.deviation)),
+          static_cast<float>(-normalization.mean / normalization.deviation)};
+}
 
 absl::StatusOr<IdxDataset> IdxDataset::Load(const IdxOptions& options) {
   absl::StatusOr<IdxFile> images =
@@ -56,23 +61,22 @@ absl::StatusOr<IdxDataset> IdxDataset::Load(const IdxOptions& options) {
                                                    " labels; the two belong to different sets"));
   }
   if (absl::Status status = CheckLabels(*labels, options.classes); !status.ok()) return status;
-  IdxDataset dataset;
-  dataset.rows_ = images->sizes[1];
-  dataset.columns_ = images->sizes[2];
-  dataset.pixels_ = std::move(images->bytes);
-  dataset.labels_ = std::move(labels->bytes);
-  dataset.normalization_ = Measure(dataset.pixels_);
-  return dataset;
+  IdxContent content;
+  content.rows = images->sizes[1];
+  content.columns = images->sizes[2];
+  content.pixels = std::move(images->bytes);
+  content.labels = std::move(labels->bytes);
+  content.normalization = Measure(content.pixels);
+  return IdxDataset(std::move(content));
 }
 
 void IdxDataset::WriteImages(absl::Span<const uint32_t> indices, const Normalization& normalization,
                              absl::Span<float> to) const {
   const size_t values = image_values();
   ABSL_ASSERT(to.size() == indices.size() * values);
-  const float factor = static_cast<float>(1 / (255 * normalization.deviation));
-  const float offset = static_cast<float>(-normalization.mean / normalization.deviation);
+  const auto [factor, offset] = ScaleOf(normalization);
   for (size_t i = 0; i < indices.size(); ++i) {
-    const uint8_t* __restrict from = pixels_.data() + indices[i] * values;
+    const uint8_t* __restrict from = content_.pixels.data() + indices[i] * values;
     float* __restrict row = to.data() + i * values;
     for (size_t v = 0; v < values; ++v) row[v] = static_cast<float>(from[v]) * factor + offset;
   }
@@ -80,7 +84,7 @@ void IdxDataset::WriteImages(absl::Span<const uint32_t> indices, const Normaliza
 
 void IdxDataset::WriteLabels(absl::Span<const uint32_t> indices, absl::Span<int64_t> to) const {
   ABSL_ASSERT(to.size() == indices.size());
-  for (size_t i = 0; i < indices.size(); ++i) to[i] = labels_[indices[i]];
+  for (size_t i = 0; i < indices.size(); ++i) to[i] = content_.labels[indices[i]];
 }
 
 }  // namespace hooke

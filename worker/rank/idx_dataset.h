@@ -1,14 +1,15 @@
 #ifndef HOOKE_WORKER_RANK_IDX_DATASET_H_
 #define HOOKE_WORKER_RANK_IDX_DATASET_H_
 
-// A labelled image set in MNIST's IDX format, read whole into memory. Made once by each rank; immutable afterwards, so
-// thread-safe.
+// A labelled image set in MNIST's IDX format, read whole into memory. Immutable once it is made, so thread-safe. The
+// ranks of a group read it together: group_dataset.h.
 //
 // Format (http://yann.lecun.com/exdb/mnist): big-endian uint32 magic 0x00000803, images, rows, columns, then one byte
 // per pixel; labels: magic 0x00000801, labels, then one byte per label.
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,10 +25,29 @@ struct IdxOptions {
   uint64_t pixels_max = uint64_t{1} << 34;  // A larger set is refused: pixels are kept in memory, a byte each.
 };
 
-// What turns pixels into inputs: (pixel / 255 - mean) / deviation.
+// The largest value of a pixel, which is a byte.
+inline constexpr double kPixelMax = 255;
+
+// What turns pixels into inputs: (pixel / kPixelMax - mean) / deviation.
 struct Normalization {
   double mean = 0;
   double deviation = 1;
+};
+
+// The same as one product and one sum: what training computes, in float32.
+struct PixelScale {
+  float factor = 1;
+  float offset = 0;
+};
+PixelScale ScaleOf(const Normalization& normalization);
+
+// A set as memory holds it.
+struct IdxContent {
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  std::vector<uint8_t> pixels;  // Of one image after another, row by row.
+  std::vector<uint8_t> labels;  // One for each image.
+  Normalization normalization;  // Of these pixels.
 };
 
 class IdxDataset {
@@ -38,18 +58,24 @@ class IdxDataset {
   // Memory is taken as data arrives, never on a header's word.
   static absl::StatusOr<IdxDataset> Load(const IdxOptions& options);
 
-  uint64_t size() const { return labels_.size(); }  // Images; >= 1.
-  uint32_t rows() const { return rows_; }
-  uint32_t columns() const { return columns_; }
-  uint64_t image_values() const { return uint64_t{rows_} * columns_; }
+  // `content` is what Take() of another set gave, or a copy of that.
+  explicit IdxDataset(IdxContent content) : content_(std::move(content)) {}
+
+  // The set as memory holds it, taken out of this one, which is not used again.
+  IdxContent Take() && { return std::move(content_); }
+
+  uint64_t size() const { return content_.labels.size(); }  // Images; >= 1.
+  uint32_t rows() const { return content_.rows; }
+  uint32_t columns() const { return content_.columns; }
+  uint64_t image_values() const { return uint64_t{rows()} * columns(); }
 
   absl::Span<const uint8_t> image(uint64_t index) const {
-    return absl::MakeConstSpan(pixels_).subspan(index * image_values(), image_values());
+    return absl::MakeConstSpan(content_.pixels).subspan(index * image_values(), image_values());
   }
-  uint8_t label(uint64_t index) const { return labels_[index]; }
+  uint8_t label(uint64_t index) const { return content_.labels[index]; }
 
   // Mean and standard deviation of this set's pixels over [0, 1] (deviation 1 where all are equal).
-  const Normalization& normalization() const { return normalization_; }
+  const Normalization& normalization() const { return content_.normalization; }
 
   // Writes the images `indices` (each < size()), normalized, one after another; `to` has indices.size() *
   // image_values() values. A test set is normalized with the training set's numbers.
@@ -58,13 +84,7 @@ class IdxDataset {
   void WriteLabels(absl::Span<const uint32_t> indices, absl::Span<int64_t> to) const;
 
  private:
-  IdxDataset() = default;
-
-  uint32_t rows_ = 0;
-  uint32_t columns_ = 0;
-  std::vector<uint8_t> pixels_;
-  std::vector<uint8_t> labels_;
-  Normalization normalization_;
+  IdxContent content_;
 };
 
 }  // namespace hooke

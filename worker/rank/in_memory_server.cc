@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/job.pb.h"
+#include "worker/rank/want_of_server.h"
 
 namespace hooke {
 
@@ -36,7 +37,7 @@ class InMemoryStream : public ExchangeStream {
       requests_.pop_front();
       absl::StatusOr<AnsweredBlocks> answer = server_->Apply(sender_, request);
       if (!answer.ok()) {
-        status_ = answer.status();
+        status_ = SaidByServer(answer.status());
         return false;
       }
       if (server_->losing_) continue;
@@ -65,7 +66,9 @@ class InMemoryStream : public ExchangeStream {
     return !status_.ok() || !server_->reachable_ || generation_ != server_->generation_;
   }
   // Called with the server's mutex held, by Await, which the analysis cannot see.
-  bool Ready() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return Broken() || (server_->answering_ && !requests_.empty()); }
+  bool Ready() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return Broken() || (server_->answering_ && !server_->waiting_ && !requests_.empty());
+  }
 
   InMemoryServer* const server_;
   int generation_ = 0;
@@ -92,6 +95,9 @@ class InMemoryCalls : public ServerCalls {
     return server_->Pace(request);
   }
   absl::Status Save(const std::string&, absl::Time) override { return server_->Save(); }
+  absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
+    return server_->Locate(sender, deadline);
+  }
   std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {
     return std::make_shared<InMemoryStream>(server_, sender);
   }
@@ -178,9 +184,30 @@ absl::Status InMemoryServer::Save() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::LocateResponse> InMemoryServer::Locate(const v1::Sender& sender, absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  auto answers = [this] { return AnswersLocate(); };
+  if (!mutex_.AwaitWithDeadline(absl::Condition(&answers), deadline)) return absl::DeadlineExceededError("no answer");
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  if (failing_questions_ > 0) {
+    --failing_questions_;
+    return absl::DeadlineExceededError("no answer");
+  }
+  v1::LocateResponse response;
+  if (restarts_ == 0) return response;
+  response.mutable_restored()->set_loaded_unix_us(restarts_);
+  uint64_t highest = 0;
+  for (const auto& [key, answered] : loaded_) {
+    if (key.first == sender.group()) highest = std::max(highest, answered.sequence);
+  }
+  response.mutable_restored()->set_sequence(highest);
+  return response;
+}
+
 void InMemoryServer::LoadDisk() {
   center_ = disk_center_;
-  answered_ = disk_answered_;
+  answered_ = loaded_ = disk_answered_;
+  ++restarts_;
   ++generation_;
 }
 
@@ -243,6 +270,16 @@ void InMemoryServer::SetReachable(bool reachable) {
 void InMemoryServer::SetAnswering(bool answering) {
   absl::MutexLock lock(&mutex_);
   answering_ = answering;
+}
+
+void InMemoryServer::SetWaitingForGroups(bool waiting) {
+  absl::MutexLock lock(&mutex_);
+  waiting_ = waiting;
+}
+
+void InMemoryServer::FailQuestions(int times) {
+  absl::MutexLock lock(&mutex_);
+  failing_questions_ = times;
 }
 
 void InMemoryServer::SetLosingAnswers(bool losing) {
@@ -313,6 +350,11 @@ int InMemoryServer::streams() const {
 v1::JobSpecForShard InMemoryServer::job() const {
   absl::MutexLock lock(&mutex_);
   return job_.job();
+}
+
+v1::Layout InMemoryServer::layout() const {
+  absl::MutexLock lock(&mutex_);
+  return job_.layout();
 }
 
 std::vector<std::unique_ptr<InMemoryServer>> TwoInMemoryServers() {

@@ -26,9 +26,13 @@ class InMemoryServer {
 
   // False: calls fail with UNAVAILABLE, open streams break.
   void SetReachable(bool reachable);
-  // False: exchanges get no answers, as from a stopped process; what is written waits.
+  // False: exchanges and probes get no answers, as from a stopped process; what is written waits.
   void SetAnswering(bool answering);
-  // True: blocks are applied, but no answer gets through.
+  // True: exchanges get no answers, but questions do, as from a server that waits for other groups.
+  void SetWaitingForGroups(bool waiting);
+  // So many questions fail, whatever else works.
+  void FailQuestions(int times);
+  // True: blocks are applied, but no answer gets through, to a probe neither.
   void SetLosingAnswers(bool losing);
   // The stream breaks after so many more messages were applied; the answer to the last of them is lost.
   void BreakAfterApplying(int messages);
@@ -50,6 +54,7 @@ class InMemoryServer {
   int repeated() const;               // Blocks whose answer was repeated.
   int streams() const;                // Streams opened so far.
   v1::JobSpecForShard job() const;    // As the group that created the shard described it.
+  v1::Layout layout() const;          // The same.
 
  private:
   friend class InMemoryCalls;
@@ -67,6 +72,8 @@ class InMemoryServer {
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request);
   absl::Status Save();
+  absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline);
+  bool AnswersLocate() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return !reachable_ || (answering_ && !losing_); }
   void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<AnsweredBlocks> Apply(const v1::Sender& sender, const AnsweredBlocks& sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -75,6 +82,8 @@ class InMemoryServer {
   mutable absl::Mutex mutex_;
   bool reachable_ ABSL_GUARDED_BY(mutex_) = true;
   bool answering_ ABSL_GUARDED_BY(mutex_) = true;
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  int failing_questions_ ABSL_GUARDED_BY(mutex_) = 0;
   bool losing_ ABSL_GUARDED_BY(mutex_) = false;
   int break_after_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: never.
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
@@ -86,6 +95,8 @@ class InMemoryServer {
   Applied answered_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
   Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
+  Applied loaded_ ABSL_GUARDED_BY(mutex_);    // What it was last restarted from,
+  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // From the disk.
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // What each group said last.

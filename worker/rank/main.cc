@@ -30,17 +30,26 @@
 #include "proto/worker.pb.h"
 #include "worker/rank/event_sink.h"
 #include "worker/rank/grpc_server_calls.h"
+#include "worker/rank/model_file.h"
 #include "worker/rank/rank_task.h"
 #include "worker/rank/reporter.h"
+#include "worker/rank/torchscript.h"
 
 namespace hooke {
 namespace {
+
+// A file of a trained model becomes one of another format, without MPI; both are set, or none.
+struct Conversion {
+  std::string model;        // Safetensors.
+  std::string torchscript;  // To be written.
+};
 
 struct Options {
   std::string start;       // Binary GroupStart.
   std::string start_json;  // The same as JSON; one of the two.
   std::string progress = "none";
   int threads = 1;
+  Conversion conversion;
 };
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -153,6 +162,14 @@ void Run(const Options& options) {
   if (absl::Status status = (*session)->Finish(); !status.ok()) Die(rank, status);
 }
 
+int Convert(const Conversion& conversion) {
+  const absl::StatusOr<ModelFile> model = ReadModelFile(conversion.model);
+  const absl::Status status = model.ok() ? WriteTorchScript(*model, conversion.torchscript) : model.status();
+  if (status.ok()) return 0;
+  std::cerr << "hooke-rank: " << status.message() << "\n";
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   // A rank without its launcher is nobody's.
   const pid_t launcher = getppid();
@@ -173,14 +190,20 @@ int Main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads of this rank's kernels")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  auto* model = app.add_option("--model", options.conversion.model, "a model as `hooke export` writes it");
+  auto* torchscript = app.add_option("--torchscript", options.conversion.torchscript,
+                                     "write that model to this file as TorchScript, then end; trains nothing");
+  model->needs(torchscript)->excludes(start)->excludes(json);
+  torchscript->needs(model);
   app.set_version_flag("--version", "hooke-rank " HOOKE_VERSION);
   try {
     app.parse(argc, argv);
-    if (start->empty() && json->empty()) throw CLI::RequiredError("--start or --start-json");
+    if (start->empty() && json->empty() && model->empty()) throw CLI::RequiredError("--start or --start-json");
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : 2;
   }
+  if (!model->empty()) return Convert(options.conversion);
   Run(options);
   return 0;
 }

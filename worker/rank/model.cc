@@ -19,20 +19,7 @@ extern "C" __attribute__((weak)) void openblas_set_num_threads(int threads);
 namespace hooke {
 namespace {
 
-constexpr int64_t kSide = 28;
-constexpr uint64_t kInputValues = kSide * kSide;
-constexpr int64_t kClasses = 10;
-
-using MakeNetwork = std::function<std::shared_ptr<Network>()>;
-
-const std::vector<std::pair<std::string, MakeNetwork>>& Networks() {
-  static const auto& networks = *new std::vector<std::pair<std::string, MakeNetwork>>{
-      {"mlp", [] { return std::make_shared<Mlp>(); }},
-      {"lenet", [] { return std::make_shared<LeNet>(); }},
-      {"resnet20", [] { return std::make_shared<ResNet20>(); }},
-  };
-  return networks;
-}
+constexpr uint64_t kInputValues = kImageSide * kImageSide;
 
 NamedShape ShapeOf(const std::string& name, const torch::Tensor& tensor) {
   NamedShape shape;
@@ -66,9 +53,10 @@ class GradientHook : public torch::autograd::FunctionPostHook {
 
 class TorchModel : public Model {
  public:
-  explicit TorchModel(std::shared_ptr<Network> network);
+  explicit TorchModel(const NetworkKind& kind);
 
   const ModelLayout& layout() const override { return layout_; }
+  const Architecture& architecture() const override { return architecture_; }
   uint64_t input_values() const override { return kInputValues; }
   uint32_t classes() const override { return kClasses; }
   absl::Status Bind(const Arena& arena) override;
@@ -86,6 +74,7 @@ class TorchModel : public Model {
   void FindAdded();
   void Hook();
 
+  const Architecture architecture_;
   BatchHooks hooks_;
   std::shared_ptr<Network> network_;
   std::vector<torch::Tensor> parameters_;
@@ -98,7 +87,8 @@ class TorchModel : public Model {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // Of each parameter; variables hold them weakly.
 };
 
-TorchModel::TorchModel(std::shared_ptr<Network> network) : network_(std::move(network)) {
+TorchModel::TorchModel(const NetworkKind& kind)
+    : architecture_{kind.name, kind.version, {1, kImageSide, kImageSide}}, network_(kind.make()) {
   for (const auto& item : network_->named_parameters()) {
     parameters_.push_back(item.value());
     layout_.parameters.push_back(ShapeOf(item.key(), item.value()));
@@ -211,8 +201,8 @@ absl::StatusOr<TorchModel::Tensors> TorchModel::Prepare(const Batch& batch) {
   // With one channel, row-major is channels-last too; these strides make it so for LibTorch. Convolutions and pooling
   // then run channels-last throughout, 1.5 times as fast on a CPU, while parameters stay row-major.
   Tensors tensors;
-  tensors.images = torch::from_blob(const_cast<float*>(batch.pixels.data()), {samples, 1, kSide, kSide},
-                                    {kSide * kSide, 1, kSide, 1}, torch::kFloat32);
+  tensors.images = torch::from_blob(const_cast<float*>(batch.pixels.data()), {samples, 1, kImageSide, kImageSide},
+                                    {kImageSide * kImageSide, 1, kImageSide, 1}, torch::kFloat32);
   tensors.labels = torch::from_blob(const_cast<int64_t*>(batch.labels.data()), {samples}, torch::kInt64);
   return tensors;
 }
@@ -255,20 +245,20 @@ absl::StatusOr<Evaluation> TorchModel::Evaluate(const Batch& batch) {
 
 std::vector<std::string> ModelNames() {
   std::vector<std::string> names;
-  for (const auto& [name, make] : Networks()) names.push_back(name);
+  for (const NetworkKind& kind : Networks()) names.push_back(kind.name);
   return names;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options) {
   if (options.threads < 1) return absl::InvalidArgumentError("a model needs at least one thread");
-  for (const auto& [name, make] : Networks()) {
-    if (name != options.name) continue;
+  for (const NetworkKind& kind : Networks()) {
+    if (kind.name != options.name) continue;
     try {
       torch::set_num_threads(options.threads);
       if (openblas_set_num_threads != nullptr) openblas_set_num_threads(options.threads);
-      return std::make_unique<TorchModel>(make());
+      return std::make_unique<TorchModel>(kind);
     } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("LibTorch failed to build ", name, ": ", error.what()));
+      return absl::InternalError(absl::StrCat("LibTorch failed to build ", kind.name, ": ", error.what()));
     }
   }
   return absl::InvalidArgumentError(

@@ -42,11 +42,19 @@ struct BatchHooks {
   std::function<void(size_t parameter)> gradient_ready;
 };
 
+// Which network a model is, for those who use it after its training.
+struct Architecture {
+  std::string name;
+  uint32_t version = 1;               // Grows when the network computes something else from the same parameters.
+  std::vector<uint32_t> input_shape;  // Of one sample, outermost first.
+};
+
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ModelLayout& layout() const = 0;
+  virtual const Architecture& architecture() const = 0;
   virtual uint64_t input_values() const = 0;  // Floats of one sample.
   virtual uint32_t classes() const = 0;
 

@@ -7,8 +7,6 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr int64_t kClasses = 10;
-
 nn::Conv2d Conv5x5(int64_t inputs, int64_t filters) {
   return nn::Conv2d(nn::Conv2dOptions(inputs, filters, 5).padding(2));
 }
@@ -85,6 +83,15 @@ torch::Tensor ResNet20::forward(torch::Tensor images) {
   torch::Tensor x = torch::relu(Run(norm_, Run(conv_, images)));
   for (Block& block : blocks_) x = Forward(block, x);
   return Run(fc_, x.mean({2, 3}));
+}
+
+const std::vector<NetworkKind>& Networks() {
+  static const auto& networks = *new std::vector<NetworkKind>{
+      {"mlp", 1, [] { return std::make_shared<Mlp>(); }},
+      {"lenet", 1, [] { return std::make_shared<LeNet>(); }},
+      {"resnet20", 1, [] { return std::make_shared<ResNet20>(); }},
+  };
+  return networks;
 }
 
 }  // namespace hooke

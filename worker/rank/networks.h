@@ -1,17 +1,23 @@
 #ifndef HOOKE_WORKER_RANK_NETWORKS_H_
 #define HOOKE_WORKER_RANK_NETWORKS_H_
 
-// The built-in networks, all for 28 x 28 grey images and 10 classes. Included by model.cc and its test only: it brings
-// in LibTorch.
+// The built-in networks, all for 28 x 28 grey images and 10 classes. Included by model.cc, torchscript.cc and their
+// tests only: it brings in LibTorch.
 
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "worker/rank/linear.h"
 
 namespace hooke {
+
+inline constexpr int64_t kImageSide = 28;
+inline constexpr int64_t kClasses = 10;
 
 class Network : public torch::nn::Module {
  public:
@@ -77,6 +83,16 @@ class ResNet20 : public Network {
   std::vector<Block> blocks_;
   LinearInPlace fc_{nullptr};
 };
+
+struct NetworkKind {
+  std::string name;
+  // Grows with each change of what the network computes from the same parameters, so that a model that was trained
+  // before is not taken for one of now.
+  uint32_t version = 1;
+  std::function<std::shared_ptr<Network>()> make;
+};
+
+const std::vector<NetworkKind>& Networks();
 
 }  // namespace hooke
 

@@ -51,6 +51,16 @@ void ProgressMeter::AddExchange(bool ok) {
   if (!ok) progress_.set_exchange_failures(progress_.exchange_failures() + 1);
 }
 
+void ProgressMeter::AddMissedByOthers() { progress_.set_exchange_failures(progress_.exchange_failures() + 1); }
+
+void ProgressMeter::SetAbsent(const std::string& address, std::optional<absl::Time> since) {
+  if (since.has_value()) {
+    absent_[address] = *since;
+  } else {
+    absent_.erase(address);
+  }
+}
+
 v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   ProgressMeter current = *this;
   current.Enter(progress_.phase(), now);  // Counts the phase that is still going on.
@@ -61,6 +71,11 @@ v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   progress.set_collective_seconds(absl::ToDoubleSeconds(current.collective_));
   progress.set_exchange_seconds(absl::ToDoubleSeconds(current.exchange_));
   progress.set_overlapped_seconds(absl::ToDoubleSeconds(overlapped_));
+  for (const auto& [address, since] : absent_) {
+    v1::AbsentServer* server = progress.add_absent_servers();
+    server->set_address(address);
+    server->set_since_unix_ms(absl::ToUnixMillis(since));
+  }
   progress.set_loss(std::numeric_limits<double>::quiet_NaN());
   const std::deque<Timed>& recent = current.recent_;
   if (recent.empty()) return progress;

@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "proto/worker.pb.h"
@@ -38,6 +41,9 @@ class ProgressMeter {
 
   void AddStep(const StepDone& step, absl::Time now);
   void AddExchange(bool ok);
+  void AddMissedByOthers();  // The last exchange, which was ok here, missed a server elsewhere in the group.
+  // RankProgress.absent_servers.
+  void SetAbsent(const std::string& address, std::optional<absl::Time> since);
   // Collectives ran beside the computation for so long.
   void AddOverlapped(absl::Duration time) { overlapped_ += time; }
 
@@ -56,6 +62,7 @@ class ProgressMeter {
   absl::Duration collective_;
   absl::Duration exchange_;
   absl::Duration overlapped_;
+  std::map<std::string, absl::Time> absent_;
   // Steps of about the last second, at least two where there were two. Evaluations between them take no time: a rate is
   // that of training.
   std::deque<Timed> recent_;

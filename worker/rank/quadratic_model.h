@@ -30,6 +30,7 @@ class QuadraticModel : public Model {
   }
 
   const ModelLayout& layout() const override { return layout_; }
+  const Architecture& architecture() const override { return architecture_; }
   uint64_t input_values() const override { return 1; }
   uint32_t classes() const override { return 10; }
 
@@ -82,6 +83,7 @@ class QuadraticModel : public Model {
   }
 
  private:
+  const Architecture architecture_{"quadratic", 1, {1}};
   BatchHooks hooks_;
   ModelLayout layout_;
   std::vector<uint64_t> begins_;  // Of each tensor's values, and the end.

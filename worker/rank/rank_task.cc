@@ -19,6 +19,7 @@
 #include "worker/rank/center_client.h"
 #include "worker/rank/evaluate.h"
 #include "worker/rank/exchange_deadline.h"
+#include "worker/rank/group_dataset.h"
 #include "worker/rank/idx_dataset.h"
 #include "worker/rank/model.h"
 #include "worker/rank/rank_zero.h"
@@ -131,6 +132,7 @@ class RankRun {
 
  private:
   Samples SamplesOf(const IdxDataset& dataset) const;
+  v1::ModelDescription Description() const;
   v1::Sender Sender() const;
   absl::StatusOr<Sampler> MakeSampler() const;
   absl::StatusOr<TrainerOptions> Options() const;
@@ -148,9 +150,11 @@ class RankRun {
 // Both sets in any case: test images are normalized with the training set's numbers, and a missing file should show at
 // the start.
 absl::Status RankRun::LoadData() {
+  const absl::Duration timeout =
+      SecondsOr(task_.start.collective_timeout_seconds(), TrainerOptions().collective_timeout);
   for (auto [prefix, data] :
        {std::make_pair(job_.data().train(), &train_data_), std::make_pair(job_.data().test(), &test_data_)}) {
-    absl::StatusOr<IdxDataset> loaded = IdxDataset::Load({prefix});
+    absl::StatusOr<IdxDataset> loaded = LoadInGroup(*task_.group, {prefix}, timeout);
     if (!loaded.ok()) return loaded.status();
     *data = std::make_unique<IdxDataset>(*std::move(loaded));
   }
@@ -195,6 +199,22 @@ v1::Sender RankRun::Sender() const {
   return sender;
 }
 
+// The network, and how SamplesOf feeds it.
+v1::ModelDescription RankRun::Description() const {
+  const Architecture& architecture = model_->architecture();
+  const Normalization& normalization = train_data_->normalization();
+  v1::ModelDescription model;
+  model.set_architecture(architecture.name);
+  model.set_architecture_version(architecture.version);
+  model.mutable_input_shape()->Assign(architecture.input_shape.begin(), architecture.input_shape.end());
+  model.set_input_type("uint8");
+  model.set_input_scale(kPixelMax);
+  model.set_mean(normalization.mean);
+  model.set_deviation(normalization.deviation);
+  model.set_classes(model_->classes());
+  return model;
+}
+
 void RankRun::DialServers() {
   if (task_.start.servers().empty()) return;
   CenterOptions options;
@@ -202,6 +222,7 @@ void RankRun::DialServers() {
   options.job = ShardJob(job_, {StepsPerEpoch(), model_->layout().parameter_values()});
   options.job.set_job_key(task_.start.job_key());
   options.layout = model_->layout();
+  options.model = Description();
   options.partition = Partition(model_->layout().values());
   for (const std::string& address : task_.start.servers()) {
     servers_.push_back(task_.dial(address));
@@ -244,6 +265,7 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
   options.encoding = ExchangeEncoding(job_.averaging());
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
+  options.awaits_quorum = InRounds(options.rule) && job_.averaging().quorum() > 1;
   options.aggregation = AggregationOf(job_.collectives());
   options.optimizer = OptimizerOf(job_.train().optimizer());
   options.schedule = ScheduleOf(job_.train());

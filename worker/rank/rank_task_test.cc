@@ -26,6 +26,7 @@
 namespace hooke {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kImages = 96;
@@ -227,6 +228,32 @@ TEST_F(RankTaskTest, AttachesWithTheJobsKey) {
   absl::StatusOr<uint64_t> steps = Run(start);
   ASSERT_TRUE(steps.ok()) << steps.status();
   EXPECT_EQ(server.job().job_key(), "5d41402abc4b");
+}
+
+// The servers keep what a user of the model must know: the network, and the very numbers that training normalizes with.
+TEST_F(RankTaskTest, DescribesItsModel) {
+  InMemoryServer server("first:1");
+  dial_ = [&server](const std::string&) { return server.Dial(); };
+  v1::GroupStart start = Start(1);
+  start.mutable_job()->mutable_train()->set_epochs(1);
+  start.mutable_job()->mutable_model()->set_name("lenet");
+  absl::StatusOr<uint64_t> steps = Run(start);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  const v1::ModelDescription model = server.layout().model();
+  EXPECT_EQ(model.architecture(), "lenet");
+  EXPECT_EQ(model.architecture_version(), 1u);
+  EXPECT_THAT(model.input_shape(), ElementsAre(1, 28, 28));
+  EXPECT_EQ(model.input_type(), "uint8");
+  EXPECT_EQ(model.classes(), 10u);
+  const IdxDataset data = *IdxDataset::Load({start.job().data().train()});
+  EXPECT_EQ(model.mean(), data.normalization().mean);
+  EXPECT_EQ(model.deviation(), data.normalization().deviation);
+  // The formula of the description gives the inputs of training.
+  std::vector<float> inputs(data.image_values());
+  data.WriteImages({0}, data.normalization(), absl::MakeSpan(inputs));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_NEAR((data.image(0)[i] / model.input_scale() - model.mean()) / model.deviation(), inputs[i], 1e-6);
+  }
 }
 
 // Data that cannot be used fails the task with a code that is not tried again, and names the file or the model.

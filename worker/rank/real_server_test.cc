@@ -1,8 +1,12 @@
 // The exchange client and the center client against real parameter servers: gRPC on loopback.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "algorithms/elastic.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -75,6 +79,23 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
       clients.push_back(std::make_unique<ExchangeClient>(std::move(options)));
     }
     return clients;
+  }
+
+  static v1::JobSpecForShard QuorumOfTwo() {
+    v1::JobSpecForShard job;
+    job.set_rule(v1::AveragingSpec::AVERAGE);
+    job.set_groups(2);
+    job.set_ranks(1);
+    job.set_quorum(2);
+    job.set_grace_seconds(0);
+    job.set_interval(1);
+    job.set_epochs(1);
+    job.set_steps_per_epoch(1 << 20);
+    job.set_parameters(kValues);
+    job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    job.mutable_optimizer()->set_learning_rate(1);
+    job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+    return job;
   }
 
   void Attach(const std::vector<float>& initial) {
@@ -198,6 +219,53 @@ TEST_P(RealServerTest, FinalErrors) {
   EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), group, Into(group))[0].status.code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
+}
+
+// Two groups of a quorum of two without a grace window: as soon as both are there, they meet, however long the first
+// one has been waiting for the second.
+TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
+  constexpr int kLonelyTries = 6;
+  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // A busy machine has its time.
+  std::atomic<int> tries{0}, met{0};
+  const auto train = [&](uint32_t group) {
+    CenterOptions center;
+    center.sender = Sender(1);
+    center.sender.set_group(group);
+    center.job = QuorumOfTwo();
+    center.layout.parameters.push_back({"w", {kValues}});
+    center.partition = Partition(kValues);
+    center.servers = {calls_[0].get(), calls_[1].get()};
+    CenterClient attaching(center);
+    std::vector<float> sent(kValues, 1.0f);
+    ASSERT_TRUE(attaching.Attach(sent, absl::Now() + kPatience).ok());
+    ExchangeOptions options;
+    options.sender = center.sender;
+    options.partition = Partition(kValues);
+    options.servers = center.servers;
+    ExchangeClient client(std::move(options));
+    const absl::Time give_up = absl::Now() + 2 * kPatience;
+    bool complete = false;
+    for (uint64_t sequence = 1; met < 2 && absl::Now() < give_up; ++sequence) {
+      ExchangeCall call = Call(sequence, absl::Milliseconds(200));
+      call.patience.skips_absent = call.patience.awaits_quorum = true;
+      const auto outcomes = client.Exchange(call, sent, [](const BlockAnswer&) {});
+      const bool ok = outcomes[0].status.ok() && outcomes[1].status.ok();
+      if (ok && !std::exchange(complete, true)) ++met;
+      if (group == 0) ++tries;
+      while ((client.Skips(servers_[0].address()) || client.Skips(servers_[1].address())) && absl::Now() < give_up) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+  };
+  std::thread first([&] { train(0); });
+  const absl::Time give_up = absl::Now() + 2 * kPatience;
+  while (tries < kLonelyTries && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(met, 0);
+  const absl::Time both_there = absl::Now();
+  train(1);
+  EXPECT_EQ(met, 2);
+  EXPECT_LT(absl::Now() - both_there, kAtOnce);
+  first.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Streams, RealServerTest,

@@ -61,6 +61,16 @@ void Reporter::AddExchange(bool ok) {
   meter_.AddExchange(ok);
 }
 
+void Reporter::AddMissedByOthers() {
+  absl::MutexLock lock(&mutex_);
+  meter_.AddMissedByOthers();
+}
+
+void Reporter::SetAbsent(const std::string& address, std::optional<absl::Time> since) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetAbsent(address, since);
+}
+
 void Reporter::AddOverlapped(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
   meter_.AddOverlapped(time);
@@ -69,6 +79,13 @@ void Reporter::AddOverlapped(absl::Duration time) {
 void Reporter::Notice(std::string text) {
   v1::RankEvent event;
   event.mutable_notice()->set_text(std::move(text));
+  Queue(std::move(event));
+}
+
+void Reporter::NoticeSetback(std::string text) {
+  v1::RankEvent event;
+  event.mutable_notice()->set_text(std::move(text));
+  event.mutable_notice()->set_setback(true);
   Queue(std::move(event));
 }
 

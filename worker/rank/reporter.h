@@ -49,9 +49,14 @@ class Reporter {
   void SetPlan(const ProgressMeter::Plan& plan);
   void AddStep(const StepDone& step);
   void AddExchange(bool ok);
+  // The last exchange, which was well here, missed a server elsewhere in the group.
+  void AddMissedByOthers();
+  // Exchanges go on without a server since then, or with it again.
+  void SetAbsent(const std::string& address, std::optional<absl::Time> since);
   void AddOverlapped(absl::Duration time);
 
   void Notice(std::string text);
+  void NoticeSetback(std::string text);  // RankNotice.setback.
   void Evaluated(const v1::CenterEvaluated& evaluated);
   // The last event, one of these; a last progress goes before it.
   void Failed(const absl::Status& status);

@@ -276,6 +276,24 @@ TEST(ProgressMeterTest, AddsUp) {
   EXPECT_LT(meter.Snapshot(now + absl::Seconds(9)).samples_per_s(), 15);
 }
 
+// Servers that are away, and exchanges that were well here but missed a server elsewhere in the group.
+TEST(ProgressMeterTest, TellsWhatIsMissed) {
+  ProgressMeter meter(absl::FromUnixSeconds(1000));
+  meter.AddExchange(true);
+  meter.AddMissedByOthers();
+  meter.SetAbsent("b:2", absl::FromUnixSeconds(1001));
+  meter.SetAbsent("a:1", absl::FromUnixSeconds(1002));
+  v1::RankProgress progress = meter.Snapshot(absl::FromUnixSeconds(1003));
+  EXPECT_EQ(progress.exchanges(), 1u);
+  EXPECT_EQ(progress.exchange_failures(), 1u);
+  ASSERT_EQ(progress.absent_servers_size(), 2);
+  EXPECT_EQ(progress.absent_servers(1).address(), "b:2");
+  EXPECT_EQ(progress.absent_servers(1).since_unix_ms(), 1001000);
+  meter.SetAbsent("b:2", std::nullopt);
+  meter.SetAbsent("c:3", std::nullopt);
+  EXPECT_EQ(meter.Snapshot(absl::FromUnixSeconds(1003)).absent_servers_size(), 1);
+}
+
 // An evaluation between two steps leaves the rate as it was, while it runs and after it: the time that is left is taken
 // from that rate.
 TEST(ProgressMeterTest, RateIsOfTrainingNotOfEvaluating) {

@@ -17,6 +17,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/group_rule.h"
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
@@ -85,7 +86,8 @@ class RulesTest : public ::testing::Test {
     return job;
   }
 
-  // Trains a job with all its groups at the same time; none steps before all have attached. The vector of each group.
+  // Trains a job with all its groups at the same time; none steps before all have attached, unless the test starts each
+  // when it wants. The vector of each group.
   std::vector<std::vector<float>> Train(const v1::JobSpec& job, RuleName rule, bool with_server = true) {
     const Shape shape = {job.groups().count(), job.groups().ranks()};
     std::vector<std::vector<float>> vectors(shape.groups);
@@ -97,11 +99,12 @@ class RulesTest : public ::testing::Test {
       groups.push_back(MakeInProcessGroups(static_cast<int>(shape.ranks)));
       for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
         threads.emplace_back([&, group, rank, mpi = groups[group][rank].get()] {
-          const auto first = [&attached, &all_attached, rank] {
-            if (rank > 0) return;
+          const auto first = [this, &attached, &all_attached, rank] {
+            if (rank > 0 || start_) return;
             if (attached.DecrementCount()) all_attached.Notify();
             EXPECT_TRUE(all_attached.WaitForNotificationWithTimeout(absl::Seconds(30)));
           };
+          if (start_) start_(group);
           std::vector<float> vector = RunRank(job, rule, {group, mpi, with_server, first});
           if (rank == 0) vectors[group] = std::move(vector);
         });
@@ -132,19 +135,19 @@ class RulesTest : public ::testing::Test {
     sampling.group = run.group;
     sampling.rank = static_cast<uint32_t>(run.mpi->rank());
     Sampler sampler = *Sampler::Make(sampling);
+    Reporter reporter({});
     uint64_t step = 0;
     const Samples train = {kSamples, 1,
                            [&](absl::Span<const uint32_t> indices, absl::Span<float> pixels, absl::Span<int64_t>) {
                              if (step == 0) run.before_first_step();
                              if (on_step_) on_step_(step);
+                             if (step > 0 && step == awaits_servers_at_) AwaitServers(reporter);
                              ++step;
                              for (size_t i = 0; i < indices.size(); ++i) {
                                const Place place = {run.group, sampling.rank, sampling.ranks};
                                pixels[i] = sample_ ? sample_(place) : static_cast<float>(indices[i] % 7);
                              }
                            }};
-    Reporter reporter({});
-
     TrainerOptions options;
     options.optimizer.momentum = job.train().optimizer().momentum();
     options.sender.set_job_id("job-1");
@@ -159,6 +162,7 @@ class RulesTest : public ::testing::Test {
     options.rhythm.fragments = std::max<uint32_t>(job.averaging().fragments(), 1);
     options.rule = rule;
     options.grace = absl::Seconds(job.averaging().grace_seconds());
+    options.awaits_quorum = InRounds(rule) && job.averaging().quorum() > 1;
     options.exchange_timeout = exchange_timeout_;
     const bool cosine = job.train().schedule().name() == v1::ScheduleSpec::COSINE;
     options.schedule.name = cosine ? ScheduleName::kCosine : ScheduleName::kConstant;
@@ -187,6 +191,12 @@ class RulesTest : public ::testing::Test {
     return {arena.vector().begin(), arena.vector().end()};
   }
 
+  static void AwaitServers(const Reporter& reporter) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
+  }
+
   // A server that knows of no job.
   void StartAnew() {
     server_.Stop();
@@ -209,6 +219,8 @@ class RulesTest : public ::testing::Test {
 
   RestartableServer server_;
   absl::Duration exchange_timeout_ = absl::Seconds(5);
+  std::function<void(uint32_t group)> start_;  // Returns when the group may start, if not with the others.
+  uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
   std::function<void(uint64_t step)> on_step_;  // In every rank.
   std::function<float(const Place&)> sample_;   // What a rank's samples are, if not by their indices.
 };

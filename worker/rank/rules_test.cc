@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
@@ -55,6 +56,38 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
     for (const std::vector<float>& group : groups) EXPECT_EQ(group, center);
     for (uint64_t i = 0; i < center.size(); ++i) ASSERT_NEAR(center[i], alone[i], 1e-4) << i;
   }
+}
+
+// So it is, to the bit, where nothing is said of a quorum and the second group starts later than the first: no group
+// steps alone, neither in the first round nor in the last.
+TEST_F(RulesTest, SynchronousGroupsThatStartApartAreOneBigGroup) {
+  const Rule sync = {Averaging::SYNC, RuleName::kSync};
+  const auto by_default = [&sync](const Shape& shape) {
+    v1::JobSpec job = Job(sync, shape);
+    job.mutable_train()->mutable_optimizer()->set_momentum(0.5);
+    job.mutable_averaging()->set_interval(1);
+    job.mutable_averaging()->clear_quorum();
+    return job;
+  };
+  Train(by_default({1, 2}), sync.name);
+  const std::vector<float> one_group = Center();
+  EXPECT_NEAR(one_group[0], kTarget, 1);
+
+  StartAnew();
+  absl::Notification second_step;
+  std::atomic<bool> noticed{false};
+  on_step_ = [&](uint64_t step) {
+    if (step == 1 && !noticed.exchange(true)) second_step.Notify();
+  };
+  start_ = [&second_step](uint32_t group) {
+    if (group == 0) return;
+    // Time enough for group 0 to go on alone.
+    EXPECT_FALSE(second_step.WaitForNotificationWithTimeout(absl::Seconds(1))) << "group 0 did not wait";
+  };
+  const auto groups = Train(by_default({2, 1}), sync.name);
+  EXPECT_EQ(Center(), one_group);
+  EXPECT_EQ(groups[0], one_group);
+  EXPECT_EQ(groups[1], one_group);
 }
 
 struct Rhythm {
@@ -265,6 +298,7 @@ TEST_F(RulesTest, GradientsOfAnOutageArriveTogether) {
     if (step == 4) server_.Stop();
     if (step == 7) server_.Start();
   };
+  awaits_servers_at_ = 8;
   const std::vector<float> group = Train(job, sync.name)[0];
   EXPECT_EQ(group, Center());
   EXPECT_NEAR(group[0], kTarget, 3);

@@ -80,6 +80,8 @@ class ServerCalls {
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
   // OK: what the server had answered before the call is on its disk.
   virtual absl::Status Save(const std::string& job_id, absl::Time deadline) = 0;
+  // Whether the server answers, and what it has the sender's shard from. One attempt, which costs it next to nothing.
+  virtual absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) = 0;
   // Never blocks: a server that cannot be reached shows in Read.
   virtual std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) = 0;
 };

@@ -13,6 +13,10 @@ namespace {
 
 // A server that comes back is found this quickly; one that stays away costs so little.
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
+// How long a server may take to say that it is there. The last exchange may have to wait for so long.
+constexpr absl::Duration kQuestionTimeout = absl::Seconds(1);
+// How long after a question that failed a server that answers exchanges is asked again.
+constexpr absl::Duration kQuestionPause = absl::Milliseconds(500);
 // Start writes a message of so many values itself. It fits into the smallest window and the smallest socket buffer that
 // an idle connection has, so writing cannot block.
 constexpr uint64_t kDirectValues = 8192;
@@ -39,14 +43,16 @@ ServerExchange::ServerExchange(ServerExchangeOptions options)
     : options_(std::move(options)), thread_([this] { Run(); }) {}
 
 ServerExchange::~ServerExchange() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stop_ = true;
-    expired_ = true;
-    if (stream_ != nullptr) stream_->Cancel();
-  }
+  Stop();
   thread_.join();
   CloseStream().IgnoreError();
+}
+
+void ServerExchange::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stop_ = true;
+  expired_ = true;
+  if (stream_ != nullptr) stream_->Cancel();
 }
 
 void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sent, AnswerSink sink) {
@@ -54,10 +60,14 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
   std::shared_ptr<ExchangeStream> stream;
   {
     absl::MutexLock lock(&mutex_);
+    if (call.patience.skips_absent && presence_.skipped()) {
+      result_ = ForWantOf(address(), absl::DeadlineExceededError(absl::StrCat("server ", address(), " is away")));
+      return;
+    }
     running_ = true;
     expired_ = false;
     call_ = call;
-    progress_ = {absl::Now(), std::nullopt, suspect_};
+    progress_ = {absl::Now(), std::nullopt, presence_.suspect()};
     deadline_ = ExchangeDeadline(call_.patience, progress_);
     sent_ = sent;
     sink_ = std::make_shared<const AnswerSink>(std::move(sink));
@@ -75,6 +85,11 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
   writing_ = false;
 }
 
+bool ServerExchange::Skips() const {
+  absl::MutexLock lock(&mutex_);
+  return presence_.skipped();
+}
+
 absl::Status ServerExchange::Wait() {
   absl::MutexLock lock(&mutex_);
   auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
@@ -90,24 +105,86 @@ absl::Status ServerExchange::Wait() {
 
 void ServerExchange::Run() {
   while (true) {
+    bool exchanges = false;
     {
       absl::MutexLock lock(&mutex_);
       auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || (running_ && !writing_ && (!direct_ || broken_ || expired_));
       };
-      mutex_.Await(absl::Condition(&wanted));
+      exchanges = mutex_.AwaitWithDeadline(absl::Condition(&wanted), std::min(presence_.next_question(), asks_again_));
       if (stop_) return;
-      direct_ = false;
+      if (exchanges) direct_ = false;
+    }
+    if (!exchanges) {
+      Ask();
+      continue;
     }
     absl::Status result = Exchange();
-    absl::MutexLock lock(&mutex_);
-    End(std::move(result));
+    std::optional<absl::Time> since;
+    {
+      absl::MutexLock lock(&mutex_);
+      ExchangeEnd end = ExchangeEnd::kComplete;
+      if (!result.ok()) end = progress_.answered.has_value() ? ExchangeEnd::kPartial : ExchangeEnd::kSilent;
+      if (!result.ok() && call_.patience.awaits_quorum) end = ExchangeEnd::kMayWait;
+      presence_.Ended(end, progress_.started, absl::Now());
+      since = presence_.absent_since();
+    }
+    // Before whoever waits goes on, so that it finds what was told.
+    Tell(since);
+    const bool well = result.ok();
+    {
+      absl::MutexLock lock(&mutex_);
+      End(std::move(result));
+    }
+    // Beside training. Whoever was silent is asked later.
+    if (well && asks_) Ask();
   }
 }
 
+void ServerExchange::Ask() {
+  const absl::StatusOr<v1::LocateResponse> answer =
+      options_.calls->Locate(options_.sender, absl::Now() + kQuestionTimeout);
+  if (answer.ok()) NoteOrigin(*answer);
+  asks_again_ = asks_ ? absl::Now() + kQuestionPause : absl::InfiniteFuture();
+  std::optional<absl::Time> since;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (presence_.skipped()) presence_.Asked(answer.ok(), absl::Now());
+    since = presence_.absent_since();
+  }
+  Tell(since);
+}
+
+// A server that was started again has lost what it answered after the snapshot that it was started from.
+void ServerExchange::NoteOrigin(const v1::LocateResponse& answer) {
+  // Without a new stream the server has answered no exchange since its start, so all that was acknowledged came before.
+  const bool has_new_stream = std::exchange(asks_, false);
+  // 0 if the server was not started from a snapshot.
+  const int64_t start = answer.restored().loaded_unix_us();
+  const bool again = start != 0 && start_.has_value() && *start_ != start;
+  start_ = start;
+  if (!again) return;
+  Setback setback;
+  {
+    absl::MutexLock lock(&mutex_);
+    setback = acknowledged_.GoBack(answer.restored().sequence(), has_new_stream ? last_before_ : acknowledged_.last());
+  }
+  if (setback.exchanges == 0 || !options_.on_setback) return;
+  options_.on_setback(absl::FromUnixMillis(answer.restored().snapshot_unix_ms()), setback);
+}
+
+void ServerExchange::Tell(std::optional<absl::Time> since) {
+  if (since == told_ || !options_.on_presence) return;
+  told_ = since;
+  options_.on_presence(since);
+}
+
 void ServerExchange::End(absl::Status result) {
-  if (!result.ok()) KeepUnanswered();
-  suspect_ = !result.ok();
+  if (result.ok()) {
+    acknowledged_.Note(call_.sequence, absl::Now());
+  } else {
+    KeepUnanswered();
+  }
   result_ = std::move(result);
   sent_ = {};
   sink_ = nullptr;
@@ -130,6 +207,11 @@ absl::Status ServerExchange::Exchange() {
       if (mutex_.AwaitWithTimeout(absl::Condition(&over), kRetryPause)) {
         return ForWantOf(address(), absl::DeadlineExceededError(absl::StrCat(WhatTookTooLong(), last_error)));
       }
+      const bool unreachable = absl::IsUnavailable(status) && !IsSaidByServer(status);
+      if (unreachable && GivesUpUnreachable(call_.patience, progress_, absl::Now())) {
+        return ForWantOf(address(), absl::DeadlineExceededError(
+                                        absl::StrCat("server ", address(), " cannot be reached", last_error)));
+      }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();
       // It has answered, and gets the time that creating the shard takes, as far as the whole exchange has it.
@@ -149,7 +231,8 @@ std::string ServerExchange::WhatTookTooLong() const {
                         absl::FormatDuration(call_.patience.whole), ", as --collective-timeout has it");
   }
   const absl::Duration silence = deadline_ - progress_.answered.value_or(progress_.started);
-  return absl::StrCat("server ", address(), " did not answer within ", absl::FormatDuration(silence));
+  return absl::StrCat("server ", address(), " did not answer within ", absl::FormatDuration(silence),
+                      call_.patience.awaits_quorum ? ", perhaps as the round had no quorum" : "");
 }
 
 // One stream's worth: sends again what is unanswered, then the rest, until every block is answered or the stream
@@ -229,7 +312,7 @@ bool ServerExchange::CanWrite() const {
 }
 
 bool ServerExchange::CanWriteDirectly() const {
-  const bool well = stream_ != nullptr && !broken_ && !suspect_ && answer_error_.ok() && unanswered_.empty();
+  const bool well = stream_ != nullptr && !broken_ && !presence_.suspect() && answer_error_.ok() && unanswered_.empty();
   const bool plain = options_.encoding.compression == Compression::kNone;
   return well && plain && NextPieceBlocks() == blocks_.size() &&
          options_.partition.Values(blocks_).size() <= kDirectValues;
@@ -350,6 +433,10 @@ void ServerExchange::OpenStream() {
     written_ = 0;
     answer_error_ = absl::OkStatus();
     if (expired_ || stop_) stream_->Cancel();
+  }
+  if (!std::exchange(asks_, true)) {
+    absl::MutexLock lock(&mutex_);
+    last_before_ = acknowledged_.last();
   }
   reader_ = std::thread([this, stream] { ReadAnswers(stream.get()); });
 }

@@ -8,8 +8,12 @@
 // and retries; a second one reads answers as long as a stream lives; a small exchange over a stream that is well is
 // written by its caller. When a stream breaks, what is unanswered is sent again on the next one, with the same
 // sequence: the server knows which blocks it has applied and repeats its answer, so each block is applied exactly once.
+// But a server that is killed takes back what it answered since its last snapshot: docs/wire.md.
 // Blocks still unanswered at the deadline are kept, with the values they were sent with, and settled before the next
 // exchange begins: an answer may be applied late.
+//
+// An exchange that failed makes the server away (server_presence.h): later ones end at once, as if they had failed, and
+// the thread asks the server meanwhile whether it is back.
 //
 // Where the exchange is compressed, a message is encoded once, right before it is first written, and kept: it is the
 // same bytes when it is sent again, and its answer is given to the group with the values that these bytes stand for. So
@@ -18,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,8 +37,10 @@
 #include "algorithms/fragments.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
+#include "worker/rank/acknowledged_exchanges.h"
 #include "worker/rank/exchange_deadline.h"
 #include "worker/rank/server_calls.h"
+#include "worker/rank/server_presence.h"
 
 namespace hooke {
 
@@ -48,6 +55,11 @@ struct ServerExchangeOptions {
   // The server does not know the job (it lost its disk): create the shard there again from `vector`. Runs in the
   // exchange's thread.
   std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
+  // The server begins to be away, with since when, or ends to be (nullopt). Runs in the exchange's thread. May be
+  // empty.
+  std::function<void(std::optional<absl::Time> since)> on_presence;
+  // The server was started again, from a snapshot written at `snapshot`, and has lost exchanges. As on_presence.
+  std::function<void(absl::Time snapshot, const Setback& setback)> on_setback;
 };
 
 // Whether a server's answer means that trying again is of no use: this incarnation is replaced, the job has ended, a
@@ -69,10 +81,14 @@ class ServerExchange {
  public:
   explicit ServerExchange(ServerExchangeOptions options);
   ~ServerExchange();
+  // Nothing is begun any more, and what runs ends soon. The destructor, which does the same, then waits for less.
+  void Stop();
   ServerExchange(const ServerExchange&) = delete;
   ServerExchange& operator=(const ServerExchange&) = delete;
 
   const std::string& address() const { return options_.calls->address(); }
+  // ServerPresence::skipped.
+  bool Skips() const;
   // The blocks that a call exchanges.
   Range BlocksOf(const ExchangeCall& call) const { return FragmentBlocks(options_.blocks, call.fragment); }
 
@@ -84,7 +100,8 @@ class ServerExchange {
 
   // Ends with the exchange, or at its deadline.
   //   OK                    every block was applied exactly once, and its answer given to the sink.
-  //   DEADLINE_EXCEEDED     the server did not answer in time; the message carries the last error.
+  //   DEADLINE_EXCEEDED     the server did not answer in time; the message carries the last error. At once where it is
+  //                         away and the patience skips such servers.
   //   INVALID_ARGUMENT      also: a value to be sent is not finite, and cannot be compressed.
   //   anything else         what the server said; IsFatalExchangeError holds: the rank gives up.
   absl::Status Wait();
@@ -110,6 +127,10 @@ class ServerExchange {
   };
 
   void Run();
+  void Ask();
+  // Says what the server has lost, where it was started from a snapshot since the last such answer.
+  void NoteOrigin(const v1::LocateResponse& answer);
+  void Tell(std::optional<absl::Time> since);
   absl::Status Exchange();
   // Once the deadline has passed.
   std::string WhatTookTooLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -143,15 +164,26 @@ class ServerExchange {
 
   const ServerExchangeOptions options_;
 
-  std::thread reader_;  // Of the writing thread alone.
+  // The writing thread alone uses these.
+  std::thread reader_;
+  // The last argument of on_presence.
+  std::optional<absl::Time> told_;
+  // The server may have been started again since it last answered a question: a stream was opened since.
+  bool asks_ = false;
+  // When a question that failed is repeated for the sake of `asks_`.
+  absl::Time asks_again_ = absl::InfiniteFuture();
+  // The last exchange that was acknowledged when `asks_` became true.
+  uint64_t last_before_ = 0;
+  // Restored.loaded_unix_us of the last answer, which tells one start of the server from another.
+  std::optional<int64_t> start_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // Between Start and the end of the exchange.
-  bool direct_ ABSL_GUARDED_BY(mutex_) = false;   // Start writes this exchange itself; the thread has no part in it,
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // unless its stream breaks; Start is still at it.
-  bool expired_ ABSL_GUARDED_BY(mutex_) = false;  // The running exchange's deadline has passed.
-  bool suspect_ ABSL_GUARDED_BY(mutex_) = false;  // The last exchange failed.
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;     // Between Start and the end of the exchange.
+  bool direct_ ABSL_GUARDED_BY(mutex_) = false;      // Start writes this exchange itself; the thread has no part in it,
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // unless its stream breaks; Start is still at it.
+  bool expired_ ABSL_GUARDED_BY(mutex_) = false;     // The running exchange's deadline has passed.
+  ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Changed by the thread alone.
   ExchangeProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   ExchangeCall call_ ABSL_GUARDED_BY(mutex_);
@@ -165,6 +197,8 @@ class ServerExchange {
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;        // The stream's reader has ended.
   absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // Why our side broke it.
+
+  AcknowledgedExchanges acknowledged_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };

@@ -1,13 +1,9 @@
 #include "worker/rank/server_notices.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/utc_time.h"
 
 namespace hooke {
-namespace {
-
-std::string Clock(absl::Time time) { return absl::FormatTime("%H:%M:%S UTC", time, absl::UTCTimeZone()); }
-
-}  // namespace
 
 std::vector<std::string> ServerNotices::Take(const std::vector<ServerOutcome>& outcomes, uint64_t step,
                                              absl::Time now) {
@@ -17,12 +13,12 @@ std::vector<std::string> ServerNotices::Take(const std::vector<ServerOutcome>& o
     if (outcome.status.ok()) {
       if (server.silent) {
         notices.push_back(absl::StrCat("server ", outcome.address, " answers again at step ", step,
-                                       "; it had not since ", Clock(server.answered)));
+                                       "; it had not since ", UtcText(server.answered)));
       }
       server = {now, false};
     } else if (!server.silent) {
       server.silent = true;
-      notices.push_back(absl::StrCat("server ", outcome.address, " has not answered since ", Clock(server.answered),
+      notices.push_back(absl::StrCat("server ", outcome.address, " has not answered since ", UtcText(server.answered),
                                      "; at step ", step, "; training goes on (", outcome.status.message(), ")"));
     }
   }

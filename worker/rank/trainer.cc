@@ -111,6 +111,7 @@ void Trainer::OpenExchange(const Attached& attached) {
   options.overlaps = options_.rhythm.delay > 0 || options_.rhythm.fragments > 1;
   options.window_blocks = attached.window_blocks;
   options.grace = options_.grace;
+  options.awaits_quorum = options_.awaits_quorum;
   options.exchange_timeout = options_.exchange_timeout;
   options.collective_timeout = options_.collective_timeout;
   options.clock = options_.clock;
@@ -123,6 +124,7 @@ void Trainer::OpenExchange(const Attached& attached) {
   schedule.adapts = options_.adapts_interval;
   schedule.first_step = attached.last_sequence;
   schedule.in_rounds = InRounds(options_.rule);
+  schedule.skips_first_server = [exchange = exchange_.get()] { return exchange->SkipsFirstServer(); };
   schedule.ask_timeout = options_.exchange_timeout / 10;
   schedule.clock = options_.clock;
   schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), parts_.group, parts_.center);
@@ -146,10 +148,15 @@ absl::Status Trainer::Step(uint64_t step) {
   Reporter& reporter = *parts_.reporter;
   reporter.Enter(Phase::COMPUTE);
   parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
-  if (Exchanges()) schedule_->Propose(MomentAt(step + 1), Proposal());
+  if (Exchanges()) {
+    schedule_->Propose(MomentAt(step + 1), Proposal());
+    Missed() = exchange_->missed() ? 1.0f : 0.0f;
+    Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
+  }
   absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
   if (exchange_ != nullptr) exchange_->AddStep();
+  NoteMissed();
   if (!std::isfinite(*loss)) {
     aggregation_->Settle().IgnoreError();  // On all ranks: none leaves while another waits for it.
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
@@ -166,6 +173,15 @@ absl::Status Trainer::Step(uint64_t step) {
   // Others are about to use the vector and the group.
   reporter.Enter(Phase::COLLECTIVE);
   return aggregation_->Settle();
+}
+
+// A rank knows of its own servers only. That another rank has missed one comes with the next step's collective.
+void Trainer::NoteMissed() {
+  if (!Exchanges()) return;
+  group_skips_ = Skips() > 0;
+  if (exchange_->settled() == exchanges_judged_) return;
+  exchanges_judged_ = exchange_->settled();
+  if (Missed() > 0 && !exchange_->missed()) parts_.reporter->AddMissedByOthers();
 }
 
 bool Trainer::Exchanges() const {
@@ -218,6 +234,12 @@ absl::Status Trainer::SaveCenter() {
 absl::Status Trainer::Evaluate(uint64_t step) {
   parts_.reporter->Enter(Phase::EVALUATING);
   if (parts_.center == nullptr) return EvaluateCenter(step);
+  if (group_skips_) {
+    // A part of the center is away. To ask for it would hold up training, at each evaluation.
+    if (parts_.group->rank() != 0) return absl::OkStatus();
+    parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": a server is away"));
+    return absl::OkStatus();
+  }
   // The center takes the group's place in the arena for as long as it is evaluated.
   const absl::Span<float> vector = parts_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());

@@ -72,6 +72,7 @@ struct TrainerOptions {
   Encoding encoding;  // Of what the group sends.
   // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
+  bool awaits_quorum = false;  // Servers wait for other groups longer than `grace`, until so many have come.
   AggregationOptions aggregation;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
@@ -87,8 +88,9 @@ struct TrainerOptions {
 // servers cannot be reached.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
-// In Arena::Sizes::statistics: the loss, and what rank 0 says of the next exchange.
-inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + kScheduleStatistics;
+// In Arena::Sizes::statistics: the loss, what rank 0 says of the next exchange, whether a rank's last exchange has
+// missed a server, and whether a rank's exchanges do without one now.
+inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + kScheduleStatistics + 2;
 
 class Trainer {
  public:
@@ -108,12 +110,17 @@ class Trainer {
   void OpenExchange(const Attached& attached);
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);
+  void NoteMissed();
   absl::Status SaveCenter();
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 
   bool Exchanges() const;
-  absl::Span<float> Proposal() const { return parts_.arena->statistics().subspan(kAggregationStatistics); }
+  absl::Span<float> Proposal() const {
+    return parts_.arena->statistics().subspan(kAggregationStatistics, kScheduleStatistics);
+  }
+  float& Missed() const { return parts_.arena->statistics()[kAggregationStatistics + kScheduleStatistics]; }
+  float& Skips() const { return parts_.arena->statistics()[kAggregationStatistics + kScheduleStatistics + 1]; }
   ExchangeSchedule::Moment MomentAt(uint64_t step) const;
   ExchangePlan PlanAfter(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
@@ -130,6 +137,8 @@ class Trainer {
   // Null without a center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
+  bool group_skips_ = false;       // Some rank's exchanges did without a server before this step.
+  uint64_t exchanges_judged_ = 0;  // Of GroupExchange::settled.
 };
 
 }  // namespace hooke

@@ -56,6 +56,7 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
     if (step == 4) servers_[0]->SetReachable(false);
     if (step == 10) servers_[0]->SetReachable(true);
   };
+  run.awaits_servers_at = 11;
   GroupResult result = Run(run);
   EXPECT_EQ(*result.steps[0], 24u);
   EXPECT_EQ(*result.steps[1], 24u);
@@ -66,6 +67,23 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("server first:1 has not answered since "));
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("; at step 6; training goes on"));
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("server first:1 answers again at step 12; it had not since "));
+}
+
+// Rank 0, whose word the job's status has, exchanges with the first server alone. It counts what the other rank missed.
+TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
+  options_.exchange_timeout = absl::Milliseconds(200);
+  GroupToTrain run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 4) servers_[1]->SetReachable(false);
+    if (step == 10) servers_[1]->SetReachable(true);
+  };
+  run.awaits_servers_at = 11;
+  GroupResult result = Run(run);
+  EXPECT_EQ(*result.steps[0], 24u);
+  ExpectSame(result.vectors);
+  EXPECT_EQ(result.progress.exchanges(), 8u);
+  EXPECT_EQ(result.progress.exchange_failures(), 2u);
 }
 
 // A server that comes back without its data gets the center again from the group, within an exchange.
@@ -159,6 +177,24 @@ TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   result = Run({.ranks = 2, .incarnation = 2, .seed = 40});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
   EXPECT_EQ(result.progress.exchanges(), 8u);
+}
+
+// An evaluation does not ask for a center of which a server that is away has a part: that would hold up training.
+TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
+  options_.evaluate_every = 1;
+  options_.exchange_timeout = absl::Milliseconds(200);
+  GroupToTrain run;
+  run.ranks = 2;
+  run.before_step = [this](uint64_t step) {
+    if (step == 4) servers_[0]->SetReachable(false);
+    if (step == 14) servers_[0]->SetReachable(true);
+  };
+  run.awaits_servers_at = 15;
+  GroupResult result = Run(run);
+  EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
+  std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
+  ASSERT_THAT(notices, SizeIs(3));  // Between those that the server is away and that it is back.
+  EXPECT_THAT(notices[1].notice().text(), HasSubstr("the center was not evaluated at step 12: a server is away"));
 }
 
 // A server that has lost its disk costs an evaluation, not the job: the next exchange gives it its shard back.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "algorithms/sharding.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -71,6 +72,8 @@ struct GroupToTrain {
   // This one rank reads what so many ranks of a group would: their batches, one after another.
   uint32_t stands_for = 0;
   std::function<void(uint64_t step)> before_step = {};  // In rank 0, before it reads a batch.
+  // Before this step each rank waits until it knows that all its servers are back; 0: nobody does.
+  uint64_t awaits_servers_at = 0;
 };
 
 struct GroupResult {
@@ -126,9 +129,13 @@ class TrainerRun : public ::testing::Test {
     sampling.rank = static_cast<uint32_t>(group->rank());
     Sampler sampler = *Sampler::Make(sampling);
     std::vector<Sampler> others = OthersOf(run, sampling);
+    ReporterOptions reporting;
+    reporting.sinks.push_back(std::make_unique<RecordSink>(&record_));
+    Reporter reporter(std::move(reporting));
     uint64_t step = 0;
     Samples train = {96, 1, [&](absl::Span<const uint32_t> indices, absl::Span<float> pixels, absl::Span<int64_t>) {
                        if (group->rank() == 0 && run.before_step) run.before_step(step);
+                       if (step == run.awaits_servers_at && step > 0) AwaitServers(reporter);
                        std::vector<uint32_t> read(indices.begin(), indices.end());
                        if (!others.empty()) read.clear();
                        for (Sampler& other : others) {
@@ -141,10 +148,6 @@ class TrainerRun : public ::testing::Test {
     Samples test = {10, 1, [](absl::Span<const uint32_t>, absl::Span<float> pixels, absl::Span<int64_t>) {
                       std::fill(pixels.begin(), pixels.end(), 3.0f);
                     }};
-    ReporterOptions reporting;
-    reporting.sinks.push_back(std::make_unique<RecordSink>(&record_));
-    Reporter reporter(std::move(reporting));
-
     TrainerOptions options = options_;
     options.sender.set_job_id("job-1");
     options.sender.set_group(run.group);
@@ -173,6 +176,12 @@ class TrainerRun : public ::testing::Test {
     result->steps[group->rank()] = Trainer(parts, options).Run();
     result->vectors[group->rank()].assign(arena.vector().begin(), arena.vector().end());
     if (group->rank() == 0) result->progress = reporter.Progress();
+  }
+
+  static void AwaitServers(const Reporter& reporter) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 
   std::vector<Sampler> OthersOf(const GroupToTrain& run, SamplerOptions sampling) {

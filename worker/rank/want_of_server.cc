@@ -6,6 +6,7 @@ namespace hooke {
 namespace {
 
 constexpr absl::string_view kMark = "hooke/want-of-server";
+constexpr absl::string_view kSaidMark = "hooke/said-by-server";
 
 }  // namespace
 
@@ -14,6 +15,13 @@ absl::Status ForWantOf(absl::string_view address, absl::Status status) {
   status.SetPayload(kMark, absl::Cord(address));
   return status;
 }
+
+absl::Status SaidByServer(absl::Status status) {
+  if (absl::IsUnavailable(status)) status.SetPayload(kSaidMark, absl::Cord("yes"));
+  return status;
+}
+
+bool IsSaidByServer(const absl::Status& status) { return status.GetPayload(kSaidMark).has_value(); }
 
 std::string WantedServer(const absl::Status& status) {
   const absl::optional<absl::Cord> address = status.GetPayload(kMark);

@@ -15,6 +15,11 @@ namespace hooke {
 // UNAVAILABLE and DEADLINE_EXCEEDED with the mark; all else, and an empty `address` (host:port), as they are.
 absl::Status ForWantOf(absl::string_view address, absl::Status status);
 
+// Marks UNAVAILABLE that a server has said itself, so that it can be reached: a round has no quorum, or another stream
+// of this rank came first. All else stays as it is.
+absl::Status SaidByServer(absl::Status status);
+bool IsSaidByServer(const absl::Status& status);
+
 // The server of a marked error, host:port; else "".
 std::string WantedServer(const absl::Status& status);
 

@@ -45,5 +45,15 @@ TEST(WantOfServerTest, CrossesTheGroup) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The mark of a server's own word is for UNAVAILABLE alone, and goes together with the other mark.
+TEST(WantOfServerTest, TellsAServersWordFromABrokenConnection) {
+  EXPECT_FALSE(IsSaidByServer(absl::UnavailableError("connection refused")));
+  EXPECT_FALSE(IsSaidByServer(SaidByServer(absl::AbortedError("replaced"))));
+  const absl::Status said = SaidByServer(ForWantOf("a:1", absl::UnavailableError("the round is not complete")));
+  EXPECT_TRUE(IsSaidByServer(said));
+  EXPECT_EQ(WantedServer(said), "a:1");
+  EXPECT_TRUE(IsSaidByServer(ForWantOf("a:1", said)));
+}
+
 }  // namespace
 }  // namespace hooke

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""install-deps with programs that stand in for apt-get and dpkg: what it shows meanwhile, and what it says at its end."""
+
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# Bazel runs a link to this file: the tree is where the file really is.
+sys.dont_write_bytecode = True
+INSTALL_DEPS = pathlib.Path(__file__).resolve().parent / "install-deps"
+SECONDS = 60
+
+APT_GET = """#!/bin/sh
+echo "$*" >>"$(dirname "$0")/asked"
+case "$*" in *install*)
+  echo "dlstatus:3:12.5:Retrieving file 3 of 20 (8s remaining)"
+  echo "Selecting previously unselected package a."
+  echo "pmstatus:libc6:amd64:45.25:Unpacking libc6 (amd64)"
+  exit {status} ;;
+esac
+"""
+
+
+class InstallDeps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hooke-install-deps-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}")
+
+    def program(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o700)
+
+    def machine(self, installed, apt_status=0):
+        """A machine of root's on which `installed` is the state of every package."""
+        self.program("dpkg-query", f"#!/bin/sh\necho {installed}\n")
+        self.program("id", "#!/bin/sh\necho 0\n")
+        self.program("apt-get", APT_GET.format(status=apt_status))
+
+    def run_plain(self, *arguments):
+        return subprocess.run([INSTALL_DEPS, *arguments], env=self.environment, capture_output=True, text=True, timeout=SECONDS)
+
+    def test_nothing_is_asked_where_all_is_there(self):
+        self.machine("installed")
+        result = self.run_plain()
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^install-deps: all \d+ packages are installed\n$")
+        self.assertFalse((self.folder / "asked").exists())
+
+    def test_what_is_missing_is_installed_without_noise(self):
+        self.machine("not-installed")
+        result = self.run_plain()
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^install-deps: (\d+) of \1 packages are missing: bazel-bootstrap .*\ninstall-deps: installed \1 packages in \d+ s\n$")
+        update, install = (self.folder / "asked").read_text().splitlines()
+        self.assertTrue(update.endswith(" update"), update)
+        self.assertIn(" install -y --no-install-recommends bazel-bootstrap ", install)
+
+    def test_a_failure_of_apt_get_shows_its_last_lines(self):
+        self.machine("not-installed", apt_status=100)
+        result = self.run_plain()
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "Selecting previously unselected package a.\ninstall-deps: apt-get failed; its last lines are above\n")
+        self.assertNotIn("installed", result.stdout)
+
+    def test_a_terminal_shows_how_far_it_is(self):
+        self.machine("not-installed")
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = subprocess.Popen([INSTALL_DEPS], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        try:
+            while content := os.read(ours, 4096):
+                said += content
+        except OSError:  # Its last writer has ended.
+            pass
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertRegex(said.decode(), r"\r\033\[Kinstall-deps: 0:0\d, fetching, 12 %: Retrieving file 3 of 20 \(8s remaining\)")
+        self.assertTrue(said.endswith(b"\r\033[K"), said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,152 @@
+#include "job/job_check.h"
+
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "job/job_field.h"
+#include "job/visible_text.h"
+
+namespace hooke {
+namespace {
+
+double NumberOf(const JobKey& key, const v1::JobSpec& job) {
+  const KeyValue value = GetField(key, job);
+  return key.type == KeyType::kInteger ? static_cast<double>(value.integer) : value.number;
+}
+
+// Whether the job does with what the key asks for. What is no number, or below 0, says neither.
+bool Uses(const JobKey& key, const v1::JobSpec& job) {
+  if (!key.unused.has_value() || key.type == KeyType::kChoice) return true;
+  const double number = NumberOf(key, job);
+  return !(number >= 0 && number <= *key.unused);
+}
+
+std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) {
+  if (!Uses(key, job)) return std::nullopt;
+  KeyValue value = GetField(key, job);
+  if (!Applies(key, job) && key.type != KeyType::kChoice) {
+    if (!key.unused.has_value()) return std::nullopt;
+    const Condition condition = ConditionOf(key);
+    const std::string actual = GetField(*FindJobKey(condition.key), job).text;
+    return JobProblem{key.path,
+                      absl::StrCat(value.text, " ", DoesNotApplyText(condition, Escaped(actual))),
+                      {key.path, condition.key}};
+  }
+  absl::Status status = CheckKeyValue(key, value);
+  if (key.type == KeyType::kPath && status.ok() && value.text[0] != '/') {
+    status = absl::InvalidArgumentError(absl::StrCat(Quoted(value.text), " is not an absolute path"));
+  }
+  if (key.type == KeyType::kJsonFile) {  // The job has the file's content.
+    status =
+        value.text.size() <= kJsonBytesMax
+            ? absl::OkStatus()
+            : absl::InvalidArgumentError(absl::StrCat("has ", value.text.size(), " bytes; must be ", AllowedText(key)));
+  }
+  // Beside a word stands the number that it begins with.
+  if (key.type == KeyType::kInteger && status.ok()) {
+    value.text = absl::StrCat(value.integer);
+    status = CheckKeyValue(key, value);
+  }
+  if (status.ok()) return std::nullopt;
+  return JobProblem{key.path, std::string(status.message()), {key.path}};
+}
+
+std::string Remedied(absl::string_view what, const JobRelation& relation) {
+  return absl::StrCat(what, "; ", relation.remedy);
+}
+
+// What is wrong with the value, which is one that the relation is about; empty: nothing.
+std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::JobSpec& job) {
+  const JobKey& other = *FindJobKey(relation.other);
+  const std::string text = GetField(key, job).text;
+  const std::string beside = absl::StrCat(relation.other, ", which is ", GetField(other, job).text);
+  switch (relation.need) {
+    case Need::kOneOf:
+      if (absl::c_linear_search(relation.others, GetField(other, job).text)) return "";
+      return Remedied(
+          absl::StrCat(text, " does not apply to ", relation.other, " ", GetField(other, job).text, ", ", relation.why),
+          relation);
+    case Need::kNotGiven:
+      if (!Uses(other, job)) return "";
+      return Remedied(
+          absl::StrCat(relation.values.empty() ? "" : absl::StrCat(text, " "), "does not go with ", relation.other),
+          relation);
+    case Need::kNotBoth:
+      return "";
+    case Need::kAboveZero:
+      return NumberOf(other, job) > 0 ? "" : Remedied(absl::StrCat("needs ", relation.other, " above 0"), relation);
+    case Need::kAtMost:
+      return NumberOf(key, job) <= NumberOf(other, job)
+                 ? ""
+                 : Remedied(absl::StrCat(text, " is more than ", beside), relation);
+    case Need::kDivides:
+      if (std::fmod(NumberOf(other, job), NumberOf(key, job)) == 0) return "";
+      return Remedied(absl::StrCat(beside, ", is not a multiple of ", text), relation);
+    case Need::kBelow:
+      break;
+  }
+  const JobKey* divisor = relation.divided_by.empty() ? nullptr : FindJobKey(relation.divided_by);
+  const bool divided = divisor != nullptr && Uses(*divisor, job);
+  const double bound = divided ? std::floor(NumberOf(other, job) / NumberOf(*divisor, job)) : NumberOf(other, job);
+  if (NumberOf(key, job) < bound) return "";
+  return Remedied(absl::StrCat(text, " is not below ", relation.other,
+                               divided ? absl::StrCat(" / ", divisor->path) : "", ", which is ", bound),
+                  relation);
+}
+
+std::optional<JobProblem> CheckRelation(const JobRelation& relation, const v1::JobSpec& job) {
+  const JobKey& key = *FindJobKey(relation.key);
+  if (!Uses(key, job) || !Applies(key, job)) return std::nullopt;
+  if (!relation.values.empty() && !absl::c_linear_search(relation.values, GetField(key, job).text)) return std::nullopt;
+  if (!relation.unless.empty() && Uses(*FindJobKey(relation.unless), job)) return std::nullopt;
+  const std::string what = CheckNeed(relation, key, job);
+  if (what.empty()) return std::nullopt;
+  JobProblem problem{relation.key, what, {relation.key, relation.other}};
+  for (const std::string& more : {relation.divided_by, relation.unless}) {
+    if (!more.empty()) problem.about.push_back(more);
+  }
+  if (!key.only_with.empty()) problem.about.push_back(ConditionOf(key).key);
+  return problem;
+}
+
+}  // namespace
+
+Condition ConditionOf(const JobKey& key) {
+  const std::pair<std::string, std::string> condition = absl::StrSplit(key.only_with, '=');
+  return {condition.first, absl::StrSplit(condition.second, ',')};
+}
+
+std::string DoesNotApplyText(const Condition& condition, absl::string_view actual) {
+  const absl::Span<const std::string> values = condition.values;
+  const std::string first = absl::StrJoin(values.first(values.size() - 1), ", ");
+  return absl::StrCat("does not apply to ", condition.key, " ", actual, "; only to ", first,
+                      first.empty() ? "" : " and ", values.back());
+}
+
+bool Applies(const JobKey& key, const v1::JobSpec& job) {
+  if (key.only_with.empty()) return true;
+  const Condition condition = ConditionOf(key);
+  return absl::c_linear_search(condition.values, GetField(*FindJobKey(condition.key), job).text);
+}
+
+std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
+  std::vector<JobProblem> problems;
+  std::set<std::string> wrong;
+  const auto add = [&](std::optional<JobProblem> problem) {
+    if (!problem.has_value()) return;
+    if (absl::c_any_of(problem->about, [&](const std::string& key) { return wrong.count(key) > 0; })) return;
+    wrong.insert(problem->key);
+    problems.push_back(*std::move(problem));
+  };
+  for (const JobKey& key : JobKeys()) add(CheckValue(key, job));
+  for (const JobRelation& relation : JobRelations()) add(CheckRelation(relation, job));
+  return problems;
+}
+
+}  // namespace hooke

@@ -1,0 +1,127 @@
+#include "job/job_field.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace hooke {
+namespace {
+
+using google::protobuf::EnumDescriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+std::vector<std::string> Parts(const std::string& field) { return absl::StrSplit(field, '.'); }
+
+// The table names only fields that there are; job_field_test tries them all.
+const FieldDescriptor& FieldOf(const Message& message, const std::string& name) {
+  return *message.GetDescriptor()->FindFieldByName(name);
+}
+
+Message& Inner(Message& job, const std::vector<std::string>& parts) {
+  Message* message = &job;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    message = message->GetReflection()->MutableMessage(message, &FieldOf(*message, parts[i]));
+  }
+  return *message;
+}
+
+const Message& Inner(const Message& job, const std::vector<std::string>& parts) {
+  const Message* message = &job;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    message = &message->GetReflection()->GetMessage(*message, &FieldOf(*message, parts[i]));
+  }
+  return *message;
+}
+
+// "COMPRESSION_" where the enum Compression's values are called so.
+std::string PrefixOf(const EnumDescriptor& type) {
+  const std::string prefix = absl::StrCat(absl::AsciiStrToUpper(type.name()), "_");
+  return absl::StartsWith(type.value(type.value_count() - 1)->name(), prefix) ? prefix : "";
+}
+
+std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) {
+  const EnumValueDescriptor* value = type.FindValueByNumber(number);
+  if (number == 0 && key.unused.has_value()) return *key.preset;
+  if (number == 0 || value == nullptr) return absl::StrCat("number ", number);
+  absl::string_view name = value->name();
+  absl::ConsumePrefix(&name, PrefixOf(type));
+  return absl::AsciiStrToLower(name);
+}
+
+// The field of the word that a key of integers takes, too: "interval_auto".
+std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
+
+}  // namespace
+
+void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
+  const std::vector<std::string> parts = Parts(key.field);
+  Message& message = Inner(job, parts);
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  const FieldDescriptor& field = FieldOf(message, parts.back());
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const EnumDescriptor& type = *field.enum_type();
+      const EnumValueDescriptor* found =
+          type.FindValueByName(absl::StrCat(PrefixOf(type), absl::AsciiStrToUpper(value.text)));
+      return reflection.SetEnumValue(&message, &field, found == nullptr ? 0 : found->number());
+    }
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, value.text);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(&message, &field, value.number);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, &field, value.boolean);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.SetUInt64(&message, &field, value.integer);
+    default:
+      reflection.SetUInt32(&message, &field, static_cast<uint32_t>(value.integer));
+  }
+  for (const std::string& word : key.choices) {
+    reflection.SetBool(&message, &FieldOf(message, WordField(parts.back(), word)), value.text == word);
+  }
+}
+
+KeyValue GetField(const JobKey& key, const v1::JobSpec& job) {
+  const std::vector<std::string> parts = Parts(key.field);
+  const Message& message = Inner(static_cast<const Message&>(job), parts);
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  const FieldDescriptor& field = FieldOf(message, parts.back());
+  KeyValue value;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_ENUM:
+      value.text = ChoiceOf(key, *field.enum_type(), reflection.GetEnumValue(message, &field));
+      return value;
+    case FieldDescriptor::CPPTYPE_STRING:
+      value.text = reflection.GetString(message, &field);
+      return value;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      value.number = reflection.GetDouble(message, &field);
+      value.text = absl::StrCat(value.number);
+      return value;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      value.boolean = reflection.GetBool(message, &field);
+      value.text = value.boolean ? "true" : "false";
+      return value;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      value.integer = reflection.GetUInt64(message, &field);
+      break;
+    default:
+      value.integer = reflection.GetUInt32(message, &field);
+  }
+  value.text = absl::StrCat(value.integer);
+  for (const std::string& word : key.choices) {
+    if (reflection.GetBool(message, &FieldOf(message, WordField(parts.back(), word)))) value.text = word;
+  }
+  return value;
+}
+
+}  // namespace hooke

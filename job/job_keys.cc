@@ -1,0 +1,280 @@
+#include "job/job_keys.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+
+namespace hooke {
+namespace {
+
+// Integers up to here are exact in a double, and in every JSON reader.
+constexpr double kLargestInteger = 9007199254740991;
+
+constexpr double kEpochsMax = 100000;
+constexpr double kIntervalMax = 1000000;
+
+// Below 1 also as a float32, in which the parameters are stepped.
+constexpr double kBelowOne = 0.999999;
+
+constexpr char kRequired[] = "required";
+
+KeyRange FromTo(double min, double max) { return {min, max}; }
+
+// `preset` is the default, or `required`, or a text in parentheses that says how it follows from other keys.
+JobKey Make(KeyType type, std::string path, absl::string_view preset, std::string meaning) {
+  JobKey key;
+  key.field = path;
+  key.path = std::move(path);
+  key.type = type;
+  key.meaning = std::move(meaning);
+  const bool follows = !preset.empty() && preset.front() == '(';
+  if (follows) key.default_text = std::string(preset.substr(1, preset.size() - 2));
+  if (preset == kRequired) key.default_text = kRequired;
+  if (!key.default_text.empty()) return key;
+  key.preset = std::string(preset);
+  key.default_text = preset.empty() ? "empty" : std::string(preset);
+  return key;
+}
+
+JobKey Text(KeyType type, std::string path, absl::string_view preset, std::string meaning) {
+  return Make(type, std::move(path), preset, std::move(meaning));
+}
+
+JobKey Choice(std::string path, std::vector<std::string> choices, absl::string_view preset, std::string meaning) {
+  JobKey key = Make(KeyType::kChoice, std::move(path), preset, std::move(meaning));
+  key.choices = std::move(choices);
+  return key;
+}
+
+JobKey Integer(std::string path, KeyRange range, absl::string_view preset, std::string meaning) {
+  JobKey key = Make(KeyType::kInteger, std::move(path), preset, std::move(meaning));
+  key.range = range;
+  return key;
+}
+
+JobKey OrWord(std::string word, JobKey key) {
+  key.choices.push_back(std::move(word));
+  return key;
+}
+
+JobKey Number(std::string path, KeyRange range, absl::string_view preset, std::string meaning) {
+  JobKey key = Make(KeyType::kNumber, std::move(path), preset, std::move(meaning));
+  key.range = range;
+  return key;
+}
+
+JobKey Boolean(std::string path, absl::string_view preset, std::string meaning) {
+  return Make(KeyType::kBoolean, std::move(path), preset, std::move(meaning));
+}
+
+// A job says by `value`, or less, that it does without.
+JobKey Unused(double value, JobKey key) {
+  key.unused = value;
+  return key;
+}
+
+JobKey InField(std::string field, JobKey key) {
+  key.field = std::move(field);
+  return key;
+}
+
+JobKey OnlyWith(std::string condition, JobKey key) {
+  key.only_with = std::move(condition);
+  return key;
+}
+
+std::vector<JobKey> JobAndDataKeys() {
+  return {
+      Text(KeyType::kName, "name", kRequired, "Name of the job; its id is the name and a number."),
+      InField("model.name",
+              Choice("model", {"mlp", "lenet", "resnet20"}, kRequired, "The network to train, built in.")),
+      Choice("data.format", {"idx"}, "idx", "Format of the data files: MNIST's IDX, plain or gzip."),
+      Text(KeyType::kPath, "data.train", kRequired,
+           "Prefix of the training files: `<prefix>-images-idx3-ubyte` and `<prefix>-labels-idx1-ubyte`, or the same "
+           "with `.gz`."),
+      Text(KeyType::kPath, "data.test", kRequired, "Prefix of the test files, named alike."),
+  };
+}
+
+std::vector<JobKey> TrainKeys() {
+  return {
+      Integer("train.epochs", FromTo(1, kEpochsMax), "10", "Passes over the training data, by all groups together."),
+      Integer("train.batch_size", FromTo(1, 65536), "64", "Samples of each rank in each step."),
+      Integer("train.seed", FromTo(0, kLargestInteger), "1", "Seed of the initial parameters and of the shuffling."),
+      Integer("train.evaluate_every", FromTo(0, kEpochsMax), "1",
+              "Epochs between two evaluations of the center while training; 0: only at the end."),
+  };
+}
+
+std::vector<JobKey> OptimizerKeys() {
+  const std::string sgd = "train.optimizer.name=sgd";
+  const std::string adam = "train.optimizer.name=adam,adamw";
+  return {
+      Choice("train.optimizer.name", {"sgd", "adam", "adamw"}, "sgd", "How a group's parameters follow its gradients."),
+      Number("train.optimizer.learning_rate", FromTo(1e-9, 1000), "(0.05 for sgd, 0.001 for adam and adamw)",
+             "Learning rate, before the schedule."),
+      OnlyWith(sgd, Number("train.optimizer.momentum", FromTo(0, kBelowOne), "0", "Momentum.")),
+      OnlyWith(sgd, Boolean("train.optimizer.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.")),
+      Number("train.optimizer.weight_decay", FromTo(0, 10), "(0 for sgd and adam, 0.01 for adamw)",
+             "Weight decay: L2 for sgd and adam, decoupled for adamw."),
+      OnlyWith(adam, Number("train.optimizer.beta1", FromTo(0, kBelowOne), "0.9", "Decay of the first moment.")),
+      OnlyWith(adam, Number("train.optimizer.beta2", FromTo(0, kBelowOne), "0.999", "Decay of the second moment.")),
+      OnlyWith(adam, Number("train.optimizer.epsilon", FromTo(kSmallest, 1), "1e-8", "Added to the denominator.")),
+  };
+}
+
+std::vector<JobKey> ScheduleKeys() {
+  const std::string step = "train.schedule.name=step";
+  return {
+      Choice("train.schedule.name", {"constant", "step", "cosine"}, "constant", "How the learning rate changes."),
+      Number("train.schedule.warmup_epochs", FromTo(0, kEpochsMax), "0",
+             "The learning rate first grows from 0 over so many epochs; below `train.epochs`."),
+      OnlyWith(step, Number("train.schedule.step_epochs", FromTo(0.001, kEpochsMax), "(a third of train.epochs)",
+                            "Epochs between two drops; below `train.epochs`.")),
+      OnlyWith(step, Number("train.schedule.step_factor", FromTo(1e-6, 1), "0.1", "Factor of each drop.")),
+      OnlyWith("train.schedule.name=cosine", Number("train.schedule.final_fraction", FromTo(0, 1), "0",
+                                                    "Learning rate at the end, relative to the start.")),
+  };
+}
+
+std::vector<JobKey> GroupsKeys() {
+  return {
+      Integer("groups.count", FromTo(1, 1024), "1",
+              "Groups; whether they wait for one another, `averaging.rule` says."),
+      Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group; all of a group run on one worker."),
+      Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
+  };
+}
+
+// What groups do, and when.
+std::vector<JobKey> RuleKeys() {
+  return {
+      Choice("averaging.rule",
+             {"elastic", "none", "sync", "async", "ssp", "downpour", "average", "bmuf", "slowmo", "diloco"}, "elastic",
+             "What groups send, how the center follows, and what becomes of the groups: [rules](rules/README.md)."),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          OrWord(
+              "auto",
+              Integer("averaging.interval", FromTo(1, kIntervalMax), "(16; 1 for sync, async and ssp, 64 for diloco)",
+                      "Steps between two exchanges of a group. `auto`: the default, and a slower group makes fewer."))),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          Unused(
+              0,
+              Number("averaging.interval_seconds", FromTo(0.001, 86400), "(none)",
+                     "Instead of `interval`: a group exchanges when so many seconds have passed, so a slow one takes "
+                     "fewer steps."))),
+      OnlyWith(
+          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          Unused(
+              0,
+              Integer("averaging.delay", FromTo(0, kIntervalMax), "0",
+                      "Steps that a group makes between sending and applying the answer, while it is on its way; below "
+                      "`interval`."))),
+      OnlyWith(
+          "averaging.rule=elastic,average,bmuf,slowmo,diloco",
+          Unused(1,
+                 Integer(
+                     "averaging.fragments", FromTo(1, 64), "1",
+                     "Parts of the vector that are exchanged one after another, each once in an `interval`, which is a "
+                     "multiple of it: the network is busy longer and with less."))),
+      OnlyWith("averaging.rule=average",
+               Unused(0, Integer("averaging.post_local_epochs", FromTo(0, kEpochsMax), "0",
+                                 "Groups first exchange after each step, for so many epochs; below `train.epochs`."))),
+  };
+}
+
+std::vector<JobKey> AveragingKeys() {
+  const std::string rounds = "averaging.rule=sync,average,bmuf,slowmo,diloco";
+  const std::string waits = rounds + ",ssp";
+  const std::string outer = "averaging.rule=bmuf,slowmo,diloco";
+  return {
+      Integer(
+          "averaging.servers", FromTo(0, 65536), "0",
+          "Servers that share the center, those that hold the least so far; the job waits until so many have joined. "
+          "0: all that have when its first group starts."),
+      OnlyWith("averaging.rule=elastic",
+               Number("averaging.alpha", FromTo(1e-6, kBelowOne), "(min(0.9/p, 1/(p+1)) for p groups)",
+                      "Strength of the pull: the part of the difference that each exchange moves both.")),
+      OnlyWith(
+          rounds,
+          Unused(0, Integer("averaging.quorum", FromTo(1, 1024), "(all groups that live)",
+                            "A round goes on without the others when so many groups have sent and `grace_seconds` "
+                            "have passed; at most `groups.count`. Without this key it waits for every group from the "
+                            "first round on; one that is `grace_seconds` late is missed until it sends again."))),
+      OnlyWith(waits, Number("averaging.grace_seconds", FromTo(0, 10), "5", "How long groups wait for a slower one.")),
+      OnlyWith(outer, Number("averaging.learning_rate", FromTo(1e-6, 100), "(1; 0.7 for diloco)",
+                             "How far the center goes of the groups' mean way.")),
+      OnlyWith(outer,
+               Number("averaging.momentum", FromTo(0, kBelowOne),
+                      "(1 - 1/p for bmuf with p groups, 0.7 for slowmo, 0.9 for diloco)", "Momentum of the center.")),
+      OnlyWith("averaging.rule=bmuf",
+               Boolean("averaging.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.")),
+      OnlyWith("averaging.rule=ssp",
+               Integer("averaging.staleness_bound", FromTo(1, 4 * kIntervalMax), "(4 x averaging.interval)",
+                       "By how many steps a group may be ahead of the slowest.")),
+      OnlyWith("averaging.rule=async,ssp,downpour",
+               Number("averaging.staleness_power", FromTo(0, 4), "0",
+                      "A contribution that s others came before since its group's last one counts by 1 / (1 + s) to "
+                      "this power.")),
+  };
+}
+
+std::vector<JobKey> CompressionKeys() {
+  return {
+      Unused(0, Choice("averaging.compression", {"none", "float16", "bfloat16", "int8", "int4", "top_k"}, "none",
+                       "How exchanges are encoded in fewer bytes: [compression](compression.md).")),
+      OnlyWith(
+          "averaging.compression=top_k",
+          Number("averaging.top_k", FromTo(1e-6, 1), "0.1",
+                 "The part of the values that a group sends. With less, [short jobs lose](compression.md#top_k).")),
+  };
+}
+
+std::vector<JobKey> CollectivesKeys() {
+  const std::string overlap = "collectives.overlap=true";
+  return {
+      Choice(
+          "collectives.aggregation", {"allreduce", "rooted", "sharded"}, "allreduce",
+          "`allreduce`: every rank gets the mean gradient and steps. `rooted`: rank 0 alone does, then broadcasts the "
+          "parameters. `sharded`: each rank gets and steps its part, then all gather the parameters."),
+      Boolean(
+          "collectives.overlap", "true",
+          "Gradients travel in buckets while backward goes on, and the parameters of `rooted` and `sharded` beside the "
+          "next forward pass; `false`: all at once, between two passes."),
+      OnlyWith(
+          overlap,
+          Choice("collectives.order", {"funneled", "concurrent", "chained"}, "funneled",
+                 "Who starts the collectives of buckets: one thread, several each with a communicator of its own, or "
+                 "whoever completes the next bucket.")),
+      OnlyWith(
+          overlap,
+          Number("collectives.bucket_mib", FromTo(0.001, 4096), "4",
+                 "A bucket closes when it holds so many MiB. The last one leaves after backward: of a smaller model "
+                 "that is all.")),
+      Text(KeyType::kJsonFile, "collectives.tuning", "(none)",
+           "How algorithms are chosen on this cluster: a file that `hooke bench tune` wrote. It is sent with the job."),
+  };
+}
+
+}  // namespace
+
+const std::vector<JobKey>& JobKeys() {
+  static const std::vector<JobKey>& keys = *[] {
+    auto* all = new std::vector<JobKey>;
+    for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, RuleKeys, AveragingKeys,
+                      CompressionKeys, CollectivesKeys}) {
+      for (JobKey& key : part()) all->push_back(std::move(key));
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const JobKey* FindJobKey(absl::string_view path) {
+  const auto found = absl::c_find_if(JobKeys(), [path](const JobKey& key) { return key.path == path; });
+  return found == JobKeys().end() ? nullptr : &*found;
+}
+
+}  // namespace hooke
