@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "client/near_name.h"
-#include "proto/grpc_status.h"
+#include "client/text/near_name.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/job_state.h"
+#include "job/job_state.h"
 
 namespace hooke {
 namespace {

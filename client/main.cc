@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "client/command.h"
+#include "client/commands/command.h"
 
 namespace {
 

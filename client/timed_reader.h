@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/grpc_status.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "job/job_keys.h"
 #include "job/visible_text.h"
-#include "proto/worker_limits.h"
+#include "wire/worker_limits.h"
 
 namespace hooke {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "job/visible_text.h"
 #include "proto/coordinator.pb.h"
-#include "proto/grpc_status.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

@@ -16,7 +16,7 @@ namespace hooke {
 constexpr size_t kProblemsListed = 10;
 
 // OK for no problems. Else `code`, the first problem as the message, and all that are listed as JobProblems in the
-// payload kStatusDetails (proto/grpc_status.h).
+// payload kStatusDetails (wire/grpc_status.h).
 absl::Status RefusalOf(absl::Span<const JobProblem> problems,
                        absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 

@@ -8,7 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "proto/coordinator.pb.h"
-#include "proto/grpc_status.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

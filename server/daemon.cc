@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/host_port.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
 #include "server/coordinator/job_log.h"
@@ -21,6 +20,7 @@
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
 #include "server/server_folder.h"
+#include "wire/host_port.h"
 
 namespace hooke {
 namespace {

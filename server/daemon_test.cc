@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "proto/grpc_status.h"
 #include "server/coordinator/example_job.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

@@ -4,7 +4,7 @@
 // Why one cannot listen at an address. Used by server/daemon.cc.
 
 #include "absl/status/status.h"
-#include "proto/host_port.h"
+#include "wire/host_port.h"
 
 namespace hooke {
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "files/whole_file.h"
 #include "server/daemon.h"
 #include "server/options.h"
-#include "server/whole_file.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/host_port.h"
+#include "wire/host_port.h"
 
 namespace hooke {
 namespace {

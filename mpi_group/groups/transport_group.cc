@@ -18,10 +18,10 @@
 #include "mpi_group/collectives/message_collectives.h"
 #include "mpi_group/groups/group_nodes.h"
 #include "mpi_group/node/node_collectives.h"
-#include "mpi_group/node/two_level.h"
 #include "mpi_group/transport/call_label.h"
 #include "mpi_group/transport/recent_calls.h"
 #include "mpi_group/transport/steady_clock.h"
+#include "mpi_group/two_level/two_level.h"
 
 namespace hooke {
 namespace {

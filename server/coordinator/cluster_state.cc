@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job_state.h"
+#include "job/job_state.h"
 #include "server/coordinator/job_spec_check.h"
 
 namespace hooke {

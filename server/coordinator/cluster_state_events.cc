@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "proto/utc_time.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/profile_check.h"
+#include "wire/utc_time.h"
 
 namespace hooke {
 namespace {

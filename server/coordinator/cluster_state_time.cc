@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/host_port.h"
-#include "proto/job_state.h"
-#include "proto/utc_time.h"
+#include "job/job_state.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/placement.h"
+#include "wire/host_port.h"
+#include "wire/utc_time.h"
 
 namespace hooke {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job_state.h"
-#include "proto/worker_limits.h"
+#include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
+#include "wire/worker_limits.h"
 
 namespace hooke {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job_state.h"
+#include "job/job_state.h"
 
 namespace hooke {
 namespace {

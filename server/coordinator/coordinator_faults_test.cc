@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "proto/utc_time.h"
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
+#include "wire/utc_time.h"
 
 namespace hooke {
 namespace {

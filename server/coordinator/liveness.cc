@@ -1,7 +1,7 @@
 #include "server/coordinator/liveness.h"
 
 #include "absl/strings/str_cat.h"
-#include "proto/job_state.h"
+#include "job/job_state.h"
 
 namespace hooke {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "files/whole_file.h"
 #include "server/coordinator/records.h"
-#include "server/whole_file.h"
 
 namespace hooke {
 namespace {

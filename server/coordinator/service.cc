@@ -8,9 +8,9 @@
 
 #include "absl/strings/cord.h"
 #include "absl/synchronization/notification.h"
+#include "job/job_state.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "proto/grpc_status.h"
-#include "proto/job_state.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

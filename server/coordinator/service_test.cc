@@ -13,13 +13,13 @@
 #include "absl/time/clock.h"
 #include "job/job_refusal.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "proto/grpc_status.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/sqlite_job_store.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job_state.h"
+#include "job/job_state.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"

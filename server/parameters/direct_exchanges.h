@@ -19,9 +19,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "proto/frame_socket.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/rank_seats.h"
+#include "wire/frame_socket.h"
 
 namespace spdlog {
 class logger;

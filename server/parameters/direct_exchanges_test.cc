@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "proto/frame.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
+#include "wire/frame.h"
 
 namespace hooke {
 namespace {

@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "proto/frame_buffer.h"
 #include "proto/parameter_server.pb.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/shard.h"
+#include "wire/frame_buffer.h"
 
 namespace hooke {
 

@@ -5,8 +5,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "proto/layout_difference.h"
-#include "proto/model_metadata.h"
+#include "wire/layout_difference.h"
+#include "wire/model_metadata.h"
 
 namespace hooke {
 namespace {

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "algorithms/compression.h"
-#include "proto/frame.h"
 #include "proto/job.pb.h"
 #include "server/parameters/layout.h"
+#include "wire/frame.h"
 
 namespace hooke {
 namespace {

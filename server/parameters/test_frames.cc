@@ -1,6 +1,6 @@
 #include "server/parameters/test_frames.h"
 
-#include "proto/frame_buffer.h"
+#include "wire/frame_buffer.h"
 
 namespace hooke {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/frame.h"
+#include "wire/frame.h"
 
 namespace hooke {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "proto/grpc_status.h"
 #include "server/parameters/test_frames.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A rank of torch DistributedDataParallel over Gloo: the rival of `tests/benchmarks/run training`, which starts it. Needs python3-torch.
 
-The same networks as worker/rank/networks.cc, the same data, batch, optimizer and thread count. It spares itself what Hooke does besides: its
+The same networks as worker/model/networks.cc, the same data, batch, optimizer and thread count. It spares itself what Hooke does besides: its
 images are normalized once, at the start, and it exchanges nothing with a server. Prints a line of JSON with its step every half second.
 """
 

@@ -14,19 +14,21 @@ from cpp_source import Source, code_of
 # Folder -> folders whose headers it may include, besides its own and third_party's. The table of the README.
 MAY_INCLUDE = {
     "proto": set(),
-    "job": {"proto"},
+    "wire": {"proto"},
+    "files": set(),
+    "job": {"proto", "wire"},
     "algorithms": set(),
     "mpi_group": set(),
-    "server": {"proto", "job", "algorithms"},
-    "worker": {"proto", "algorithms", "mpi_group"},
-    "client": {"proto", "job"},
-    "deploy": {"proto", "job", "algorithms", "mpi_group", "server", "worker", "client"},
-    "tests": {"proto", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "server": {"proto", "wire", "files", "job", "algorithms"},
+    "worker": {"proto", "wire", "files", "job", "algorithms", "mpi_group"},
+    "client": {"proto", "wire", "files", "job"},
+    "deploy": {"proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "tests": {"proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
-# Inside mpi_group/: folder -> folders whose headers it may include, besides its own; tests and benchmarks may include any of them. It goes
-# in no circle. The table of docs/collectives.md.
-MPI_GROUP_MAY_INCLUDE = {
+# Inside a folder of several rooms: room -> rooms whose headers it may include, besides its own; tests and benchmarks may include any of
+# them. It goes in no circle. The tables of docs/collectives.md and docs/rooms.md.
+ROOMS_MAY_INCLUDE = {
     "mpi_group": set(),
     "mpi_group/reduce": {"mpi_group"},
     "mpi_group/transport": {"mpi_group"},
@@ -34,6 +36,7 @@ MPI_GROUP_MAY_INCLUDE = {
     "mpi_group/collectives": {"mpi_group", "mpi_group/reduce", "mpi_group/transport"},
     "mpi_group/sockets": {"mpi_group", "mpi_group/transport", "mpi_group/collectives"},
     "mpi_group/node": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},
+    "mpi_group/two_level": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives", "mpi_group/node"},
     "mpi_group/groups": {
         "mpi_group",
         "mpi_group/reduce",
@@ -42,18 +45,49 @@ MPI_GROUP_MAY_INCLUDE = {
         "mpi_group/collectives",
         "mpi_group/sockets",
         "mpi_group/node",
+        "mpi_group/two_level",
     },
     "mpi_group/issue_order": {"mpi_group", "mpi_group/transport"},
     "mpi_group/profile": {"mpi_group"},
     "mpi_group/cuda": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},
+    "server/parameters": set(),
+    "server/coordinator": {"server/parameters"},
+    "server": {"server/parameters", "server/coordinator"},
+    "worker/data": set(),
+    "worker/report": set(),
+    "worker/model": {"worker/data"},
+    "worker/exchange": {"worker/model", "worker/report"},
+    "worker/rank": {"worker/data", "worker/model", "worker/report", "worker/exchange"},
+    "worker/launch": set(),
+    "worker/daemon": {"worker/launch"},
+    "worker/bench": {"worker/launch"},
+    "client/text": set(),
+    "client": {"client/text"},
+    "client/process": set(),
+    "client/local_cluster": {"client/process"},
+    "client/job_file": {"client/text"},
+    "client/export": {"client", "client/text", "client/process"},
+    "client/watch": {"client", "client/text", "client/process"},
+    "client/profile": {"client/text"},
+    "client/commands": {
+        "client",
+        "client/text",
+        "client/process",
+        "client/local_cluster",
+        "client/job_file",
+        "client/export",
+        "client/watch",
+        "client/profile",
+    },
 }
+FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}
 # What git does not hold: made by a build or a run.
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
 # What a folder's production code may include of the system's libraries that not every folder may.
 LIBRARY_FOLDERS = {
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
-    "torch/": {"worker/rank", "algorithms", "tests"},
-    "grpcpp/": {"proto", "server", "worker", "client", "tests"},
+    "torch/": {"worker/model", "worker/rank", "algorithms", "tests"},
+    "grpcpp/": {"wire", "server", "worker", "client", "tests"},
     "sqlite3.h": {"server"},
     "yaml-cpp/": {"client"},
 }
@@ -99,19 +133,20 @@ def check_includes(name, text):
                 yield number, "algorithms/ is pure: only its tests compare with LibTorch"
 
 
-def check_mpi_group_includes(name, text):
-    """Inside mpi_group/, too."""
-    if not name.startswith("mpi_group/"):
+def check_room_includes(name, text):
+    """Between the rooms of a folder, too."""
+    room = pathlib.PurePosixPath(name).parent.as_posix()
+    top = room.split("/")[0]
+    if top not in FOLDERS_WITH_ROOMS or name == "client/main.cc":
         return
-    folder = pathlib.PurePosixPath(name).parent.as_posix()
-    if folder not in MPI_GROUP_MAY_INCLUDE:
-        yield 1, "a new folder of mpi_group/ belongs in the table of docs/collectives.md and in MPI_GROUP_MAY_INCLUDE"
+    if room not in ROOMS_MAY_INCLUDE:
+        yield 1, "a new room belongs in ROOMS_MAY_INCLUDE, and in the table of docs/collectives.md or docs/rooms.md"
         return
     for number, target in included(text):
-        target_folder = pathlib.PurePosixPath(target).parent.as_posix()
-        inside = target.startswith("mpi_group/") and target_folder != folder
-        if inside and target_folder not in MPI_GROUP_MAY_INCLUDE[folder] and not is_test(name):
-            yield number, f"{folder}/ may not include {target}: see the folder table in docs/collectives.md"
+        target_room = pathlib.PurePosixPath(target).parent.as_posix()
+        inside = target.split("/")[0] == top and target_room != room
+        if inside and target_room not in ROOMS_MAY_INCLUDE[room] and not is_test(name):
+            yield number, f"{room}/ may not include {target}: see the table in docs/{'collectives' if top == 'mpi_group' else 'rooms'}.md"
 
 
 def check_function_length(name, text):
@@ -211,7 +246,7 @@ def types_of_two_headers(texts):
 TEXT_RULES = [
     check_getenv,
     check_includes,
-    check_mpi_group_includes,
+    check_room_includes,
     check_function_length,
     check_algorithms_pure,
     check_unfinished,

@@ -31,7 +31,7 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_getenv, "server/shard_test.cc", 'Spawn(environ);\ngetenv("HOME");\n'), [2])
 
     def test_include_against_the_direction(self):
-        wrong = '#include "worker/rank/arena.h"\n'
+        wrong = '#include "worker/model/arena.h"\n'
         self.assertEqual(lines(house_rules.check_includes, "server/parameters/shard.cc", wrong), [1])
         self.assertEqual(lines(house_rules.check_includes, "worker/rank/trainer.cc", wrong), [])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd.cc", '#include "proto/job.pb.h"\n'), [1])
@@ -41,7 +41,7 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd_test.cc", "#include <torch/torch.h>\n"), [])
 
     def test_include_against_the_direction_inside_mpi_group(self):
-        check = lambda name, header: lines(house_rules.check_mpi_group_includes, name, f'#include <vector>\n#include "{header}"\n')
+        check = lambda name, header: lines(house_rules.check_room_includes, name, f'#include <vector>\n#include "{header}"\n')
         for name, header in (
             ("mpi_group/tuning.cc", "mpi_group/transport/transport.h"),
             ("mpi_group/transport/in_process_transport.cc", "mpi_group/groups/transport_group.h"),
@@ -53,7 +53,7 @@ class RulesFind(unittest.TestCase):
             with self.subTest(name=name, header=header):
                 self.assertEqual(check(name, header), [2])
         for name, header in (
-            ("mpi_group/node/two_level.cc", "mpi_group/collectives/ring_pass.h"),
+            ("mpi_group/two_level/two_level.cc", "mpi_group/collectives/ring_pass.h"),
             ("mpi_group/collectives/ring.cc", "mpi_group/collectives/ring_pass.h"),
             ("mpi_group/transport/faulty_transport_test.cc", "mpi_group/collectives/ring.h"),
             ("mpi_group/cuda/cuda_benchmark.cc", "mpi_group/groups/mpi_group.h"),
@@ -67,8 +67,8 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/groups/mpi_group.cc", mpi), [1])
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/mpi/mpi_session.cc", mpi), [])
 
-    def test_folders_of_mpi_group_go_in_no_circle(self):
-        left = dict(house_rules.MPI_GROUP_MAY_INCLUDE)
+    def test_rooms_go_in_no_circle(self):
+        left = dict(house_rules.ROOMS_MAY_INCLUDE)
         while left:
             lowest = [folder for folder, below in left.items() if not below & set(left)]
             self.assertTrue(lowest, f"each of these includes another of them: {sorted(left)}")
@@ -206,20 +206,20 @@ class TreeRulesFind(unittest.TestCase):
                 self.assertEqual(findings_of({**files, "server/BUILD": files["server/BUILD"] + line + "\n"}), [unnamed])
 
     def test_ways_to_name_a_file(self):
-        files = {"server/a/b.cc": "int b;\n", "client/BUILD": ""}
+        files = {"deploy/a/b.cc": "int b;\n", "client/BUILD": ""}
         for build, text in (
-            ("server/a/BUILD", "cc_library(name = 'b', srcs = ['b.cc'])"),
-            ("server/a/BUILD", 'load("//:x.bzl", "MORE", "cc_thing")\ncc_thing(name = "b", srcs = [":b.cc"] + MORE, copts = MORE)'),
-            ("server/a/BUILD", 'cc_library(name = "b", srcs = glob(["*.cc"], exclude = ["c.cc"]))'),
-            ("server/a/BUILD", '[cc_library(name = name, srcs = [name + ".cc"]) for name in ["b", "c"]]'),
-            ("server/a/BUILD", 'cc_library(name = "b", srcs = ["c.cc"] + select({"//x": ["b.cc"], "//conditions:default": []}) + ["d.cc"])'),
-            ("server/BUILD", 'cc_library(name = "b", srcs = ["a/b.cc"])'),
-            ("client/BUILD", 'cc_library(name = "b", srcs = ["//server/a:b.cc"])'),
+            ("deploy/a/BUILD", "cc_library(name = 'b', srcs = ['b.cc'])"),
+            ("deploy/a/BUILD", 'load("//:x.bzl", "MORE", "cc_thing")\ncc_thing(name = "b", srcs = [":b.cc"] + MORE, copts = MORE)'),
+            ("deploy/a/BUILD", 'cc_library(name = "b", srcs = glob(["*.cc"], exclude = ["c.cc"]))'),
+            ("deploy/a/BUILD", '[cc_library(name = name, srcs = [name + ".cc"]) for name in ["b", "c"]]'),
+            ("deploy/a/BUILD", 'cc_library(name = "b", srcs = ["c.cc"] + select({"//x": ["b.cc"], "//conditions:default": []}) + ["d.cc"])'),
+            ("deploy/BUILD", 'cc_library(name = "b", srcs = ["a/b.cc"])'),
+            ("client/BUILD", 'cc_library(name = "b", srcs = ["//deploy/a:b.cc"])'),
         ):
             with self.subTest(text=text):
                 self.assertEqual(findings_of({**files, build: text + "\n"}), [])
         excluded = 'cc_library(name = "b", srcs = glob(["*.cc"], exclude = ["b.cc"]))\n'
-        self.assertEqual(len(findings_of({**files, "server/a/BUILD": excluded})), 1)
+        self.assertEqual(len(findings_of({**files, "deploy/a/BUILD": excluded})), 1)
 
     def test_build_file_that_cannot_be_read(self):
         self.assertEqual(findings_of({"server/BUILD": "cc_library(\n"})[0][:32], "server/BUILD:1: cannot be read: ")
@@ -229,14 +229,15 @@ class TreeKeepsThem(unittest.TestCase):
     def test_tree(self):
         self.assertEqual(list(house_rules.findings(ROOT)), [])
 
-    def test_docs_have_the_folders_of_mpi_group(self):
-        page = (ROOT / "docs/collectives.md").read_text()
-        rows = re.findall(r"^\| `([a-z_]+)/` \|.*\| ([a-z_, -]+) \|$", page, re.MULTILINE)
-        path = lambda name: name if name == "mpi_group" else f"mpi_group/{name}"
-        table = {path(folder): {path(below) for below in cell.split(", ") if below != "-"} for folder, cell in rows}
-        self.assertEqual(table, house_rules.MPI_GROUP_MAY_INCLUDE)
-        for folder in table:
-            self.assertTrue((ROOT / folder / "BUILD").exists(), folder)
+    def test_docs_have_the_rooms(self):
+        table = {}
+        for page, inside in (("docs/collectives.md", "mpi_group/"), ("docs/rooms.md", "")):
+            rows = re.findall(r"^\| `([a-z_/]+)/` \|.*\| ([a-z_, /-]+) \|$", (ROOT / page).read_text(), re.MULTILINE)
+            path = lambda name: name if name == "mpi_group" else inside + name
+            table.update({path(room): {path(below) for below in cell.split(", ") if below != "-"} for room, cell in rows})
+        self.assertEqual(table, house_rules.ROOMS_MAY_INCLUDE)
+        for room in table:
+            self.assertTrue((ROOT / room / "BUILD").exists(), room)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@
 #include "algorithms/compression.h"
 #include "algorithms/sharding.h"
 #include "proto/job.pb.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/grpc_server_calls.h"
 #include "worker/launch/proc_file.h"
 #include "worker/launch/process.h"
-#include "worker/rank/center_client.h"
-#include "worker/rank/exchange.h"
-#include "worker/rank/grpc_server_calls.h"
 
 namespace hooke {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "proto/worker_limits.h"
+#include "wire/worker_limits.h"
 
 namespace hooke {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/utc_time.h"
+#include "wire/utc_time.h"
 #include "worker/daemon/outbox.h"
 
 namespace hooke {

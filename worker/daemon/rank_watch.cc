@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "proto/utc_time.h"
+#include "wire/utc_time.h"
 #include "worker/launch/process.h"
 
 namespace hooke {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/grpc_status.h"
+#include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {

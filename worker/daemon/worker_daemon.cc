@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "proto/host_port.h"
-#include "proto/worker_limits.h"
+#include "wire/host_port.h"
+#include "wire/worker_limits.h"
 #include "worker/daemon/clock_offset.h"
 
 namespace hooke {

@@ -29,9 +29,9 @@
 #include "mpi_group/group.h"
 #include "mpi_group/issue_order/bucket_plan.h"
 #include "mpi_group/issue_order/issue_order.h"
-#include "worker/rank/arena.h"
-#include "worker/rank/model.h"
-#include "worker/rank/reporter.h"
+#include "worker/model/arena.h"
+#include "worker/model/model.h"
+#include "worker/report/reporter.h"
 
 namespace hooke {
 

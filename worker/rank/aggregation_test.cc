@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
+#include "worker/model/quadratic_model.h"
 #include "worker/rank/aggregation_ranks.h"
-#include "worker/rank/quadratic_model.h"
 
 namespace hooke {
 namespace {

@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "mpi_group/rank_threads.h"
+#include "worker/model/model.h"
 #include "worker/rank/aggregation.h"
 #include "worker/rank/aggregation_ranks.h"
-#include "worker/rank/model.h"
 
 namespace hooke {
 namespace {

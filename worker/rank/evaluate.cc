@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/sharding.h"
-#include "worker/rank/agreement.h"
+#include "worker/exchange/agreement.h"
 
 namespace hooke {
 namespace {

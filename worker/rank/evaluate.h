@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "mpi_group/group.h"
 #include "proto/worker.pb.h"
-#include "worker/rank/model.h"
-#include "worker/rank/samples.h"
+#include "worker/data/samples.h"
+#include "worker/model/model.h"
 
 namespace hooke {
 

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
-#include "worker/rank/agreement.h"
+#include "worker/exchange/agreement.h"
 #include "worker/rank/rank_zero.h"
 
 namespace hooke {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mpi_group/group.h"
-#include "worker/rank/idx_dataset.h"
+#include "worker/data/idx_dataset.h"
 
 namespace hooke {
 

@@ -28,12 +28,12 @@
 #include "mpi_group/profile/profiled_group.h"
 #include "mpi_group/tuning.h"
 #include "proto/worker.pb.h"
-#include "worker/rank/event_sink.h"
-#include "worker/rank/grpc_server_calls.h"
-#include "worker/rank/model_file.h"
+#include "worker/exchange/grpc_server_calls.h"
+#include "worker/model/model_file.h"
+#include "worker/model/torchscript.h"
 #include "worker/rank/rank_task.h"
-#include "worker/rank/reporter.h"
-#include "worker/rank/torchscript.h"
+#include "worker/report/event_sink.h"
+#include "worker/report/reporter.h"
 
 namespace hooke {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "mpi_group/group.h"
 #include "proto/worker.pb.h"
-#include "worker/rank/reporter.h"
-#include "worker/rank/server_calls.h"
+#include "worker/exchange/server_calls.h"
+#include "worker/report/reporter.h"
 
 namespace hooke {
 

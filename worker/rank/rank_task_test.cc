@@ -15,13 +15,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
-#include "worker/rank/center_client.h"
-#include "worker/rank/grpc_server_calls.h"
-#include "worker/rank/idx_dataset.h"
-#include "worker/rank/in_memory_server.h"
-#include "worker/rank/model.h"
-#include "worker/rank/restartable_server_test.h"
-#include "worker/rank/sampler.h"
+#include "worker/data/idx_dataset.h"
+#include "worker/data/sampler.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/grpc_server_calls.h"
+#include "worker/exchange/in_memory_server.h"
+#include "worker/exchange/restartable_server_test.h"
+#include "worker/model/model.h"
 
 namespace hooke {
 namespace {

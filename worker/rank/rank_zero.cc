@@ -6,8 +6,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
-#include "worker/rank/agreement.h"
-#include "worker/rank/server_exchange.h"
+#include "worker/exchange/agreement.h"
+#include "worker/exchange/server_exchange.h"
 
 namespace hooke {
 namespace {

@@ -14,8 +14,8 @@
 #include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
+#include "worker/data/sampler.h"
 #include "worker/rank/rules_run_test.h"
-#include "worker/rank/sampler.h"
 
 namespace hooke {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/group_rule.h"
-#include "worker/rank/agreement.h"
+#include "worker/exchange/agreement.h"
+#include "worker/exchange/exchange_deadline.h"
+#include "worker/exchange/server_exchange.h"
 #include "worker/rank/evaluate.h"
-#include "worker/rank/exchange_deadline.h"
-#include "worker/rank/server_exchange.h"
-#include "worker/rank/want_of_server.h"
+#include "worker/report/want_of_server.h"
 
 namespace hooke {
 namespace {

@@ -18,15 +18,15 @@
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
-#include "worker/rank/arena.h"
-#include "worker/rank/center_client.h"
-#include "worker/rank/event_sink.h"
-#include "worker/rank/in_memory_server.h"
-#include "worker/rank/quadratic_model.h"
-#include "worker/rank/reporter.h"
-#include "worker/rank/sampler.h"
-#include "worker/rank/samples.h"
+#include "worker/data/sampler.h"
+#include "worker/data/samples.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/in_memory_server.h"
+#include "worker/model/arena.h"
+#include "worker/model/quadratic_model.h"
 #include "worker/rank/trainer.h"
+#include "worker/report/event_sink.h"
+#include "worker/report/reporter.h"
 
 namespace hooke {
 

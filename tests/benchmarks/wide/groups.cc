@@ -11,9 +11,9 @@
 #include "absl/time/clock.h"
 #include "algorithms/elastic.h"
 #include "proto/job.pb.h"
-#include "worker/rank/center_client.h"
-#include "worker/rank/exchange.h"
-#include "worker/rank/grpc_server_calls.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/grpc_server_calls.h"
 
 namespace hooke {
 namespace {

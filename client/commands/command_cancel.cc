@@ -1,0 +1,36 @@
+#include "client/commands/command.h"
+#include "client/coordinator_client.h"
+#include "client/text/job_text.h"
+#include "client/text/listing.h"
+
+namespace hooke {
+namespace {
+
+int Cancel(const Invocation& invocation, const std::string& job_id) {
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  if (coordinator == nullptr) return code;
+  const absl::StatusOr<v1::JobStatus> job = coordinator->CancelJob(job_id);
+  if (!job.ok()) return Report(invocation, job.status());
+  if (invocation.json()) {
+    *invocation.out << DumpJson(JobToJson(*job), 2) << std::endl;
+  } else {
+    *invocation.out << Printable(job->job_id()) << ": " << JobStateText(job->state()) << std::endl;
+  }
+  return kSucceeded;
+}
+
+}  // namespace
+
+void AddCancelCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("cancel", "Stop a job. Its center stays as it is; a job that has ended stays as it ended");
+  auto job = std::make_shared<std::string>();
+  command->add_option("JOB", *job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  AddCoordinatorFlag(*command, invocation);
+  AddOutputFlag(*command, invocation);
+  command->callback(
+      [&invocation, job] { invocation.action = [&invocation, job] { return Cancel(invocation, *job); }; });
+}
+
+}  // namespace hooke

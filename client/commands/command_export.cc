@@ -1,0 +1,93 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "client/commands/command.h"
+#include "client/coordinator_client.h"
+#include "client/export/export_center.h"
+#include "client/export/export_torchscript.h"
+#include "client/text/listing.h"
+#include "client/text/terminal_text.h"
+
+namespace hooke {
+namespace {
+
+struct ExportFlags {
+  std::string job_id;
+  std::string format = "safetensors";
+  std::string programs_dir;
+  ExportOptions options;
+};
+
+absl::StatusOr<Exported> ExportAs(const Invocation& invocation, const v1::JobStatus& job, const ExportFlags& flags,
+                                  const ExportOptions& options, Interrupts& interrupts) {
+  if (flags.format == "safetensors") return ExportCenter(job, options);
+  const std::string folder = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;
+  return ExportTorchScript(job, options, std::filesystem::path(folder) / "hooke-rank", interrupts);
+}
+
+int Export(const Invocation& invocation, const ExportFlags& flags) {
+  ExportOptions options = flags.options;
+  Interrupts interrupts;  // Before the first thread of gRPC.
+  options.interrupts = &interrupts;
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  if (coordinator == nullptr) return code;
+  const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(flags.job_id);
+  if (!job.ok()) return Report(invocation, job.status());
+  const absl::StatusOr<Exported> exported = ExportAs(invocation, *job, flags, options, interrupts);
+  if (!exported.ok())
+    return Report(invocation, exported.status(), absl::IsCancelled(exported.status()) ? kInterrupted : kFailed);
+  for (const std::string& note : exported->notes) *invocation.err << "hooke: note: " << Printable(note) << std::endl;
+  if (invocation.json()) {
+    *invocation.out << DumpJson({{"job_id", flags.job_id},
+                                 {"path", options.path},
+                                 {"format", flags.format},
+                                 {"described", exported->described},
+                                 {"tensors", exported->parameters},
+                                 {"values", exported->values},
+                                 {"bytes", exported->bytes}})
+                    << std::endl;
+  } else {
+    *invocation.out << absl::StrFormat("%s: %d tensors, %d values, %.1f MiB, from the center of %s\n", options.path,
+                                       exported->parameters, exported->values,
+                                       static_cast<double>(exported->bytes) / (1 << 20), flags.job_id)
+                    << std::flush;
+  }
+  return kSucceeded;
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("export", "Write a job's center, the trained model, to a file");
+  auto flags = std::make_shared<ExportFlags>();
+  command->add_option("JOB", flags->job_id, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  command
+      ->add_option("FILE", flags->options.path,
+                   "The file to write, NAME.safetensors or NAME.pt by custom; it appears complete or not at all")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("--format", flags->format,
+                   "safetensors: the tensors; torchscript: a module that runs without the network's source. Default: "
+                   "safetensors")
+      ->type_name("safetensors|torchscript")
+      ->check(CLI::IsMember({"safetensors", "torchscript"}).description(""));
+  command->add_flag("--force", flags->options.force, "Replace a file of that name");
+  command
+      ->add_option("--programs-dir", flags->programs_dir, "torchscript: folder of hooke-rank. Default: that of hooke")
+      ->type_name("DIR");
+  AddCoordinatorFlag(*command, invocation);
+  AddOutputFlag(*command, invocation);
+  command->footer(
+      "Both formats say how the model is used: mean, std, input_shape, classes, architecture and more in the "
+      "metadata.\n"
+      "In Python, with --format torchscript: torch.jit.load(\"FILE\")(images), images being raw bytes. docs/export.md "
+      "shows both.");
+  command->callback(
+      [&invocation, flags] { invocation.action = [&invocation, flags] { return Export(invocation, *flags); }; });
+}
+
+}  // namespace hooke

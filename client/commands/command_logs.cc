@@ -1,0 +1,99 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "client/commands/command.h"
+#include "client/coordinator_client.h"
+#include "client/text/terminal_text.h"
+#include "client/text/time_text.h"
+
+namespace hooke {
+namespace {
+
+struct LogsFlags {
+  std::string job;
+  bool follow = false;
+};
+
+// On a terminal a rank's output must not steer it, and times are those of the reader; in a file or a pipe the log is as
+// it was written. `text` is whole lines.
+void Print(const Invocation& invocation, const std::string& text) {
+  if (!invocation.terminal) {
+    *invocation.out << text << std::flush;
+    return;
+  }
+  const absl::Time now = absl::Now();
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    *invocation.out << WithTimeTexts(Printable(line), now, absl::LocalTimeZone()) << "\n";
+  }
+  invocation.out->flush();
+}
+
+// Goes on where it was when the coordinator comes back.
+class LogReader {
+ public:
+  LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogsFlags& flags)
+      : invocation_(invocation), coordinator_(coordinator) {
+    request_.set_job_id(flags.job);
+    request_.set_follow(flags.follow);
+  }
+
+  int Read() {
+    constexpr absl::Duration kPatience = absl::Minutes(5);
+    absl::Time answered = absl::Now();
+    while (true) {
+      const absl::Status end = ReadStream(answered);
+      if (absl::IsOutOfRange(end) || !invocation_.out->good()) return kSucceeded;
+      const bool again = request_.follow() && (absl::IsUnavailable(end) || absl::IsDeadlineExceeded(end));
+      if (!again) return Report(invocation_, coordinator_.ExplainAbout(request_.job_id(), end));
+      if (absl::Now() - answered > kPatience) {
+        return Report(invocation_, absl::UnavailableError(absl::StrCat(
+                                       "the coordinator has said nothing for ", absl::FormatDuration(kPatience),
+                                       ", not even that it is there; the same command shows the log when it is back")));
+      }
+      absl::SleepFor(absl::Seconds(1));
+    }
+  }
+
+ private:
+  // A job may have nothing to say for long, but then the coordinator sends empty chunks; a host that has gone never
+  // breaks a stream, so a silent one is opened anew.
+  absl::Status ReadStream(absl::Time& answered) {
+    constexpr absl::Duration kSilence = absl::Seconds(60);
+    const std::unique_ptr<TimedReader<v1::LogChunk>> stream = coordinator_.ReadLog(request_);
+    while (invocation_.out->good()) {
+      absl::StatusOr<v1::LogChunk> chunk = stream->Next(kSilence);
+      if (!chunk.ok()) return chunk.status();
+      answered = absl::Now();
+      if (!chunk->text().empty()) Print(invocation_, chunk->text());
+      request_.set_offset(chunk->next_offset());
+    }
+    return absl::OkStatus();
+  }
+
+  const Invocation& invocation_;
+  CoordinatorClient& coordinator_;
+  v1::ReadLogRequest request_;
+};
+
+int Logs(const Invocation& invocation, const LogsFlags& flags) {
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  return coordinator == nullptr ? code : LogReader(invocation, *coordinator, flags).Read();
+}
+
+}  // namespace
+
+void AddLogsCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("logs", "Print a job's log: what its ranks, workers and the coordinator said");
+  auto flags = std::make_shared<LogsFlags>();
+  command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  command->add_flag("-f,--follow", flags->follow, "Go on until the job ends");
+  AddCoordinatorFlag(*command, invocation);
+  command->footer(
+      "On a terminal times are local; into a file or a pipe the log goes as it is kept, with times in UTC (RFC 3339).");
+  command->callback(
+      [&invocation, flags] { invocation.action = [&invocation, flags] { return Logs(invocation, *flags); }; });
+}
+
+}  // namespace hooke

@@ -1,0 +1,139 @@
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/commands/command.h"
+#include "client/coordinator_client.h"
+#include "client/profile/profile_summary.h"
+#include "client/profile/profile_trace.h"
+#include "client/text/listing.h"
+#include "files/new_file.h"
+
+namespace hooke {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ProfileFlags {
+  std::string job;
+  bool exact = false;
+  bool per_group = false;
+  std::string trace;  // A file; empty: none.
+  bool force = false;
+};
+
+using Ranks = std::vector<v1::ReadProfileResponse>;
+
+std::map<uint32_t, Ranks> ByGroup(const Ranks& ranks) {
+  std::map<uint32_t, Ranks> groups;
+  for (const v1::ReadProfileResponse& rank : ranks) groups[rank.group()].push_back(rank);
+  return groups;
+}
+
+void PrintTables(const Invocation& invocation, const ProfileFlags& flags, const Ranks& ranks) {
+  const ProfileSizes sizes = flags.exact ? ProfileSizes::kExact : ProfileSizes::kBins;
+  if (!flags.per_group) {
+    *invocation.out << flags.job << ": " << ProfileTable(Summarize(ranks, sizes)) << std::flush;
+    return;
+  }
+  bool first = true;
+  for (const auto& [group, its_ranks] : ByGroup(ranks)) {
+    *invocation.out << (first ? "" : "\n") << flags.job << ", group " << group << ": "
+                    << ProfileTable(Summarize(its_ranks, sizes)) << std::flush;
+    first = false;
+  }
+}
+
+ordered_json TraceToJson(const std::string& path, const Trace& trace) {
+  return {{"path", path},
+          {"events", trace.events},
+          {"ranks", trace.ranks},
+          {"ranks_left_out", trace.ranks_left_out},
+          {"machines", trace.machines},
+          {"clock_error_us", static_cast<double>(trace.error_ns) / 1000}};
+}
+
+void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ranks& ranks, const ordered_json& trace) {
+  const ProfileSizes sizes = flags.exact ? ProfileSizes::kExact : ProfileSizes::kBins;
+  ordered_json json = {{"job_id", flags.job}, {"all", ProfileToJson(Summarize(ranks, sizes))}};
+  if (flags.per_group) {
+    ordered_json& groups = json["per_group"] = ordered_json::array();
+    for (const auto& [group, its_ranks] : ByGroup(ranks)) {
+      ordered_json one = {{"group", group}};
+      one.update(ProfileToJson(Summarize(its_ranks, sizes)));
+      groups.push_back(one);
+    }
+  }
+  if (!trace.is_null()) json["trace"] = trace;
+  *invocation.out << DumpJson(json, 2) << std::endl;
+}
+
+std::string TraceText(const std::string& path, const Trace& trace) {
+  std::string text = absl::StrFormat("%s: %d events of %d ranks", path, trace.events, trace.ranks);
+  if (trace.machines > 1) {
+    absl::StrAppendFormat(&text, " on %d machines, on one clock to within %.0f us", trace.machines,
+                          static_cast<double>(trace.error_ns) / 1000);
+  }
+  if (trace.ranks_left_out > 0) {
+    absl::StrAppend(&text, "; without ", trace.ranks_left_out,
+                    " whose clock is not known yet: try again in some seconds");
+  }
+  return absl::StrCat(text, "; open it at https://ui.perfetto.dev or chrome://tracing\n");
+}
+
+int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
+  if (flags.force && flags.trace.empty()) {
+    return Report(invocation, absl::InvalidArgumentError("--force goes with --trace FILE"), kUsage);
+  }
+  if (!flags.trace.empty()) {
+    if (absl::Status status = CheckNewFile(flags.trace, flags.force); !status.ok()) return Report(invocation, status);
+  }
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  if (coordinator == nullptr) return code;
+  const absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, !flags.trace.empty());
+  if (!ranks.ok()) return Report(invocation, ranks.status());
+  ordered_json about_trace = nullptr;
+  std::string trace_text;
+  if (!flags.trace.empty()) {
+    const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks);
+    if (!trace.ok()) return Report(invocation, trace.status());
+    if (absl::Status status = WriteNewFile(flags.trace, trace->json, flags.force); !status.ok()) {
+      return Report(invocation, status);
+    }
+    about_trace = TraceToJson(flags.trace, *trace);
+    trace_text = TraceText(flags.trace, *trace);
+  }
+  if (invocation.json()) {
+    PrintJson(invocation, flags, *ranks, about_trace);
+  } else {
+    PrintTables(invocation, flags, *ranks);
+    *invocation.out << trace_text << std::flush;
+  }
+  return kSucceeded;
+}
+
+}  // namespace
+
+void AddProfileCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("profile", "Show what a job's collectives cost, and write their trace");
+  auto flags = std::make_shared<ProfileFlags>();
+  command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  command->add_flag("--exact", flags->exact, "A row for each size instead of each power of two");
+  command->add_flag("--per-group", flags->per_group, "A table for each group instead of one for all");
+  command
+      ->add_option("--trace", flags->trace, "Also write the last steps of all ranks, for Perfetto or chrome://tracing")
+      ->type_name("FILE");
+  command->add_flag("--force", flags->force, "Replace a file of that name");
+  AddCoordinatorFlag(*command, invocation);
+  AddOutputFlag(*command, invocation);
+  command->footer(
+      "Calls, bytes and times are of all ranks together; a call's time includes the wait for ranks that come later.\n"
+      "OF STEPS: share of the time in steps. FUSED: several vectors in one call. docs/profile.md says more.");
+  command->callback(
+      [&invocation, flags] { invocation.action = [&invocation, flags] { return ShowProfile(invocation, *flags); }; });
+}
+
+}  // namespace hooke

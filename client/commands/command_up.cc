@@ -1,0 +1,96 @@
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/commands/command.h"
+#include "client/local_cluster/local_cluster.h"
+#include "client/process/interrupts.h"
+
+namespace hooke {
+namespace {
+
+void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, const LocalClusterOptions& options,
+                  bool default_folder) {
+  const std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
+  *invocation.out << "coordinator  " << cluster.coordinator() << "\n"
+                  << "servers      " << absl::StrJoin(cluster.server_addresses(), ", ") << "\n"
+                  << "workers      " << options.workers << " with " << options.slots
+                  << (options.slots == 1 ? " slot" : " slots") << " each\n"
+                  << "logs         " << (std::filesystem::path(options.state_dir) / "logs").string() << "\n\n"
+                  << "Train:   hooke submit deploy/jobs/fashion.yaml --watch" << flag << "\n"
+                  << "Look:    hooke jobs" << flag << "\n"
+                  << "Stop:    Ctrl-C here" << std::endl;
+}
+
+// Until an interrupt, or the coordinator's end.
+int RunUntilEnd(const Invocation& invocation, LocalCluster& cluster, Interrupts& interrupts) {
+  int code = kSucceeded;
+  while (true) {
+    for (const std::string& text : cluster.NewlyEnded()) *invocation.err << "hooke: " << text << std::endl;
+    if (!cluster.coordinator_runs()) {
+      code = kFailed;
+      break;
+    }
+    if (interrupts.WaitFor(absl::Milliseconds(200)).has_value()) break;
+  }
+  *invocation.out << "stopping the cluster" << std::endl;
+  for (const std::string& name : cluster.Stop(&interrupts)) {
+    *invocation.err << "hooke: " << name << " did not stop in time and was killed" << std::endl;
+  }
+  return code;
+}
+
+int Up(const Invocation& invocation, LocalClusterOptions options) {
+  const bool default_folder = options.state_dir.empty();
+  if (default_folder) options.state_dir = invocation.default_state_dir();
+  if (options.state_dir.empty()) {
+    return Report(
+        invocation,
+        absl::FailedPreconditionError("HOME is not set; say with --state-dir where the cluster keeps its files"),
+        kUsage);
+  }
+  options.state_dir = std::filesystem::absolute(options.state_dir).lexically_normal();
+  if (options.programs_dir.empty()) options.programs_dir = invocation.programs_dir;
+  Interrupts interrupts;
+  const absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options, &interrupts);
+  if (!cluster.ok())
+    return Report(invocation, cluster.status(), absl::IsCancelled(cluster.status()) ? kInterrupted : kFailed);
+  PrintCluster(invocation, **cluster, options, default_folder);
+  return RunUntilEnd(invocation, **cluster, interrupts);
+}
+
+}  // namespace
+
+void AddUpCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("up", "Run a whole cluster on this machine until Ctrl-C");
+  auto options = std::make_shared<LocalClusterOptions>();
+  command
+      ->add_option("--servers", options->servers,
+                   "Servers that share the center; the first is the coordinator. Default: 2")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64).description(""));
+  command->add_option("--workers", options->workers, "Workers. Default: 2")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64).description(""));
+  command->add_option("--slots", options->slots, "Slots of each worker: room for so many ranks. Default: 2")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096).description(""));
+  command
+      ->add_option("--state-dir", options->state_dir,
+                   "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "
+                   "commands look for it")
+      ->type_name("DIR");
+  command
+      ->add_option("--programs-dir", options->programs_dir,
+                   "Folder of hooke-server and hooke-worker. Default: that of hooke")
+      ->type_name("DIR");
+  command->footer(
+      "Everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the same ports, so "
+      "stored jobs go on; it does not start when another program has one of them.\n"
+      "DIR/coordinator holds the coordinator's address from the moment on when the whole cluster is ready.\n"
+      "Ctrl-C, SIGTERM and SIGHUP stop all of it; a second Ctrl-C at once. Nothing outlives this command.");
+  command->callback(
+      [&invocation, options] { invocation.action = [&invocation, options] { return Up(invocation, *options); }; });
+}
+
+}  // namespace hooke

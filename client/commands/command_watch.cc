@@ -1,0 +1,79 @@
+#include "absl/strings/str_cat.h"
+#include "client/commands/command.h"
+#include "client/commands/watch_command.h"
+#include "client/text/job_text.h"
+#include "client/watch/watch.h"
+
+namespace hooke {
+namespace {
+
+std::unique_ptr<WatchScreen> MakeScreen(const Invocation& invocation) {
+  if (invocation.json()) return MakeJsonScreen(*invocation.out, *invocation.err);
+  if (!invocation.terminal) return MakePlainScreen(*invocation.out, WatchLogOptions());
+  WatchViewOptions options;
+  options.width = invocation.width;
+  options.height = invocation.height;
+  return MakeTerminalScreen(*invocation.out, options);
+}
+
+int Watch(const Invocation& invocation, const std::string& job_id, double patience_seconds) {
+  Interrupts interrupts;  // Before the first thread of gRPC.
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  return coordinator == nullptr ? code : WatchToTheEnd(invocation, *coordinator, job_id, patience_seconds, interrupts);
+}
+
+}  // namespace
+
+int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
+                  double patience_seconds, Interrupts& interrupts) {
+  WatchOptions options;
+  options.patience = absl::Seconds(patience_seconds);
+  const std::unique_ptr<WatchScreen> screen = MakeScreen(invocation);
+  const absl::StatusOr<v1::JobStatus> job = FollowJob(coordinator, job_id, *screen, &interrupts, options);
+  if (absl::IsCancelled(job.status())) {
+    *invocation.err << "hooke: job " << job_id << " goes on; `hooke watch " << job_id
+                    << "` shows it again, `hooke cancel " << job_id << "` stops it" << std::endl;
+    return kInterrupted;
+  }
+  if (!job.ok()) return Report(invocation, job.status());
+  if (job->state() != v1::JOB_STATE_SUCCEEDED) {
+    const std::string how = job->state() == v1::JOB_STATE_CANCELLED ? "was cancelled" : "failed";
+    return Report(invocation, absl::UnknownError(absl::StrCat("job ", job_id, " ", how, ": ", Printable(job->reason()),
+                                                              "; `hooke logs ", job_id, "` shows its log")));
+  }
+  if (!invocation.json() && job->has_center()) {
+    *invocation.out << "center test accuracy: " << PercentText(job->center().accuracy()) << std::endl;
+  }
+  return kSucceeded;
+}
+
+void AddPatienceFlag(CLI::App& command, double& patience_seconds) {
+  command
+      .add_option("--patience", patience_seconds,
+                  "Give a coordinator up that has not answered for so long. Default: 300")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1.0, 1e6).description(""));
+}
+
+void AddWatchCommand(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("watch", "Show a job's progress until it ends; exits with 0 when it succeeds, else with 1");
+  auto job = std::make_shared<std::string>();
+  auto patience = std::make_shared<double>(kDefaultPatienceSeconds);
+  command->add_option("JOB", *job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  AddPatienceFlag(*command, *patience);
+  AddCoordinatorFlag(*command, invocation);
+  AddOutputFlag(*command, invocation);
+  command->footer(
+      "On a terminal the picture is drawn in place; else a line is printed when something changes; with --output json "
+      "a JSON object a line.\n"
+      "While the coordinator is away the picture stays, grey, with the time it was last heard; it goes on within two "
+      "seconds of its return. A coordinator that cannot be reached at the start is an error at once (exit code 1).\n"
+      "Ctrl-C ends only the watching (exit code 130): the job goes on.");
+  command->callback([&invocation, job, patience] {
+    invocation.action = [&invocation, job, patience] { return Watch(invocation, *job, *patience); };
+  });
+}
+
+}  // namespace hooke

@@ -1,0 +1,25 @@
+#ifndef HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
+#define HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
+
+// What `hooke watch` and `hooke submit --watch` do alike.
+
+#include <string>
+
+#include "client/commands/command.h"
+#include "client/coordinator_client.h"
+#include "client/process/interrupts.h"
+
+namespace hooke {
+
+// Shows the job until it ends, on a terminal drawn in place. At success the last line on `out` is "center test
+// accuracy: 90.12 %". Returns the exit code: that of the job, kFailed when the coordinator is gone for
+// `patience_seconds`, kInterrupted after Ctrl-C.
+int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
+                  double patience_seconds, Interrupts& interrupts);
+
+constexpr double kDefaultPatienceSeconds = 300;
+void AddPatienceFlag(CLI::App& command, double& patience_seconds);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_

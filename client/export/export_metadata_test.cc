@@ -1,0 +1,102 @@
+#include "client/export/export_metadata.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "client/fake_servers.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsSupersetOf;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+std::map<std::string, std::string> Texts(const v1::JobStatus& job, const v1::Layout& layout) {
+  const Metadata metadata = ExportMetadata(job, layout);
+  std::map<std::string, std::string> texts(metadata.begin(), metadata.end());
+  EXPECT_EQ(texts.size(), metadata.size()) << "a key comes twice";
+  return texts;
+}
+
+v1::Layout Described() {
+  v1::Layout layout;
+  v1::ModelDescription& model = *layout.mutable_model();
+  model.set_architecture("lenet");
+  model.set_architecture_version(3);
+  for (const uint32_t extent : {1, 28, 28}) model.add_input_shape(extent);
+  model.set_input_type("uint8");
+  model.set_input_scale(255);
+  model.set_mean(1.0 / 3);
+  model.set_deviation(0.25);
+  model.set_classes(10);
+  return layout;
+}
+
+// All that a user needs to use the model, and to know where it comes from.
+TEST(ExportMetadata, SaysWhatTheModelIs) {
+  v1::JobStatus job = SucceededJob("fashion-1");
+  job.mutable_center()->set_accuracy(0.8388);
+  job.mutable_center()->set_samples(10000);
+  job.mutable_center()->set_epoch(6);
+  job.mutable_center()->set_step(1404);
+  job.mutable_spec()->mutable_averaging()->set_rule(v1::AveragingSpec::SLOWMO);
+  job.mutable_spec()->mutable_groups()->set_count(2);
+  job.mutable_spec()->mutable_groups()->set_ranks(4);
+  job.mutable_spec()->mutable_train()->set_epochs(6);
+  EXPECT_THAT(Texts(job, Described()), IsSupersetOf({Pair("hooke_format", "1"),
+                                                     Pair("hooke_version", HOOKE_VERSION),
+                                                     Pair("hooke_job", "fashion-1"),
+                                                     Pair("job_state", "succeeded"),
+                                                     Pair("architecture", "lenet"),
+                                                     Pair("architecture_version", "3"),
+                                                     Pair("input_shape", "[1, 28, 28]"),
+                                                     Pair("input_type", "uint8"),
+                                                     Pair("input_scale", "255"),
+                                                     Pair("mean", "0.3333333333333333"),
+                                                     Pair("std", "0.25"),
+                                                     Pair("classes", "10"),
+                                                     Pair("rule", "slowmo"),
+                                                     Pair("groups", "2"),
+                                                     Pair("ranks", "4"),
+                                                     Pair("epochs", "6"),
+                                                     Pair("center_test_accuracy", "0.8388"),
+                                                     Pair("center_test_samples", "10000"),
+                                                     Pair("center_epoch", "6"),
+                                                     Pair("center_step", "1404")}));
+}
+
+// Steps and exchanges that were answered, group by group; nothing where one of them is not known.
+TEST(ExportMetadata, CountsStepsAndExchanges) {
+  v1::JobStatus job = SucceededJob("fashion-1");
+  job.clear_groups();
+  for (const uint64_t steps : {480, 464}) {
+    v1::RankProgress& progress = *job.add_groups()->mutable_progress();
+    progress.set_step(steps);
+    progress.set_exchanges(steps / 16);
+    progress.set_exchange_failures(2);
+  }
+  EXPECT_THAT(Texts(job, Described()),
+              IsSupersetOf({Pair("group_steps", "[480, 464]"), Pair("group_exchanges", "[28, 27]")}));
+  job.mutable_groups(1)->clear_progress();
+  EXPECT_THAT(Texts(job, Described()), Not(Contains(Key("group_steps"))));
+}
+
+// No fact is made up about a center that nobody described and that was never evaluated.
+TEST(ExportMetadata, LeavesOutWhatIsNotKnown) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.clear_center();
+  const std::map<std::string, std::string> texts = Texts(job, {});
+  EXPECT_EQ(texts.at("architecture"), job.spec().model().name());
+  for (const char* key : {"mean", "std", "input_shape", "architecture_version", "classes", "center_test_accuracy"}) {
+    EXPECT_EQ(texts.count(key), 0u) << key;
+  }
+}
+
+}  // namespace
+}  // namespace hooke

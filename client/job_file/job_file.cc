@@ -1,0 +1,406 @@
+#include "client/job_file/job_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client/job_file/yaml_document.h"
+#include "client/text/near_name.h"
+#include "job/job_check.h"
+#include "job/job_field.h"
+#include "job/job_keys.h"
+#include "job/job_relations.h"
+#include "job/visible_text.h"
+
+namespace hooke {
+namespace {
+
+std::string Join(absl::string_view section, absl::string_view name) {
+  return section.empty() ? std::string(name) : absl::StrCat(section, ".", name);
+}
+
+bool IsSection(absl::string_view path) {
+  return absl::c_any_of(JobKeys(),
+                        [path](const JobKey& key) { return absl::StartsWith(key.path, absl::StrCat(path, ".")); });
+}
+
+// The names allowed directly in a section, keys and sections, in documented order.
+std::vector<std::string> NamesIn(absl::string_view section) {
+  std::vector<std::string> names;
+  for (const JobKey& key : JobKeys()) {
+    absl::string_view rest = key.path;
+    if (!section.empty() && !absl::ConsumePrefix(&rest, absl::StrCat(section, "."))) continue;
+    std::string name(rest.substr(0, rest.find('.')));
+    if (!absl::c_linear_search(names, name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// A near name of the same section; else a key of exactly that name elsewhere.
+std::string DidYouMean(absl::string_view section, absl::string_view name) {
+  std::string guess = Nearest(name, NamesIn(section));
+  for (const JobKey& key : JobKeys()) {
+    if (guess.empty() && absl::EndsWith(absl::StrCat(".", key.path), absl::StrCat(".", name))) guess = key.path;
+  }
+  return guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)");
+}
+
+// A file's first bytes, one more than `bytes_max` of a longer one.
+absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::FailedPreconditionError(absl::StrCat("cannot be read: ", std::strerror(errno)));
+  std::string text(bytes_max + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) return absl::FailedPreconditionError("cannot be read");
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(path, error);
+  // A pipe would be waited for without end.
+  const bool plain = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there);
+  absl::StatusOr<std::string> text =
+      plain ? ReadStart(path, kJsonBytesMax)
+            : absl::FailedPreconditionError(std::filesystem::is_directory(there)
+                                                ? "is a folder"
+                                                : "is no plain file, but a device, pipe or socket");
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(Escaped(path), " ", text.status().message()));
+  if (text->size() > kJsonBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is larger than 64 KiB"));
+  }
+  if (!nlohmann::json::accept(*text)) return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is not JSON"));
+  return text;
+}
+
+struct LineProblem {
+  int line;
+  std::string text;  // "KEY: what is wrong".
+};
+
+// One line for each of the first problems, in the order of the file, and how many more there are.
+std::string ProblemsText(absl::string_view file, std::vector<LineProblem> problems, uint64_t left_out = 0) {
+  absl::c_stable_sort(problems, [](const LineProblem& a, const LineProblem& b) { return a.line < b.line; });
+  if (problems.size() > kProblemsListed) {
+    left_out += problems.size() - kProblemsListed;
+    problems.resize(kProblemsListed);
+  }
+  std::vector<std::string> lines;
+  lines.reserve(problems.size() + 1);
+  for (const LineProblem& problem : problems) {
+    lines.push_back(absl::StrCat(Escaped(file), ":", problem.line, ": ", problem.text));
+  }
+  if (left_out > 0) {
+    lines.push_back(
+        absl::StrCat(Escaped(file), ": ", left_out, " more problem", left_out == 1 ? "" : "s", "; mend these first"));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+// The line of a key, or of the nearest section around it that the file has; else 1.
+int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path) {
+  while (true) {
+    const auto found = lines.find(std::string(path));
+    if (found != lines.end()) return found->second;
+    const size_t dot = path.rfind('.');
+    if (dot == path.npos) return 1;
+    path = path.substr(0, dot);
+  }
+}
+
+class JobFileParser {
+ public:
+  JobFileParser(absl::string_view file, absl::string_view folder) : file_(file), folder_(folder) {}
+
+  absl::StatusOr<JobFile> Parse(const YAML::Node& root) {
+    if (!root.IsMap()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Escaped(file_), ":", root.Mark().line + 1, ": is not a map of keys; ", kHint));
+    }
+    if (HasTag(root)) Add(root.Mark().line + 1, kTop, TagProblem(root));
+    Collect(root, "");
+    SetAll();
+    RefuseKeysThatDoNotApply();
+    FillDependentDefaults();
+    CrossCheck();
+    JobFile read{std::string(file_), std::move(job_), lines_};
+    for (const auto& [path, given] : given_) read.lines.emplace(path, given.line);
+    if (problems_.empty()) return read;
+    return absl::InvalidArgumentError(ProblemsText(file_, problems_));
+  }
+
+  static constexpr char kHint[] = "a job file needs at least name, model, data.train and data.test";
+
+ private:
+  struct Given {
+    YAML::Node value;
+    int line;
+  };
+  static constexpr char kTop[] = "(top)";
+
+  void Add(int line, absl::string_view key, absl::string_view what) {
+    problems_.push_back({line, absl::StrCat(key, ": ", what)});
+  }
+
+  // Plain scalars have the tag "?" or none, quoted ones "!".
+  static bool HasTag(const YAML::Node& node) { return !node.Tag().empty() && node.Tag() != "?" && node.Tag() != "!"; }
+
+  static std::string TagProblem(const YAML::Node& node) {
+    return absl::StrCat("has the YAML tag ", Quoted(node.Tag()), "; a job file has no tags: remove it");
+  }
+
+  // Walks the sections that the table knows, so the depth of the file does not matter.
+  void Collect(const YAML::Node& map, const std::string& section) {
+    std::map<std::string, int> seen;
+    for (const auto& entry : map) {
+      const int line = entry.first.Mark().line + 1;
+      if (!entry.first.IsScalar() || HasTag(entry.first)) {
+        Add(line, SectionText(section), absl::StrCat("a key is not a text; ", AllowedIn(section)));
+        continue;
+      }
+      if (!IsVisibleText(entry.first.Scalar())) {
+        Add(line, SectionText(section),
+            absl::StrCat("a key has no name that can be read: ", Quoted(entry.first.Scalar()),
+                         "; write a name before the colon; ", AllowedIn(section)));
+        continue;
+      }
+      const std::string name = Shortened(entry.first.Scalar());
+      const std::string path = Join(section, name);
+      const auto [first, inserted] = seen.emplace(name, line);
+      if (!inserted) {
+        Add(line, path, absl::StrCat("is given twice, first in line ", first->second, "; keep one"));
+      } else if (absl::StrContains(name, '.')) {
+        RefuseDotted(line, section, path);
+      } else if (IsSection(path)) {
+        lines_[path] = line;
+        if (HasTag(entry.second)) Add(line, path, TagProblem(entry.second));
+        if (entry.second.IsMap()) {
+          Collect(entry.second, path);
+        } else {
+          wrong_.insert(path);
+          Add(line, path, absl::StrCat("is not a map; ", AllowedIn(path)));
+        }
+      } else if (FindJobKey(path) != nullptr) {
+        given_.emplace(path, Given{entry.second, line});
+      } else {
+        // What it was meant to be is not its default.
+        wrong_.insert(Join(section, Nearest(name, NamesIn(section))));
+        Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
+      }
+    }
+  }
+
+  // A dot in a name would reach into a section, past what the section itself says.
+  void RefuseDotted(int line, const std::string& section, const std::string& path) {
+    wrong_.insert(path);
+    const bool known = IsSection(path) || FindJobKey(path) != nullptr;
+    const size_t dot = path.rfind('.');
+    Add(line, path,
+        absl::StrCat("unknown key; ", known ? absl::StrCat("write ", path.substr(dot + 1), " in the section ",
+                                                           path.substr(0, dot), ", without the dot")
+                                            : AllowedIn(section)));
+  }
+
+  static std::string SectionText(const std::string& section) { return section.empty() ? kTop : section; }
+
+  // A name that no key has may be as long as the file.
+  static std::string Shortened(const std::string& name) {
+    const std::string quoted = Quoted(name);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+
+  static std::string AllowedIn(const std::string& section) {
+    return absl::StrCat("allowed here: ", absl::StrJoin(NamesIn(section), ", "));
+  }
+
+  void SetAll() {
+    for (const JobKey& key : JobKeys()) {
+      const auto given = given_.find(key.path);
+      if (given != given_.end()) {
+        SetGiven(key, given->second);
+      } else if (key.preset.has_value()) {
+        const KeyValue value = ParseKeyValue(key, *key.preset, /*quoted=*/false).value();  // The table's own text.
+        texts_[key.path] = value.text;
+        SetField(key, value, job_);
+      } else if (key.required()) {
+        wrong_.insert(key.path);
+        Add(LineOf(key.path), key.path, absl::StrCat("is missing; must be ", AllowedText(key)));
+      }
+    }
+  }
+
+  void SetGiven(const JobKey& key, const Given& given) {
+    wrong_.insert(key.path);  // Until it has proved right.
+    if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
+    if (given.value.IsNull())
+      return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
+    if (!given.value.IsScalar()) {
+      return Add(given.line, key.path,
+                 absl::StrCat("is a ", given.value.IsMap() ? "map" : "list", "; must be ", AllowedText(key)));
+    }
+    absl::StatusOr<KeyValue> value = ParseKeyValue(key, given.value.Scalar(), given.value.Tag() == "!");
+    if (!value.ok()) {
+      const std::string guess = key.type == KeyType::kChoice ? Nearest(given.value.Scalar(), key.choices) : "";
+      return Add(given.line, key.path,
+                 absl::StrCat(value.status().message(),
+                              guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)")));
+    }
+    if (key.type == KeyType::kPath || key.type == KeyType::kJsonFile) {
+      value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
+      if (const absl::Status whole = CheckKeyValue(key, *value); !whole.ok()) {
+        return Add(given.line, key.path, whole.message());
+      }
+    }
+    texts_[key.path] = value->text;
+    if (key.type == KeyType::kJsonFile) {
+      absl::StatusOr<std::string> text = ReadJsonFile(value->text);
+      if (!text.ok()) {
+        return Add(given.line, key.path, absl::StrCat(text.status().message(), "; must be ", AllowedText(key)));
+      }
+      value->text = *std::move(text);
+    }
+    SetField(key, *value, job_);
+    wrong_.erase(key.path);
+  }
+
+  // Whether the value in `job_` is what the file says: neither the key nor a section it is in has a problem.
+  bool IsRight(absl::string_view path) const {
+    for (size_t end = path.size(); end != absl::string_view::npos; end = path.rfind('.', end - 1)) {
+      if (wrong_.count(std::string(path.substr(0, end))) > 0) return false;
+    }
+    return true;
+  }
+
+  int LineOf(const std::string& path) const {
+    const auto found = given_.find(path);
+    return found == given_.end() ? LineOfKey(lines_, path) : found->second.line;
+  }
+
+  void RefuseKeysThatDoNotApply() {
+    for (const JobKey& key : JobKeys()) {
+      if (key.only_with.empty() || given_.count(key.path) == 0) continue;
+      const Condition condition = ConditionOf(key);
+      if (!IsRight(condition.key) || Applies(key, job_)) continue;
+      Add(LineOf(key.path), key.path, absl::StrCat(DoesNotApplyText(condition, texts_[condition.key]), ": remove it"));
+      does_not_apply_.insert(key.path);
+    }
+  }
+
+  void FillDependentDefaults() {
+    v1::OptimizerSpec& optimizer = *job_.mutable_train()->mutable_optimizer();
+    if (given_.count("train.optimizer.learning_rate") == 0) {
+      optimizer.set_learning_rate(optimizer.name() == v1::OptimizerSpec::SGD ? 0.05 : 0.001);
+    }
+    if (given_.count("train.optimizer.weight_decay") == 0) {
+      optimizer.set_weight_decay(optimizer.name() == v1::OptimizerSpec::ADAMW ? 0.01 : 0);
+    }
+    if (given_.count("train.schedule.step_epochs") == 0) {
+      job_.mutable_train()->mutable_schedule()->set_step_epochs(job_.train().epochs() / 3.0);
+    }
+    FillAveragingDefaults();
+  }
+
+  void FillAveragingDefaults() {
+    using Averaging = v1::AveragingSpec;
+    Averaging& averaging = *job_.mutable_averaging();
+    const Averaging::Rule rule = averaging.rule();
+    const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
+    const double groups = job_.groups().count();
+    if (given_.count("averaging.interval") == 0 || averaging.interval_auto()) {
+      averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
+    }
+    if (given_.count("averaging.staleness_bound") == 0) {
+      averaging.set_staleness_bound(4 * averaging.interval());
+    }
+    if (given_.count("averaging.learning_rate") == 0) {
+      averaging.set_learning_rate(rule == Averaging::DILOCO ? 0.7 : 1);
+    }
+    if (given_.count("averaging.momentum") == 0) {
+      averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
+    }
+    // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+    if (given_.count("averaging.alpha") == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
+  }
+
+  // What the coordinator would say, but nothing that rests on a problem told already.
+  void CrossCheck() {
+    for (const JobRelation& relation : JobRelations()) {
+      const bool both = given_.count(relation.key) > 0 && given_.count(relation.other) > 0;
+      if (relation.need != Need::kNotBoth || !both) continue;
+      Add(LineOf(relation.key), relation.key, absl::StrCat("is given beside ", relation.other, "; ", relation.remedy));
+      wrong_.insert(relation.key);
+    }
+    wrong_.insert(does_not_apply_.begin(), does_not_apply_.end());
+    for (const JobProblem& problem : CheckJob(job_)) {
+      if (!absl::c_all_of(problem.about, [this](const std::string& path) { return IsRight(path); })) continue;
+      // A default that follows from a wrong key is no mistake of its own.
+      if (given_.count(problem.key) == 0 && !problems_.empty()) continue;
+      Add(LineOf(problem.key), problem.key, problem.message);
+    }
+  }
+
+  const std::string file_;
+  const std::string folder_;
+  std::map<std::string, int> lines_;    // Sections in the file.
+  std::map<std::string, Given> given_;  // Keys in the file.
+  std::map<std::string, std::string> texts_;
+  std::set<std::string> wrong_;  // Keys and sections with a problem.
+  std::set<std::string> does_not_apply_;
+  std::vector<LineProblem> problems_;
+  v1::JobSpec job_;
+};
+
+}  // namespace
+
+absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder) {
+  const std::string name = Escaped(file);
+  if (text.size() > kJobFileBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ":1: is larger than 1 MiB, which no job file is; ", JobFileParser::kHint));
+  }
+  const absl::StatusOr<YAML::Node> document = LoadYamlDocument(text, name);
+  if (!document.ok()) return document.status();
+  if (document->IsNull()) return absl::InvalidArgumentError(absl::StrCat(name, ":1: is empty; ", JobFileParser::kHint));
+  return JobFileParser(file, folder).Parse(*document);
+}
+
+absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
+  constexpr char kWhat[] = "name a job file (docs/job-file.md says what is in one)";
+  const std::string name = Escaped(path);
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return absl::NotFoundError(absl::StrCat(name, ": no such file; ", kWhat));
+  if (std::filesystem::is_directory(status)) {
+    return absl::FailedPreconditionError(absl::StrCat(name, ": is a folder; ", kWhat));
+  }
+  const absl::StatusOr<std::string> text = ReadStart(path, kJobFileBytesMax);
+  if (!text.ok()) return absl::FailedPreconditionError(absl::StrCat(name, ": ", text.status().message()));
+  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
+  return ParseJobFile(*text, path, folder.string());
+}
+
+std::string RefusalText(const JobFile& file, const Refusal& refusal) {
+  std::vector<LineProblem> problems;
+  for (const JobProblem& problem : refusal.problems) {
+    problems.push_back({LineOfKey(file.lines, problem.key), absl::StrCat(problem.key, ": ", problem.message)});
+  }
+  return ProblemsText(file.name, std::move(problems), refusal.left_out);
+}
+
+}  // namespace hooke

@@ -1,0 +1,48 @@
+#ifndef HOOKE_CLIENT_LOCAL_CLUSTER_CLUSTER_FOLDER_H_
+#define HOOKE_CLIENT_LOCAL_CLUSTER_CLUSTER_FOLDER_H_
+
+// The folder of a local cluster (`hooke up`): one `up` at a time owns it, and other commands find the coordinator's
+// address in it.
+//
+//   DIR/lock         locked for as long as `up` runs; holds its pid
+//   DIR/coordinator  HOST:PORT and a line end, once the whole cluster is ready; meaningless unless the lock is held
+//   DIR/logs/        one log for each daemon
+//   DIR/<daemon>/    what the daemon keeps
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hooke {
+
+// Ownership of the folder; given back when destroyed. Movable, not copyable.
+class ClusterFolder {
+ public:
+  // Makes the folder where it is missing. ALREADY_EXISTS, with the pid, when another process owns it.
+  static absl::StatusOr<ClusterFolder> Own(const std::string& path);
+
+  ClusterFolder(ClusterFolder&& other) noexcept;
+  ClusterFolder& operator=(ClusterFolder&& other) = delete;
+  ~ClusterFolder();
+
+  const std::string& path() const { return path_; }
+
+  // From now on other commands find the cluster here.
+  absl::Status Announce(absl::string_view coordinator);
+
+ private:
+  ClusterFolder(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+  std::string path_;
+  int lock_fd_;  // -1 after a move.
+};
+
+// The coordinator of the cluster that runs from the folder now; nothing when none does.
+std::optional<std::string> RunningClusterAddress(const std::string& path);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_LOCAL_CLUSTER_CLUSTER_FOLDER_H_

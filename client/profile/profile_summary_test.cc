@@ -1,0 +1,176 @@
+#include "client/profile/profile_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Calls {
+  v1::Operation operation = v1::ALL_REDUCE;
+  uint64_t bytes = 4;
+  bool fused = false;
+  std::vector<uint64_t> times_ns;
+};
+
+// As a rank would count them, with buckets of 1/16 of a power of two.
+void AddCalls(const Calls& calls, v1::RankProfile& profile) {
+  v1::CollectiveProfile* some = profile.add_collectives();
+  some->set_operation(calls.operation);
+  some->set_fused(calls.fused);
+  some->set_bytes_min(calls.bytes);
+  some->set_bytes_max(calls.bytes);
+  some->set_bytes(calls.bytes * calls.times_ns.size());
+  some->set_min_ns(*std::min_element(calls.times_ns.begin(), calls.times_ns.end()));
+  some->set_max_ns(*std::max_element(calls.times_ns.begin(), calls.times_ns.end()));
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> buckets;
+  for (const uint64_t ns : calls.times_ns) {
+    some->set_time_ns(some->time_ns() + ns);
+    const uint64_t width = ns < 32 ? 1 : uint64_t{1} << (63 - __builtin_clzll(ns) - 4);
+    auto& [end, count] = buckets[ns / width * width];
+    end = ns / width * width + width;
+    ++count;
+  }
+  for (const auto& [begin, rest] : buckets) {
+    some->add_bucket_begin_ns(begin);
+    some->add_bucket_end_ns(rest.first);
+    some->add_bucket_calls(rest.second);
+  }
+  some->set_step_ns(some->time_ns());
+}
+
+v1::ReadProfileResponse Rank(uint32_t group, uint32_t rank, const std::vector<Calls>& all, uint64_t step_ns = 1000000) {
+  v1::ReadProfileResponse response;
+  response.set_group(group);
+  response.set_rank(rank);
+  response.mutable_profile()->set_step_ns(step_ns);
+  for (const Calls& calls : all) AddCalls(calls, *response.mutable_profile());
+  return response;
+}
+
+// Merging ranks gives what one rank with all their calls would have: sums and extremes exactly, quantiles of the whole
+// within 1/32.
+TEST(ProfileSummaryTest, MergesLikeOneRankWithAllCalls) {
+  std::mt19937_64 random(5);
+  std::lognormal_distribution<double> time(10, 1.5);
+  std::vector<v1::ReadProfileResponse> ranks;
+  std::vector<uint64_t> all;
+  for (uint32_t rank = 0; rank < 7; ++rank) {
+    Calls calls;
+    for (int i = 0; i < 1000 + 100 * static_cast<int>(rank); ++i) {
+      calls.times_ns.push_back(static_cast<uint64_t>(time(random)) * (rank + 1));
+    }
+    all.insert(all.end(), calls.times_ns.begin(), calls.times_ns.end());
+    ranks.push_back(Rank(rank / 2, rank % 2, {calls}));
+  }
+  const ProfileSummary summary = Summarize(ranks, ProfileSizes::kExact);
+  EXPECT_EQ(summary.groups, 4u);
+  EXPECT_EQ(summary.ranks, 7u);
+  EXPECT_EQ(summary.step_ns, 7000000u);
+  ASSERT_EQ(summary.rows.size(), 1u);
+  const ProfileRow& row = summary.rows[0];
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(row.calls, all.size());
+  EXPECT_EQ(row.bytes, 4 * all.size());
+  EXPECT_EQ(row.time_ns, std::accumulate(all.begin(), all.end(), uint64_t{0}));
+  EXPECT_EQ(row.min_ns, all.front());
+  EXPECT_EQ(row.max_ns, all.back());
+  for (double q : {0.0, 0.1, 0.5, 0.99, 1.0}) {
+    const auto index = static_cast<size_t>(std::max(1.0, std::ceil(q * static_cast<double>(all.size())))) - 1;
+    const auto exact = static_cast<double>(all[index]);
+    EXPECT_NEAR(row.Quantile(q), exact, exact / 32 + 1) << q;
+  }
+}
+
+// The order of the ranks does not matter.
+TEST(ProfileSummaryTest, OrderDoesNotMatter) {
+  std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0, {{v1::BARRIER, 0, false, {5, 9}}}),
+                                                Rank(0, 1, {{v1::BARRIER, 0, false, {1, 70000}}})};
+  const std::string table = ProfileTable(Summarize(ranks, ProfileSizes::kBins));
+  std::swap(ranks[0], ranks[1]);
+  EXPECT_EQ(ProfileTable(Summarize(ranks, ProfileSizes::kBins)), table);
+}
+
+// Sizes of one power of two are one row, or a row each; operations and fusion are always apart.
+TEST(ProfileSummaryTest, BinsOrExactSizes) {
+  const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0,
+                                                           {{v1::ALL_REDUCE, 1024, false, {10}},
+                                                            {v1::ALL_REDUCE, 2047, false, {20}},
+                                                            {v1::ALL_REDUCE, 2048, false, {30}},
+                                                            {v1::ALL_REDUCE, 1024, true, {40}},
+                                                            {v1::BROADCAST, 1024, false, {50}}})};
+  const ProfileSummary bins = Summarize(ranks, ProfileSizes::kBins);
+  std::vector<std::string> rows;
+  for (const ProfileRow& row : bins.rows) {
+    rows.push_back(absl::StrCat(OperationText(row.operation), " ", row.bytes_min, "-", row.bytes_max, " ", row.fused,
+                                " ", row.calls));
+  }
+  EXPECT_THAT(rows, ElementsAre("all-reduce 1024-2047 0 2", "all-reduce 1024-2047 1 1", "all-reduce 2048-4095 0 1",
+                                "broadcast 1024-2047 0 1"));
+  EXPECT_EQ(Summarize(ranks, ProfileSizes::kExact).rows.size(), 5u);
+}
+
+// The table, letter by letter.
+TEST(ProfileSummaryTest, Table) {
+  std::vector<v1::ReadProfileResponse> ranks = {
+      Rank(0, 0, {{v1::ALL_REDUCE, 1 << 20, true, {100000, 100000, 100000}}, {v1::BARRIER, 0, false, {2000}}})};
+  const std::string head = "1 rank of 1 group, together 0.001 s in steps\n";
+  EXPECT_EQ(ProfileTable(Summarize(ranks, ProfileSizes::kBins)),
+            head +
+                "OPERATION   BYTES        CALLS  ALL    MIN US  MEDIAN US  P99 US  GB/S  OF STEPS  FUSED\n"
+                "all-reduce  1 MiB-2 MiB  3      3 MiB  100.0   100.0      100.0   10.5  30.0 %    yes\n"
+                "barrier     0            1      0 B    2.0     2.0        2.0     -     0.2 %     no\n");
+  ranks[0].mutable_profile()->mutable_collectives(0)->set_algorithm("ring");
+  ranks[0].mutable_profile()->set_calls_left_out(9);
+  const std::string exact = ProfileTable(Summarize(ranks, ProfileSizes::kExact));
+  EXPECT_THAT(exact, HasSubstr("steps; 9 calls had no room\n"));
+  EXPECT_THAT(exact, HasSubstr("\nall-reduce  1048576  3 "));
+  EXPECT_THAT(exact, HasSubstr("  FUSED  BY\n"));
+  EXPECT_THAT(exact, HasSubstr("  yes    ring\n"));
+}
+
+// The same for programs.
+TEST(ProfileSummaryTest, Json) {
+  const std::vector<v1::ReadProfileResponse> ranks = {Rank(3, 0, {{v1::ALL_GATHER, 1000, true, {4000, 6000}}})};
+  const nlohmann::ordered_json json = ProfileToJson(Summarize(ranks, ProfileSizes::kExact));
+  EXPECT_EQ(json["ranks"], 1);
+  const nlohmann::ordered_json& row = json["collectives"].at(0);
+  EXPECT_EQ(row["operation"], "all-gather");
+  EXPECT_EQ(row["calls"], 2);
+  EXPECT_EQ(row["fused"], true);
+  EXPECT_DOUBLE_EQ(row["seconds"], 1e-5);
+  EXPECT_DOUBLE_EQ(row["gb_per_s"], 0.2);
+  EXPECT_DOUBLE_EQ(row["step_share"], 0.01);
+}
+
+// What no rank of ours sends neither ends the program nor fills the terminal with its bytes.
+TEST(ProfileSummaryTest, SurvivesNonsense) {
+  v1::ReadProfileResponse rank = Rank(0, 0, {{v1::REDUCE, 8, false, {10, 20}}}, 0);
+  v1::CollectiveProfile* some = rank.mutable_profile()->mutable_collectives(0);
+  some->set_operation(static_cast<v1::Operation>(77));
+  some->set_bytes_min(~uint64_t{0});
+  some->set_bytes_max(~uint64_t{0});
+  some->set_algorithm("\x1b[2J");
+  some->add_bucket_calls(~uint64_t{0});
+  rank.mutable_profile()->add_collectives();
+  const std::string table = ProfileTable(Summarize({rank}, ProfileSizes::kBins));
+  EXPECT_THAT(table, HasSubstr("\noperation 77"));
+  EXPECT_EQ(table.find('\x1b'), std::string::npos);
+  EXPECT_EQ(ProfileTable(Summarize({}, ProfileSizes::kBins)).substr(0, 8), "0 ranks ");
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,19 @@
+#ifndef HOOKE_CLIENT_TEXT_JOB_DETAILS_H_
+#define HOOKE_CLIENT_TEXT_JOB_DETAILS_H_
+
+// One job in full, as `hooke jobs JOB` prints it for people. Pure.
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+// Several lines: state, reason and times, then the groups as a table, then silences and notices. `now` is the
+// coordinator's clock, `zone` the reader's.
+std::string JobDetails(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_TEXT_JOB_DETAILS_H_

@@ -1,0 +1,101 @@
+#include "client/text/job_details.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/fake_servers.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Details(const v1::JobStatus& job) {
+  return JobDetails(job, absl::FromUnixMillis(job.now_unix_ms()), absl::UTCTimeZone());
+}
+
+// A job that runs: state, times, each group with its place, start and step, what is silent, and the notices, with all
+// times in one format.
+TEST(JobDetailsTest, RunningJob) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.add_servers("127.0.0.1:7411");
+  job.add_servers("127.0.0.1:7412");
+  job.mutable_groups(1)->set_incarnation(3);
+  v1::Notice* notice = job.add_notices();
+  notice->set_unix_ms(job.now_unix_ms() - 10000);
+  notice->set_text("worker w1 has not answered since 2001-09-09T01:47:00Z\x1b[2J");
+  EXPECT_EQ(Details(job),
+            "job         fashion-1\n"
+            "state       running for 0:42\n"
+            "what        lenet, 2 groups x 2 ranks, elastic every 16 steps\n"
+            "done        46 %, ETA 0:42\n"
+            "submitted   01:46:40 (0:43 ago)\n"
+            "started     01:46:41 (0:42 ago)\n"
+            "first step  01:46:42 (0:41 ago)\n"
+            "center      not evaluated yet\n"
+            "servers     127.0.0.1:7411\n"
+            "            127.0.0.1:7412\n"
+            "\n"
+            "GROUP    STATE    WORKER (SITE)     START  STEP      EPOCH  LOSS    SAMPLES/S  TIME SPENT IN"
+            "                                REASON\n"
+            "group 0  running  worker-1 (local)  1      528/1123  1.88   0.3512  1843"
+            "       compute 82 %, collective 15 %, exchange 3 %\n"
+            "group 1  running  worker-2 (local)  3      512/1123  1.88   0.3512  1843"
+            "       compute 82 %, collective 15 %, exchange 3 %\n"
+            "\n"
+            "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
+}
+
+// A server that its groups miss, and a setback that its notices no longer tell.
+TEST(JobDetailsTest, ServerThatWasAway) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.add_servers("a:1");
+  job.add_servers("b:2");
+  v1::AbsentServer* server = job.mutable_groups(0)->mutable_progress()->add_absent_servers();
+  server->set_address("b:2");
+  server->set_since_unix_ms(job.now_unix_ms() - 6000);
+  job.mutable_setback()->set_unix_ms(job.now_unix_ms() - 60000);
+  job.mutable_setback()->set_text("server b:2 came back from its snapshot");
+  EXPECT_THAT(Details(job), HasSubstr("\n! exchanging with 1 of 2 servers since 01:47:17 (without b:2)\n"
+                                      "! 01:46:23  server b:2 came back from its snapshot\n"));
+  *job.add_notices() = job.setback();
+  EXPECT_THAT(Details(job), Not(HasSubstr("! 01:46:23")));
+  EXPECT_THAT(Details(job), HasSubstr("\n01:46:23  server b:2 came back from its snapshot\n"));
+}
+
+// After its end: why, when, and the center's accuracy. Another day's times have their date.
+TEST(JobDetailsTest, EndedJob) {
+  v1::JobStatus job = SucceededJob("fashion-1");
+  EXPECT_THAT(Details(job), HasSubstr("\nstate       succeeded after 1:32\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\ndone        100 %\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\nended       01:48:13 (0:00 ago)\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\ncenter      test accuracy 90.12 % at epoch 4.00, loss 0.2861\n"));
+  job.set_state(v1::JOB_STATE_FAILED);
+  job.set_reason("group 0 failed at step 5: no such file");
+  job.set_now_unix_ms(job.now_unix_ms() + int64_t{24} * 3600 * 1000);
+  EXPECT_THAT(Details(job), HasSubstr("\nstate       failed after 1:32: group 0 failed at step 5: no such file\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\nended       2001-09-09 01:48:13 (24:00:00 ago)\n"));
+}
+
+// What is not known is a dash, not a zero: a group that waits, and one whose coordinator has just been started again.
+TEST(JobDetailsTest, NotKnown) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(0)->clear_progress();
+  v1::GroupStatus& waiting = *job.mutable_groups(1);
+  waiting.Clear();
+  waiting.set_group(1);
+  waiting.set_state(v1::GROUP_STATE_WAITING);
+  waiting.set_reason("no site has 2 free slots");
+  job.set_first_step_unix_ms(0);
+  EXPECT_THAT(Details(job), HasSubstr("\ndone        -\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\nfirst step  -\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\nservers     -\n"));
+  EXPECT_THAT(Details(job), HasSubstr("\ngroup 0  running  worker-1 (local)  1      -     -      -     -"));
+  EXPECT_THAT(Details(job), HasSubstr("\ngroup 1  waiting  -                 -      -     -      -     -"));
+  EXPECT_THAT(Details(job), HasSubstr(" no site has 2 free slots\n"));
+  EXPECT_THAT(Details(job), Not(HasSubstr("0/")));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,73 @@
+#ifndef HOOKE_CLIENT_TEXT_JOB_TEXT_H_
+#define HOOKE_CLIENT_TEXT_JOB_TEXT_H_
+
+// Words for the parts of a job's status, the same in every view. Pure.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/text/terminal_text.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+std::string JobStateText(v1::JobState state);      // "running"
+std::string GroupStateText(v1::GroupState state);  // "running"
+
+std::string DurationText(absl::Duration duration);  // "0:42", "1:02:03"; negative: "0:00"
+std::string PercentText(double fraction);           // "90.12 %"
+
+// "group 1", or "the evaluation".
+std::string GroupText(const v1::GroupStatus& group);
+
+// The group's step; "-" where it has not reported one, or not to a coordinator that has been started again since.
+std::string StepText(const v1::GroupStatus& group);
+
+// "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
+std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
+
+// Every silence of a job once: a server that several groups miss is one.
+struct JobSilence {
+  std::string key;   // Tells it from others, and stays.
+  std::string who;   // "rank 1 (pid 4711) of group 0"
+  std::string what;  // "rank 1 (pid 4711)"
+  int64_t since_unix_ms = 0;
+  std::string text;
+};
+std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
+
+// "compute 82 %, collective 15 %, exchange 3 %"; empty before there is anything to share.
+std::string SharesText(const v1::RankProgress& progress);
+
+// Until the last of the running groups is done; nothing while a group waits, starts or does not move.
+std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
+
+// "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)", since the first group misses it; where
+// groups miss different servers, "group 0 exchanging with ..." for each. Empty while none misses a server.
+std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
+
+// "12:03:04  server b:2 came back from its snapshot ..." if the job's setback is older than its notice `first_shown`,
+// so that a picture which begins with that notice would not tell it; empty otherwise. It explains a loss that rose.
+std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
+
+// "test accuracy 88.12 % at epoch 1.00, loss 0.3333"
+std::string CenterText(const v1::CenterEvaluated& center);
+
+// ": REASON"; nothing where the reason says no more than the state does.
+std::string ReasonText(absl::string_view state, absl::string_view reason);
+
+// "lenet, 2 groups x 2 ranks, elastic every 16 steps"
+std::string SpecText(const v1::JobSpec& spec);
+// "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging"; and the last of it alone, "none".
+std::string AveragingText(const v1::AveragingSpec& spec);
+std::string CompressionText(const v1::AveragingSpec& spec);
+
+// "running for 0:42", "succeeded after 1:32", "failed after 0:12: REASON", "queued for 0:03: REASON".
+std::string JobProgressText(const v1::JobStatus& job, absl::Time now);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_TEXT_JOB_TEXT_H_

@@ -1,0 +1,212 @@
+#include "client/text/listing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/text/job_text.h"
+#include "client/text/time_text.h"
+#include "job/job_state.h"
+
+namespace hooke {
+namespace {
+
+using nlohmann::ordered_json;
+
+// JSON has no NaN.
+ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }
+
+ordered_json ProgressToJson(const v1::RankProgress& progress) {
+  ordered_json absent = ordered_json::array();
+  for (const v1::AbsentServer& server : progress.absent_servers()) {
+    absent.push_back({{"address", server.address()}, {"since_unix_ms", server.since_unix_ms()}});
+  }
+  return {{"step", progress.step()},
+          {"steps_total", progress.steps_total()},
+          {"epoch", Number(progress.epoch())},
+          {"loss", Number(progress.loss())},
+          {"samples_per_s", Number(progress.samples_per_s())},
+          {"phase", LowerName(v1::RankProgress::Phase_Name(progress.phase()))},
+          {"phase_seconds", Number(progress.phase_seconds())},
+          {"compute_seconds", Number(progress.compute_seconds())},
+          {"collective_seconds", Number(progress.collective_seconds())},
+          {"exchange_seconds", Number(progress.exchange_seconds())},
+          {"overlapped_seconds", Number(progress.overlapped_seconds())},
+          {"exchanges", progress.exchanges()},
+          {"exchange_failures", progress.exchange_failures()},
+          {"absent_servers", absent}};
+}
+
+ordered_json GroupToJson(const v1::GroupStatus& group) {
+  ordered_json silences = ordered_json::array();
+  for (const v1::Silence& silence : group.silences()) {
+    silences.push_back(
+        {{"what", silence.what()}, {"since_unix_ms", silence.since_unix_ms()}, {"step", silence.step()}});
+  }
+  return {{"group", group.group()},
+          {"task", LowerName(v1::GroupStart::Task_Name(group.task()))},
+          {"state", GroupStateText(group.state())},
+          {"reason", group.reason()},
+          {"worker", group.worker()},
+          {"site", group.site()},
+          {"incarnation", group.incarnation()},
+          {"progress", group.has_progress() ? ProgressToJson(group.progress()) : ordered_json(nullptr)},
+          {"silences", silences}};
+}
+
+ordered_json SpecToJson(const v1::JobSpec& spec) {
+  return {{"model", spec.model().name()},
+          {"epochs", spec.train().epochs()},
+          {"batch_size", spec.train().batch_size()},
+          {"groups", spec.groups().count()},
+          {"ranks", spec.groups().ranks()},
+          {"averaging", LowerName(v1::AveragingSpec::Rule_Name(spec.averaging().rule()))},
+          {"interval", spec.averaging().interval()},
+          {"delay", spec.averaging().delay()},
+          {"fragments", std::max<uint32_t>(spec.averaging().fragments(), 1)},
+          {"compression", CompressionText(spec.averaging())},
+          {"alpha", Number(spec.averaging().alpha())}};
+}
+
+std::string SizeText(uint64_t bytes) {
+  const double kib = static_cast<double>(bytes) / 1024;
+  return kib < 1024 ? absl::StrFormat("%.1f KiB", kib) : absl::StrFormat("%.1f MiB", kib / 1024);
+}
+
+// "2 (1 on disk only), 1.2 MiB in memory, 3.4 MiB on disk"
+std::string CentersText(const v1::NodeStatus& node) {
+  const std::string on_disk = node.disk_centers() > 0 ? absl::StrCat(" (", node.disk_centers(), " on disk only)") : "";
+  return absl::StrCat(uint64_t{node.centers()} + node.disk_centers(), on_disk, ", ", SizeText(node.center_bytes()),
+                      " in memory, ", SizeText(node.disk_bytes()), " on disk");
+}
+
+}  // namespace
+
+std::string DoneText(const v1::JobStatus& job) {
+  if (job.state() == v1::JOB_STATE_SUCCEEDED) return "100 %";
+  double sum = 0;
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.task() == v1::GroupStart::EVALUATE) continue;
+    const v1::RankProgress& progress = group.progress();
+    if (group.state() == v1::GROUP_STATE_FINISHED) {
+      sum += 1;
+    } else if (!group.has_progress() && group.incarnation() > 0) {
+      return "-";
+    } else if (progress.steps_total() > 0) {
+      sum += std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));
+    }
+  }
+  const uint32_t groups = std::max<uint32_t>(1, job.spec().groups().count());
+  return absl::StrFormat("%.0f %%", std::floor(100 * sum / groups));
+}
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<int> widths;
+  for (const std::vector<std::string>& row : rows) {
+    if (widths.size() < row.size()) widths.resize(row.size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+  }
+  std::string table;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const size_t padding = i + 1 < row.size() ? static_cast<size_t>(widths[i] - DisplayWidth(row[i]) + 2) : 0;
+      absl::StrAppend(&line, row[i], std::string(padding, ' '));
+    }
+    absl::StrAppend(&table, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return table;
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::TimeZone zone) {
+  std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "DONE", "TIME", "ACCURACY", "WHAT", "REASON"}};
+  for (const v1::JobStatus& job : jobs.jobs()) {
+    const int64_t begin = job.started_unix_ms() != 0 ? job.started_unix_ms() : job.submitted_unix_ms();
+    const absl::Time end = HasEnded(job.state()) ? absl::FromUnixMillis(job.ended_unix_ms()) : now;
+    const bool show_reason = job.state() != v1::JOB_STATE_SUCCEEDED && job.state() != v1::JOB_STATE_RUNNING;
+    rows.push_back({Printable(job.job_id()), JobStateText(job.state()), DoneText(job),
+                    DurationText(end - absl::FromUnixMillis(begin)),
+                    job.has_center() ? PercentText(job.center().accuracy()) : "-", SpecText(job.spec()),
+                    WithTimeTexts(Printable(show_reason ? job.reason() : job.setback().text()), now, zone)});
+  }
+  std::string table = FormatTable(rows);
+  if (jobs.left_out() > 0)
+    absl::StrAppend(&table, "and ", jobs.left_out(), jobs.left_out() == 1 ? " older job\n" : " older jobs\n");
+  return table;
+}
+
+std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CENTERS"}};
+  for (const v1::NodeStatus& node : nodes.nodes()) {
+    const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
+    const bool worker = node.kind() == v1::NodeStatus::WORKER;
+    rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())),
+                    node.alive() ? "alive" : absl::StrCat("silent for ", DurationText(silent)),
+                    worker ? Printable(node.site()) : "-",
+                    worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
+                    Printable(node.version()), worker ? "-" : CentersText(node)});
+  }
+  return FormatTable(rows);
+}
+
+ordered_json JobToJson(const v1::JobStatus& job) {
+  ordered_json groups = ordered_json::array();
+  for (const v1::GroupStatus& group : job.groups()) groups.push_back(GroupToJson(group));
+  ordered_json notices = ordered_json::array();
+  for (const v1::Notice& notice : job.notices())
+    notices.push_back({{"unix_ms", notice.unix_ms()}, {"text", notice.text()}});
+  ordered_json servers = ordered_json::array();
+  for (const std::string& server : job.servers()) servers.push_back(server);
+  ordered_json center = nullptr;
+  if (job.has_center()) {
+    center = {{"step", job.center().step()},
+              {"epoch", Number(job.center().epoch())},
+              {"accuracy", Number(job.center().accuracy())},
+              {"loss", Number(job.center().loss())},
+              {"samples", job.center().samples()}};
+  }
+  ordered_json setback = nullptr;
+  if (job.has_setback()) setback = {{"unix_ms", job.setback().unix_ms()}, {"text", job.setback().text()}};
+  const std::optional<absl::Duration> left = TimeLeft(job);
+  return {{"job_id", job.job_id()},
+          {"name", job.name()},
+          {"state", JobStateText(job.state())},
+          {"reason", job.reason()},
+          {"submitted_unix_ms", job.submitted_unix_ms()},
+          {"started_unix_ms", job.started_unix_ms()},
+          {"first_step_unix_ms", job.first_step_unix_ms()},
+          {"ended_unix_ms", job.ended_unix_ms()},
+          {"now_unix_ms", job.now_unix_ms()},
+          {"eta_seconds", left.has_value() ? Number(absl::ToDoubleSeconds(*left)) : ordered_json(nullptr)},
+          {"center", center},
+          {"groups", groups},
+          {"servers", servers},
+          {"notices", notices},
+          {"setback", setback},
+          {"spec", SpecToJson(job.spec())}};
+}
+
+ordered_json NodeToJson(const v1::NodeStatus& node) {
+  return {{"name", node.name()},
+          {"kind", LowerName(v1::NodeStatus::Kind_Name(node.kind()))},
+          {"site", node.site()},
+          {"slots", node.slots()},
+          {"slots_used", node.slots_used()},
+          {"alive", node.alive()},
+          {"last_heard_unix_ms", node.last_heard_unix_ms()},
+          {"version", node.version()},
+          {"center_bytes", node.center_bytes()},
+          {"centers", node.centers()},
+          {"disk_centers", node.disk_centers()},
+          {"disk_bytes", node.disk_bytes()}};
+}
+
+std::string DumpJson(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace hooke

@@ -1,0 +1,161 @@
+#include "client/text/listing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "client/fake_servers.h"
+#include "client/text/job_text.h"
+
+namespace hooke {
+namespace {
+
+v1::NodeStatus Node(v1::NodeStatus::Kind kind, const std::string& name) {
+  v1::NodeStatus node;
+  node.set_kind(kind);
+  node.set_name(name);
+  node.set_alive(true);
+  node.set_version("0.1.0");
+  return node;
+}
+
+// A table of jobs: one that succeeded, one that runs, one that failed.
+TEST(ListingTest, JobsTable) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = RunningJob("fashion-3");
+  *jobs.add_jobs() = SucceededJob("fashion-2");
+  v1::JobStatus failed = RunningJob("fashion-1");
+  failed.set_state(v1::JOB_STATE_FAILED);
+  failed.set_ended_unix_ms(failed.started_unix_ms() + 12000);
+  failed.set_reason("no such\nfile");
+  *jobs.add_jobs() = failed;
+  EXPECT_EQ(
+      JobsTable(jobs, absl::FromUnixMillis(1'000'000'043'000), absl::UTCTimeZone()),
+      "JOB        STATE      DONE   TIME  ACCURACY  WHAT                                               REASON\n"
+      "fashion-3  running    46 %   0:42  -         lenet, 2 groups x 2 ranks, elastic every 16 steps\n"
+      "fashion-2  succeeded  100 %  1:32  90.12 %   lenet, 2 groups x 2 ranks, elastic every 16 steps\n"
+      "fashion-1  failed     46 %   0:12  -         lenet, 2 groups x 2 ranks, elastic every 16 steps  no such file\n");
+}
+
+// Columns stand below one another for names of any script, too.
+TEST(ListingTest, ColumnsAreAsWideAsTheyLook) {
+  EXPECT_EQ(FormatTable({{"\u8bad\u7ec3", "a"}, {"w\u00f6rk", "b"}, {"x", "c"}}),
+            "\u8bad\u7ec3  a\nw\u00f6rk  b\nx     c\n");
+}
+
+// A group that runs and has not told its step, as after a restart of the coordinator, is not at step 0.
+TEST(ListingTest, AStepThatIsNotKnown) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(1)->clear_progress();
+  EXPECT_EQ(DoneText(job), "-");
+  EXPECT_TRUE(nlohmann::json::parse(DumpJson(JobToJson(job)))["groups"][1]["progress"].is_null());
+  job.mutable_groups(1)->set_state(v1::GROUP_STATE_FINISHED);
+  EXPECT_EQ(DoneText(job), "73 %") << "it has done all its steps, whatever they were";
+  job.mutable_groups(1)->set_state(v1::GROUP_STATE_WAITING);
+  job.mutable_groups(1)->set_incarnation(0);
+  EXPECT_EQ(DoneText(job), "23 %") << "it was never started";
+}
+
+// A running job says why its loss may have risen.
+TEST(ListingTest, JobsTableTellsASetback) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = RunningJob("fashion-3");
+  jobs.mutable_jobs(0)->mutable_setback()->set_text("group 0 rank 0: server b:2 came back from its snapshot\n");
+  EXPECT_NE(JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone())
+                .find("group 0 rank 0: server b:2 came back from its snapshot"),
+            std::string::npos);
+  EXPECT_EQ(JobToJson(jobs.jobs(0))["setback"]["text"], jobs.jobs(0).setback().text());
+  EXPECT_TRUE(JobToJson(RunningJob("a"))["setback"].is_null());
+}
+
+// Jobs that the coordinator left out are counted below the table.
+TEST(ListingTest, JobsLeftOut) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = SucceededJob("fashion-2");
+  const std::string whole = JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone());
+  jobs.set_left_out(1);
+  EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone()), whole + "and 1 older job\n");
+  jobs.set_left_out(20);
+  EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone()), whole + "and 20 older jobs\n");
+}
+
+// A table of nodes: a server, a worker, and a worker that is silent.
+TEST(ListingTest, NodesTable) {
+  v1::ListNodesResponse nodes;
+  v1::NodeStatus server = Node(v1::NodeStatus::SERVER, "127.0.0.1:7411");
+  server.set_centers(1);
+  server.set_center_bytes(3 << 20);
+  server.set_disk_centers(2);
+  server.set_disk_bytes(9 << 20);
+  *nodes.add_nodes() = server;
+  v1::NodeStatus worker = Node(v1::NodeStatus::WORKER, "w1");
+  worker.set_site("hpc");
+  worker.set_slots(4);
+  worker.set_slots_used(2);
+  *nodes.add_nodes() = worker;
+  worker.set_name("w2");
+  worker.set_alive(false);
+  worker.set_last_heard_unix_ms(90'000);
+  *nodes.add_nodes() = worker;
+  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
+            "NODE            KIND    STATE            SITE  SLOTS     VERSION  CENTERS\n"
+            "127.0.0.1:7411  server  alive            -     -         0.1.0    3 (2 on disk only), 3.0 MiB in memory, "
+            "9.0 MiB on disk\n"
+            "w1              worker  alive            hpc   2/4 used  0.1.0    -\n"
+            "w2              worker  silent for 0:10  hpc   2/4 used  0.1.0    -\n");
+  server.set_disk_centers(0);
+  nodes.clear_nodes();
+  *nodes.add_nodes() = server;
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100)),
+              testing::EndsWith("  1, 3.0 MiB in memory, 9.0 MiB on disk\n"));
+}
+
+// JSON names are those of the protocol, states are words, and what JSON cannot say is null.
+TEST(ListingTest, JobAsJson) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  job.mutable_groups(0)->mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  job.add_servers("127.0.0.1:7411");
+  const nlohmann::json json = nlohmann::json::parse(DumpJson(JobToJson(job)));
+  EXPECT_EQ(json["job_id"], "fashion-1");
+  EXPECT_EQ(json["state"], "running");
+  EXPECT_EQ(json["first_step_unix_ms"].get<int64_t>() - json["submitted_unix_ms"].get<int64_t>(), 2000);
+  EXPECT_TRUE(json["center"].is_null());
+  EXPECT_TRUE(json["groups"][0]["progress"]["loss"].is_null());
+  EXPECT_EQ(json["groups"][1]["progress"]["step"], 512);
+  EXPECT_EQ(json["groups"][1]["task"], "train");
+  EXPECT_EQ(json["servers"][0], "127.0.0.1:7411");
+  EXPECT_EQ(json["spec"]["averaging"], "elastic");
+  EXPECT_DOUBLE_EQ(JobToJson(SucceededJob("a"))["center"]["accuracy"].get<double>(), 0.9012);
+}
+
+// What a job does with its center, whatever the rule.
+TEST(ListingTest, Averaging) {
+  v1::AveragingSpec spec;
+  spec.set_rule(v1::AveragingSpec::DILOCO);
+  spec.set_interval(64);
+  EXPECT_EQ(AveragingText(spec), "diloco every 64 steps");
+  spec.set_interval_auto(true);
+  EXPECT_EQ(AveragingText(spec), "diloco at most every 64 steps");
+  spec.set_interval_auto(false);
+  spec.set_fragments(4);
+  spec.set_delay(8);
+  spec.set_compression(v1::AveragingSpec::COMPRESSION_INT8);
+  EXPECT_EQ(AveragingText(spec), "diloco every 64 steps in 4 fragments, delayed by 8, int8");
+  spec.Clear();
+  spec.set_rule(v1::AveragingSpec::ASYNC);
+  spec.set_interval_seconds(1.5);
+  spec.set_compression(v1::AveragingSpec::COMPRESSION_NONE);
+  EXPECT_EQ(AveragingText(spec), "async every 1.5 s");
+  spec.set_rule(v1::AveragingSpec::NONE);
+  EXPECT_EQ(AveragingText(spec), "no averaging");
+}
+
+// A peer's bytes that are no UTF-8 do not stop a listing.
+TEST(ListingTest, JsonOfBytesThatAreNoText) {
+  v1::NodeStatus node = Node(v1::NodeStatus::WORKER, "w\xff");
+  EXPECT_FALSE(nlohmann::json::parse(DumpJson(NodeToJson(node)), nullptr, /*allow_exceptions=*/false).is_discarded());
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,19 @@
+#include "client/text/near_name.h"
+
+#include <gtest/gtest.h>
+
+namespace hooke {
+namespace {
+
+// The nearest name; the first of equals; none where nothing is near.
+TEST(NearNameTest, Nearest) {
+  EXPECT_EQ(Nearest("fashon-1", {"fashion-1", "mnist-1"}), "fashion-1");
+  EXPECT_EQ(Nearest("fashion-9", {"fashion-3", "fashion-2"}), "fashion-3");
+  EXPECT_EQ(Nearest("cifar-1", {"fashion-1", "mnist-1"}), "");
+  EXPECT_EQ(Nearest("", {"a"}), "");
+  EXPECT_EQ(Nearest("a", {}), "");
+  EXPECT_EQ(Nearest(std::string(65, 'a'), {std::string(64, 'a')}), "") << "bounded";
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,139 @@
+#include "client/watch/watch.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/text/time_text.h"
+#include "job/job_state.h"
+
+namespace hooke {
+namespace {
+
+// Between two looks at the coordinator passes no more than this while the process runs.
+constexpr absl::Duration kLongestLook = absl::Seconds(2);
+
+// Errors of a coordinator that stops or starts; anything else is its answer.
+bool IsPassing(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kOutOfRange:  // The stream ended before the job did.
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kInternal:  // A connection cut in the middle of a message.
+    case absl::StatusCode::kUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class Follower {
+ public:
+  Follower(CoordinatorClient& coordinator, std::string job_id, WatchScreen& screen, Interrupts* interrupts,
+           const WatchOptions& options)
+      : coordinator_(coordinator),
+        job_id_(std::move(job_id)),
+        screen_(screen),
+        interrupts_(interrupts),
+        options_(options) {}
+
+  absl::StatusOr<v1::JobStatus> Follow() {
+    last_heard_ = last_look_ = options_.clock();
+    while (true) {
+      if (interrupts_ != nullptr && interrupts_->WaitFor(absl::ZeroDuration()).has_value())
+        return absl::CancelledError("interrupted");
+      if (stream_ == nullptr && options_.clock() >= next_try_) stream_ = coordinator_.WatchJob(job_id_);
+      absl::StatusOr<v1::JobStatus> status = stream_ != nullptr ? stream_->Next(options_.poll) : Pause();
+      if (status.ok()) {
+        Heard(*std::move(status));
+        if (HasEnded(job_->state())) return *std::move(job_);
+      } else if (absl::IsDeadlineExceeded(status.status())) {
+        Redraw();
+      } else if (IsPassing(status.status())) {
+        ++broken_tries_;
+        Retry();
+      } else {
+        return coordinator_.ExplainAbout(job_id_, status.status());
+      }
+      if (absl::Status silence = CheckSilence(); !silence.ok()) return silence;
+    }
+  }
+
+ private:
+  absl::StatusOr<v1::JobStatus> Pause() {
+    absl::SleepFor(options_.poll);
+    return absl::DeadlineExceededError("between two tries");
+  }
+
+  void Heard(v1::JobStatus status) {
+    const absl::Time now = options_.clock();
+    if (away_) screen_.Back(last_heard_, now);
+    away_ = false;
+    broken_tries_ = 0;
+    last_heard_ = now;
+    waited_ = absl::ZeroDuration();
+    last_drawn_ = last_heard_;
+    job_ = std::move(status);
+    screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()));
+  }
+
+  // Clocks and silences go on while nothing is heard.
+  void Redraw() {
+    const absl::Time now = options_.clock();
+    if (!job_.has_value() || away_ || now - last_drawn_ < options_.redraw) return;
+    last_drawn_ = now;
+    screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()) + (now - last_heard_));
+  }
+
+  void Retry() {
+    stream_.reset();
+    next_try_ = options_.clock() + options_.retry;
+  }
+
+  absl::Status CheckSilence() {
+    const absl::Time now = options_.clock();
+    // A process that did not run, as on a laptop that slept, has not waited either.
+    waited_ += std::clamp(now - last_look_, absl::ZeroDuration(), kLongestLook);
+    last_look_ = now;
+    if (waited_ > options_.patience) {
+      const std::string since = TimeText(last_heard_, now, absl::LocalTimeZone());
+      return absl::UnavailableError(absl::StrCat("coordinator ", coordinator_.address(), " has not answered since ",
+                                                 since, "; giving up (--patience waits longer). Job ", job_id_,
+                                                 " may go on; `hooke watch ", job_id_, "` looks again"));
+    }
+    // The first break may be a connection's; the second try that fails is the coordinator's.
+    if (now - last_heard_ <= options_.silence && broken_tries_ < 2) return absl::OkStatus();
+    if (!away_) screen_.Away(job_.has_value() ? &*job_ : nullptr, last_heard_, now);
+    away_ = true;
+    // A host that has gone leaves a stream that never breaks.
+    if (stream_ != nullptr && now >= next_try_ + options_.silence) Retry();
+    return absl::OkStatus();
+  }
+
+  CoordinatorClient& coordinator_;
+  const std::string job_id_;
+  WatchScreen& screen_;
+  Interrupts* const interrupts_;
+  const WatchOptions& options_;
+  std::unique_ptr<TimedReader<v1::JobStatus>> stream_;
+  absl::Time next_try_ = absl::InfinitePast();
+  absl::Time last_heard_;
+  absl::Time last_look_;
+  absl::Duration waited_;  // Since it was heard.
+  absl::Time last_drawn_ = absl::InfinitePast();
+  bool away_ = false;
+  int broken_tries_ = 0;  // In a row, since it was heard.
+  std::optional<v1::JobStatus> job_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::JobStatus> FollowJob(CoordinatorClient& coordinator, const std::string& job_id, WatchScreen& screen,
+                                        Interrupts* interrupts, const WatchOptions& options) {
+  return Follower(coordinator, job_id, screen, interrupts, options).Follow();
+}
+
+}  // namespace hooke

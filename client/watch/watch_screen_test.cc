@@ -1,0 +1,76 @@
+#include "client/watch/watch_screen.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "client/fake_servers.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+absl::Time NowOf(const v1::JobStatus& job) { return absl::FromUnixMillis(job.now_unix_ms()); }
+
+// A terminal keeps the picture while the coordinator is away: grey, below a line that says since when. When it is back
+// the picture is drawn in its place, as before.
+TEST(WatchScreenTest, TerminalGreysThePictureWhileTheCoordinatorIsAway) {
+  const v1::JobStatus job = RunningJob("fashion-1");
+  std::ostringstream out;
+  const auto screen = MakeTerminalScreen(out, {100, 24, absl::UTCTimeZone()});
+  screen->Show(job, NowOf(job));
+  const std::string picture = out.str();
+  EXPECT_THAT(picture, Not(HasSubstr("\x1b")));
+  out.str("");
+  screen->Away(&job, NowOf(job), NowOf(job) + absl::Seconds(5));
+  const std::string away = out.str();
+  EXPECT_THAT(away, testing::StartsWith("\x1b[5A\x1b[Jcoordinator away since 01:47:23; showing what was known then\n"
+                                        "\x1b[2mfashion-1  running for 0:42"));
+  size_t dimmed = 0, ended = 0;
+  for (size_t at = 0; (at = away.find("\x1b[2m", at)) != std::string::npos; ++at) ++dimmed;
+  for (size_t at = 0; (at = away.find("\x1b[0m\n", at)) != std::string::npos; ++at) ++ended;
+  EXPECT_EQ(dimmed, 5u);
+  EXPECT_EQ(ended, 5u);
+  out.str("");
+  screen->Back(NowOf(job), NowOf(job) + absl::Seconds(9));
+  screen->Show(job, NowOf(job));
+  EXPECT_EQ(out.str(), absl::StrCat("\x1b[6A\x1b[J", picture));
+}
+
+// Nothing is known yet: the line alone, on a terminal too narrow for it.
+TEST(WatchScreenTest, TerminalBeforeTheFirstStatus) {
+  std::ostringstream out;
+  const auto screen = MakeTerminalScreen(out, {20, 24, absl::UTCTimeZone()});
+  screen->Away(nullptr, absl::FromUnixSeconds(0), absl::FromUnixSeconds(5));
+  EXPECT_EQ(out.str(), "coordinator away si…\n");
+}
+
+// Plain lines: one when it goes, one when it is back; without escape sequences.
+TEST(WatchScreenTest, PlainLines) {
+  const v1::JobStatus job = RunningJob("fashion-1");
+  std::ostringstream out;
+  const auto screen = MakePlainScreen(out, {absl::Seconds(5), absl::UTCTimeZone()});
+  screen->Away(&job, NowOf(job), NowOf(job) + absl::Seconds(5));
+  screen->Back(NowOf(job), NowOf(job) + absl::Seconds(9));
+  EXPECT_EQ(out.str(),
+            "01:47:28  coordinator away since 01:47:23; trying again\n"
+            "01:47:32  coordinator back after 0:09\n");
+}
+
+// JSON lines stay JSON: people read of it on the other stream.
+TEST(WatchScreenTest, JsonLines) {
+  std::ostringstream out, err;
+  const auto screen = MakeJsonScreen(out, err);
+  screen->Away(nullptr, absl::FromUnixSeconds(0), absl::FromUnixSeconds(5));
+  screen->Back(absl::FromUnixSeconds(0), absl::FromUnixSeconds(7));
+  EXPECT_EQ(out.str(), "");
+  EXPECT_THAT(err.str(), HasSubstr("hooke: coordinator away since "));
+  EXPECT_THAT(err.str(), HasSubstr("hooke: coordinator back after 0:07\n"));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,102 @@
+#include "files/new_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+absl::Status Failed(const std::string& path, absl::string_view what, int error) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": ", what, ": ", std::strerror(error), "; choose a file elsewhere, or make room"));
+}
+
+// 0 or an errno.
+int WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return fsync(fd) == 0 ? 0 : errno;
+}
+
+// Where the file system can it is one step; where it cannot, a check just before must do.
+int RenameNew(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (std::error_code ignored; std::filesystem::exists(std::filesystem::symlink_status(to, ignored))) return EEXIST;
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+int PutInPlace(const std::string& from, const std::string& to, bool replace) {
+  if (!replace) return RenameNew(from, to);
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// The name of a new file is durable once its folder is. 0 or an errno.
+int SyncFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::absolute(path).parent_path();
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+}  // namespace
+
+absl::Status CheckNewFile(const std::string& path, bool replace) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(there)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": is a folder; name a file"));
+  }
+  // To replace a device would take it from everybody.
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is no plain file, but a device, pipe or socket; name a file"));
+  }
+  if (!replace && std::filesystem::exists(there)) return FileExistsError(path);
+  return absl::OkStatus();
+}
+
+absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace) {
+  if (absl::Status status = CheckNewFile(path, replace); !status.ok()) return status;
+  const std::string temporary = absl::StrCat(path, ".part-", getpid());
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return Failed(path, "cannot be made", errno);
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Where it still is.
+  const int write_error = WriteAll(fd, text);
+  const int close_error = close(fd) == 0 ? 0 : errno;
+  const int error = write_error != 0 ? write_error : close_error;
+  if (error != 0) return Failed(path, "cannot be written", error);
+  return Publish(temporary, path, replace);
+}
+
+absl::Status Publish(const std::string& from, const std::string& to, bool replace) {
+  const int error = PutInPlace(from, to, replace);
+  if (error == EEXIST) return FileExistsError(to);
+  if (error != 0) return Failed(to, "cannot be put in place", error);
+  if (const int sync_error = SyncFolderOf(to); sync_error != 0)
+    return Failed(to, "is written, but may not survive a power cut", sync_error);
+  return absl::OkStatus();
+}
+
+absl::Status FileExistsError(absl::string_view path) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(path, ": the file exists already; choose another name, or --force to replace it"));
+}
+
+}  // namespace hooke

@@ -1,0 +1,89 @@
+#ifndef HOOKE_WIRE_FRAME_BUFFER_H_
+#define HOOKE_WIRE_FRAME_BUFFER_H_
+
+// Messages of wire/frame.h in gRPC's memory: values are written where gRPC sends them from and read where gRPC has
+// received them, with one copy at most. Used by the servers' and the ranks' streams.
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "wire/frame.h"
+
+namespace hooke {
+
+// A message of values that is being made. Movable; its memory goes back to its pool when gRPC has sent the message, or
+// when it is dropped.
+class OutgoingFrame {
+ public:
+  OutgoingFrame(OutgoingFrame&& other) noexcept;
+  OutgoingFrame& operator=(OutgoingFrame&&) = delete;
+  ~OutgoingFrame();
+
+  // Uninitialized, aligned to 64 bytes; to be filled before Seal.
+  absl::Span<char> payload() const;
+  // Writes the header and gives the message away. `header` announces as many bytes as payload() has.
+  grpc::ByteBuffer Seal(const ValuesHeader& header) &&;
+
+ private:
+  friend class FramePool;
+  struct Memory;
+  struct Shelf;
+  OutgoingFrame(Memory* memory, uint64_t payload_bytes) : memory_(memory), payload_bytes_(payload_bytes) {}
+  static void Return(void* memory);
+
+  Memory* memory_;  // Owned; null after Seal.
+  uint64_t payload_bytes_;
+};
+
+// Memory for the messages of one stream, used again and again: fresh memory costs page faults. Thread-safe. Messages
+// may outlive the pool.
+class FramePool {
+ public:
+  FramePool();
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  OutgoingFrame Make(uint64_t payload_bytes);
+
+ private:
+  std::shared_ptr<OutgoingFrame::Shelf> shelf_;
+};
+
+// A received message.
+class IncomingFrame {
+ public:
+  // INVALID_ARGUMENT as ReadKind; INTERNAL: gRPC cannot give its bytes out.
+  static absl::StatusOr<IncomingFrame> Parse(const grpc::ByteBuffer& message);
+
+  FrameKind kind() const { return kind_; }
+  // See DecodeOpening. Only of a kOpening.
+  absl::StatusOr<v1::Sender> Opening() const;
+  // See DecodeValuesHeader. Only of a kValues.
+  absl::StatusOr<ValuesHeader> Header() const;
+  // Copies the encoded values out, from wherever in memory their bytes lie. After Header() was OK; `payload` has the
+  // length that it announces.
+  void CopyPayload(absl::Span<char> payload) const;
+  // The same of values of type kFloat32.
+  void CopyValues(absl::Span<float> values) const;
+
+ private:
+  IncomingFrame(std::vector<grpc::Slice> slices, uint64_t bytes) : slices_(std::move(slices)), bytes_(bytes) {}
+  // The first bytes, at most `bytes` of them.
+  std::string Start(uint64_t bytes) const;
+
+  std::vector<grpc::Slice> slices_;
+  uint64_t bytes_;
+  FrameKind kind_ = FrameKind::kValues;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WIRE_FRAME_BUFFER_H_

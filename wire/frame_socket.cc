@@ -1,0 +1,229 @@
+#include "wire/frame_socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
+constexpr absl::Duration kPollMax = absl::Minutes(1);  // Before the deadline is looked at again.
+
+// What deadlines are measured with, and nothing else: the time since some moment. Setting the machine's clock does not
+// move them.
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+absl::Status Broken(absl::string_view doing) {
+  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
+}
+
+void SetOption(int descriptor, int level, int name, int value) {
+  setsockopt(descriptor, level, name, &value, sizeof value);
+}
+
+// Says nothing of what does not apply to a socket that is not TCP's.
+void SetOptions(int descriptor) {
+  SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 2);
+  SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
+}
+
+// False: the deadline has passed. An end of the connection counts as an event, too.
+bool PollUntil(int descriptor, short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - SteadyNow();
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd waiting = {descriptor, events, 0};
+    const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(std::min(left, kPollMax), absl::Milliseconds(1)));
+    const int found = poll(&waiting, 1, static_cast<int>(milliseconds));
+    if (found > 0 || (found < 0 && errno != EINTR)) return true;
+  }
+}
+
+absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
+  while (!cancelled() && SteadyNow() < deadline) {
+    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyNow() + kConnectPoll))) continue;
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0) return absl::OkStatus();
+    if (error != 0) errno = error;
+    return Broken("connecting");
+  }
+  return absl::UnavailableError("connecting: nobody answers");
+}
+
+}  // namespace
+
+FrameSocket::FrameSocket(int descriptor, absl::Duration send_timeout)
+    : descriptor_(descriptor), send_timeout_(send_timeout) {
+  SetOptions(descriptor);
+}
+
+FrameSocket::~FrameSocket() { close(descriptor_); }
+
+void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
+
+absl::Status FrameSocket::SendOpening(const v1::Sender& sender) {
+  return Send(EncodeOpening(sender), {}, SteadyNow() + send_timeout_);
+}
+
+absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
+  char bytes[kValuesHeaderBytes];
+  EncodeValuesHeader(header, absl::MakeSpan(bytes));
+  return Send(bytes, payload, SteadyNow() + send_timeout_);
+}
+
+// Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
+void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeout) {
+  const absl::Time deadline = SteadyNow() + timeout;
+  if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
+  shutdown(descriptor_, SHUT_WR);
+  char dropped[4096];
+  while (PollUntil(descriptor_, POLLIN, deadline) && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
+  }
+}
+
+absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
+  const absl::Time deadline = SteadyNow() + timeout;
+  std::string message(kOpeningHeaderBytes, '\0');
+  absl::Status status = Receive(absl::MakeSpan(&message[0], message.size()), deadline);
+  if (!status.ok()) return status;
+  absl::StatusOr<FrameKind> kind = ReadKind(message);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FrameKind::kOpening) return absl::InvalidArgumentError("the first message is no opening");
+  const size_t tail_bytes = OpeningTailBytes(message);
+  if (tail_bytes > kJobIdBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an opening announces a job id of ", tail_bytes, " bytes; 1 to ", kJobIdBytesMax, " are allowed"));
+  }
+  message.resize(kOpeningHeaderBytes + tail_bytes);
+  const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
+  if (status = Receive(tail, deadline); !status.ok()) return status;
+  return DecodeOpening(message);
+}
+
+absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
+  static_assert(kRefusalHeaderBytes == kValuesHeaderBytes, "read before it is known which one comes");
+  char bytes[kValuesHeaderBytes];
+  if (absl::Status status = Receive(absl::MakeSpan(bytes)); !status.ok()) return status;
+  const absl::string_view start(bytes, sizeof bytes);
+  if (IsRefusal(start)) {
+    std::string text(RefusalTextBytes(start), '\0');
+    if (absl::Status status = Receive(absl::MakeSpan(&text[0], text.size())); !status.ok()) return status;
+    return Header{DecodeRefusal(start, text), {}};
+  }
+  absl::StatusOr<FrameKind> kind = ReadKind(start);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FrameKind::kValues) return absl::InvalidArgumentError("a second opening; one is allowed, first");
+  absl::StatusOr<ValuesHeader> header = DecodeValuesHeader(start, std::nullopt);
+  if (!header.ok()) return header.status();
+  return Header{absl::OkStatus(), *header};
+}
+
+absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
+
+absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
+  // sendmsg does not write to what it sends.
+  iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
+  // A call that may block takes as long as the peer likes, whatever the socket's timeout: by a Unix socket that is for
+  // each piece.
+  const bool bounded = deadline != absl::InfiniteFuture();
+  size_t at = 0;
+  while (at < 2) {
+    msghdr message = {};
+    message.msg_iov = parts + at;
+    message.msg_iovlen = 2 - at;
+    const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | (bounded ? MSG_DONTWAIT : 0));
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN && bounded) {
+      if (PollUntil(descriptor_, POLLOUT, deadline)) continue;
+      return absl::UnavailableError("sending: the peer takes too long to read");
+    }
+    if (sent < 0) return Broken("sending");
+    size_t left = static_cast<size_t>(sent);
+    for (; at < 2 && left >= parts[at].iov_len; ++at) left -= parts[at].iov_len;
+    if (at == 2) break;
+    parts[at].iov_base = static_cast<char*>(parts[at].iov_base) + left;
+    parts[at].iov_len -= left;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FrameSocket::Receive(absl::Span<char> bytes, absl::Time deadline) {
+  const bool bounded = deadline != absl::InfiniteFuture();
+  while (!bytes.empty()) {
+    if (bounded && !PollUntil(descriptor_, POLLIN, deadline)) {
+      return absl::UnavailableError("receiving: the peer takes too long");
+    }
+    const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
+    if (received < 0 && errno == EINTR) continue;
+    if (received < 0) return Broken("receiving");
+    if (received == 0) return absl::UnavailableError("the peer has closed the connection");
+    bytes.remove_prefix(static_cast<size_t>(received));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> ConnectLocally(const std::string& name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof address.sun_path) return absl::UnavailableError("no local socket's name");
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const socklen_t length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor >= 0 && connect(descriptor, reinterpret_cast<const sockaddr*>(&address), length) == 0)
+    return descriptor;
+  absl::Status status = Broken("connecting");
+  if (descriptor >= 0) close(descriptor);
+  return status;
+}
+
+absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Duration timeout,
+                               const std::function<bool()>& cancelled) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (code != 0) return absl::UnavailableError(absl::StrCat(host, ": ", gai_strerror(code)));
+  auto freer = absl::MakeCleanup([found] { freeaddrinfo(found); });
+  const absl::Time deadline = SteadyNow() + timeout;
+  absl::Status status = absl::UnavailableError(absl::StrCat(host, " has no address"));
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    const int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0) continue;
+    auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
+    if (connect(descriptor, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      status = Broken("connecting");
+      continue;
+    }
+    status = AwaitConnection(descriptor, deadline, cancelled);
+    if (!status.ok()) continue;
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    std::move(closer).Cancel();
+    return descriptor;
+  }
+  return status;
+}
+
+}  // namespace hooke

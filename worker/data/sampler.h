@@ -1,0 +1,64 @@
+#ifndef HOOKE_WORKER_DATA_SAMPLER_H_
+#define HOOKE_WORKER_DATA_SAMPLER_H_
+
+// Which samples a rank trains on at each step. Pure: the same options give the same batches on every platform, and any
+// step can be asked for, so a group that is started again goes on where it was.
+//
+// Each epoch has its own permutation of the data, made from (seed, epoch). It is cut into one share for each rank of
+// each group, so in an epoch no sample is seen twice; what does not fill a batch for all is left out, different samples
+// in each epoch.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace hooke {
+
+struct SamplerOptions {
+  uint64_t samples = 0;  // In the data set; < 2^32.
+  uint32_t groups = 1;   // >= 1.
+  uint32_t ranks = 1;    // Of each group; >= 1.
+  uint32_t batch = 1;    // Samples per rank and step; >= 1.
+  uint64_t seed = 0;
+  uint32_t group = 0;  // Whose batches: < groups.
+  uint32_t rank = 0;   // < ranks.
+};
+
+// The permutation of [0, samples) for one epoch.
+struct Shuffle {
+  uint32_t samples = 0;
+  uint64_t seed = 0;
+  uint64_t epoch = 0;
+};
+std::vector<uint32_t> Permutation(const Shuffle& shuffle);
+
+// Not thread-safe. Keeps one epoch's permutation: 4 bytes per sample.
+class Sampler {
+ public:
+  // INVALID_ARGUMENT naming the option that is out of range, or saying that one step of all groups takes more samples
+  // than there are.
+  static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
+
+  // floor(samples / (groups * ranks * batch)); >= 1.
+  uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  // The samples of step `step` of this rank, counted from 0 over all epochs. Valid until the next call or the sampler's
+  // end. The first call of an epoch makes its permutation.
+  absl::Span<const uint32_t> BatchIndices(uint64_t step);
+
+ private:
+  Sampler(const SamplerOptions& options, uint64_t steps_per_epoch)
+      : options_(options), steps_per_epoch_(steps_per_epoch) {}
+
+  SamplerOptions options_;
+  uint64_t steps_per_epoch_;
+  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Of permutation_; this value: none yet.
+  std::vector<uint32_t> permutation_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_DATA_SAMPLER_H_

@@ -1,0 +1,31 @@
+#ifndef HOOKE_WORKER_EXCHANGE_AGREEMENT_H_
+#define HOOKE_WORKER_EXCHANGE_AGREEMENT_H_
+
+// How the ranks of a group come to know the same thing when one of them has learned it: so that all take the same
+// branch, always. Built on the group's collectives of floats; all functions are collective. Errors are the group's, and
+// then the group is unusable.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpi_group/group.h"
+
+namespace hooke {
+
+// All ranks end with rank 0's numbers.
+absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
+
+// All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
+absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
+
+// `outcome` becomes that of rank `root` on all ranks, code, message (its first 1000 bytes), and the server
+// for want of which it failed.
+absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root = 0);
+
+// `outcome` becomes that of the lowest rank that failed, on all ranks; it stays OK where nobody did.
+absl::Status AgreeOnOutcome(Group& group, absl::Status& outcome);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_EXCHANGE_AGREEMENT_H_

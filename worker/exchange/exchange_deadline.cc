@@ -1,0 +1,37 @@
+#include "worker/exchange/exchange_deadline.h"
+
+#include <algorithm>
+
+namespace hooke {
+
+absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress) {
+  const absl::Time end = progress.started + patience.whole;
+  if (progress.answered.has_value()) return std::min(*progress.answered + patience.silence, end);
+  return std::min(progress.started + (progress.suspect ? patience.first : patience.silence), end);
+}
+
+bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now) {
+  return now >= progress.answered.value_or(progress.started) + patience.first;
+}
+
+ExchangePatience PatienceOf(const GroupPatience& group) {
+  ExchangePatience patience;
+  patience.awaits_quorum = group.awaits_quorum;
+  patience.whole = group.collective * 2 / 3;
+  if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
+  if (group.last) {
+    patience.silence = patience.first = group.collective * 2 / 3;
+    return patience;
+  }
+  patience.silence = std::min(group.exchange + group.grace, group.collective / 2);
+  patience.first = std::min(group.exchange / 10 + group.grace, patience.silence);
+  patience.skips_absent = true;
+  return patience;
+}
+
+absl::Duration TransferTime(uint64_t values) {
+  constexpr double kBytesPerSecond = 1e6;
+  return absl::Seconds(static_cast<double>(values) * sizeof(float) / kBytesPerSecond);
+}
+
+}  // namespace hooke

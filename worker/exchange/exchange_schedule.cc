@@ -1,0 +1,76 @@
+#include "worker/exchange/exchange_schedule.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "algorithms/pace.h"
+
+namespace hooke {
+namespace {
+
+// The statistics.
+constexpr size_t kDue = 0;   // 0 or 1.
+constexpr size_t kTurn = 1;  // The next fragment.
+
+}  // namespace
+
+ExchangeSchedule::ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center)
+    : options_(std::move(options)),
+      group_(group),
+      center_(center),
+      last_time_(options_.clock()),
+      last_step_(options_.first_step),
+      interval_(options_.rhythm.interval) {}
+
+void ExchangeSchedule::AddStep(absl::Duration took) {
+  steps_ += 1;
+  busy_ += took;
+}
+
+bool ExchangeSchedule::Due(uint64_t step) const {
+  return ByTime() ? options_.clock() - last_time_ >= options_.interval_time : step >= last_step_ + interval_;
+}
+
+void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistics) {
+  statistics[kDue] = statistics[kTurn] = 0;
+  if (group_->rank() != 0) return;
+  ExchangeMoment next = {moment.step, moment.in_flight_since};
+  if (Decides()) next.due = Due(moment.step);
+  const ExchangePlan plan = PlanExchange(options_.rhythm, next);
+  const bool asks = plan.begins && moment.step < options_.rhythm.steps_total;
+  if (asks && (options_.adapts || (InTurns() && plan.fragment.parts > 1))) Ask();
+  // The mean of one rank's n times a value and of zeros is the value.
+  const float ranks = static_cast<float>(group_->size());
+  if (next.due.value_or(false)) statistics[kDue] = ranks;
+  statistics[kTurn] = ranks * static_cast<float>(next_turn_ % options_.rhythm.fragments);
+}
+
+// A server that does not answer shows in the exchange; the group goes on as it was.
+void ExchangeSchedule::Ask() {
+  if (options_.skips_first_server && options_.skips_first_server()) return;
+  const double seconds = absl::ToDoubleSeconds(busy_);
+  const double own = options_.adapts && seconds > 0 ? steps_ / seconds : 0;
+  const absl::StatusOr<v1::PaceResponse> pace = center_->Pace(own, absl::Now() + options_.ask_timeout);
+  if (!pace.ok()) return;
+  next_turn_ = pace->next_fragment();
+  if (options_.adapts) interval_ = PacedInterval(options_.rhythm.interval, own, pace->fastest_steps_per_second());
+  // What was long ago counts less and less.
+  steps_ /= 2;
+  busy_ /= 2;
+}
+
+ExchangePlan ExchangeSchedule::PlanAfter(const Moment& moment, absl::Span<const float> statistics) const {
+  ExchangeMoment now = {moment.step, moment.in_flight_since};
+  if (Decides()) now.due = statistics[kDue] > 0.5f;
+  if (InTurns()) now.next_fragment = static_cast<uint32_t>(std::lround(statistics[kTurn]));
+  return PlanExchange(options_.rhythm, now);
+}
+
+void ExchangeSchedule::Begun(uint64_t step, const ExchangePlan& plan) {
+  last_time_ = options_.clock();
+  last_step_ = step;
+  next_turn_ = static_cast<uint32_t>((plan.fragment.index + 1) % plan.fragment.parts);
+}
+
+}  // namespace hooke

@@ -1,0 +1,246 @@
+#include "worker/exchange/group_exchange.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "algorithms/fragments.h"
+#include "worker/exchange/agreement.h"
+#include "worker/exchange/exchange_deadline.h"
+#include "worker/exchange/server_exchange.h"
+#include "worker/report/want_of_server.h"
+
+namespace hooke {
+namespace {
+
+using Phase = v1::RankProgress;
+
+Cut SliceOf(const Group& group) { return {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())}; }
+
+// Pages that nobody writes to take no memory.
+std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
+
+}  // namespace
+
+GroupExchange::GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptions options)
+    : parts_(parts),
+      options_(std::move(options)),
+      partition_(parts.arena->vector().size()),
+      slice_(SliceOf(*parts.group)),
+      servers_(parts.center->servers().size()),
+      vector_(parts.arena->vector()),
+      notices_(options_.clock()),
+      copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
+      center_(SendsFromLastAnswer(options_.rule) ? AllocateUntouched(vector_.size()) : nullptr),
+      client_(MakeClient()) {
+  GroupSlice slice;
+  slice.values = vector_.size();
+  slice.parameters = parts_.arena->parameters().size();
+  slice.slice = client_->slice();
+  rule_ = MakeGroupRule(options_.rule, slice);
+  rule_->Begin(vector_);
+  if (center_ != nullptr) std::copy(vector_.begin(), vector_.end(), center_.get());
+}
+
+GroupExchange::~GroupExchange() {
+  absl::MutexLock lock(&mutex_);
+  abandoned_ = true;
+}
+
+std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
+  ExchangeOptions options;
+  options.sender = options_.sender;
+  options.ranks = static_cast<uint32_t>(slice_.parts);
+  options.partition = partition_;
+  options.servers = parts_.center->servers();
+  options.encoding = options_.encoding;
+  options.answers_center = AnswersWithCenter(options_.rule);
+  options.window_blocks = options_.window_blocks;
+  options.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
+    return Recreate(server, deadline);
+  };
+  options.on_presence = [this](size_t server, std::optional<absl::Time> since) {
+    parts_.reporter->SetAbsent(parts_.center->servers()[server]->address(), since);
+  };
+  options.on_setback = [this](std::string text) { parts_.reporter->NoticeSetback(std::move(text)); };
+  return std::make_unique<ExchangeClient>(std::move(options));
+}
+
+// From where what it sends begins: the center as it last came, or where the group is. So not while it trains, which
+// would change the vector meanwhile.
+absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return settling_ || abandoned_; };
+    mutex_.Await(absl::Condition(&may));
+    if (abandoned_) return absl::CancelledError("the rank ends");
+  }
+  // The exchange's own deadline may have passed while the group trained.
+  if (options_.overlaps) deadline = std::max(deadline, absl::Now() + options_.exchange_timeout);
+  const absl::Span<const float> from =
+      center_ != nullptr ? absl::MakeConstSpan(center_.get(), vector_.size()) : vector_;
+  return parts_.center->AttachShard(server, from, deadline).status();
+}
+
+void GroupExchange::Begin(const Exchange& exchange) {
+  parts_.reporter->Enter(Phase::EXCHANGE);
+  in_flight_since_ = exchange.step;
+  exchange_ = exchange;
+  ranges_ = FragmentValues(partition_, slice_, servers_, exchange.fragment);
+  ExchangeCall call;
+  call.sequence = exchange.step;
+  call.fragment = exchange.fragment;
+  GroupPatience patience = {options_.exchange_timeout, options_.grace, options_.collective_timeout};
+  patience.ranks = slice_.parts;
+  for (const Range& range : ranges_) patience.values += range.size();
+  patience.last = exchange.last;
+  patience.awaits_quorum = options_.awaits_quorum;
+  call.patience = PatienceOf(patience);
+  const absl::Span<const float> prepared = rule_->Prepare(vector_, ranges_);
+  client_->Start(call, copy_ == nullptr ? prepared : Copy(prepared), Sink());
+}
+
+absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
+  const absl::Span<float> copy(copy_.get(), vector_.size());
+  for (const Range& range : ranges_) {
+    std::copy(prepared.begin() + range.begin, prepared.begin() + range.end, copy.begin() + range.begin);
+  }
+  // Answers to earlier exchanges of this part that came while another part's turn was.
+  absl::MutexLock lock(&mutex_);
+  for (const Held& held : held_) {
+    if (InFragment(held.first)) rule_->TakeOff({held.first, held.sent, held.values}, copy);
+  }
+  return copy;
+}
+
+AnswerSink GroupExchange::Sink() {
+  if (copy_ != nullptr) return [this](const BlockAnswer& answer) { Hold(answer); };
+  return [this](const BlockAnswer& answer) { Take(answer); };
+}
+
+void GroupExchange::Take(const BlockAnswer& answer) {
+  rule_->Take(answer, vector_);
+  if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
+}
+
+// After the all-gather the other ranks' slices are what their servers answered, unless one failed. With a server that
+// this rank had nothing to exchange with, as its part of the fragment there is empty, it did not fail here.
+void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
+  if (center_ == nullptr) return;
+  for (uint64_t server = 0; server < servers_; ++server) {
+    const std::string& address = parts_.center->servers()[server]->address();
+    const bool failed = std::any_of(outcomes.begin(), outcomes.end(), [&address](const ServerOutcome& outcome) {
+      return !outcome.status.ok() && outcome.address == address;
+    });
+    if (failed) continue;
+    const Range shard = partition_.ShardValues({server, servers_});
+    for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
+      if (rank == slice_.index) continue;
+      for (const Range& each : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
+        const Range range = Intersect(each, shard);
+        std::copy(vector_.begin() + range.begin, vector_.begin() + range.end, center_.get() + range.begin);
+      }
+    }
+  }
+}
+
+void GroupExchange::Hold(const BlockAnswer& answer) {
+  Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}, answer.earlier};
+  if (answer.sent.data() != copy_.get() + answer.first) held.sent.assign(answer.sent.begin(), answer.sent.end());
+  // Of its own block nothing has been sent yet.
+  if (answer.earlier && InFragment(answer.first)) rule_->TakeOff(answer, {copy_.get(), vector_.size()});
+  absl::MutexLock lock(&mutex_);
+  held_.push_back(std::move(held));
+}
+
+// Answers of other parts than this exchange's are not for now: the all-gather would not carry what they change.
+void GroupExchange::TakeHeld() {
+  std::vector<Held> held;
+  {
+    absl::MutexLock lock(&mutex_);
+    held.swap(held_);
+  }
+  std::vector<Held> rest;
+  for (Held& each : held) {
+    if (!InFragment(each.first)) {
+      rest.push_back(std::move(each));
+      continue;
+    }
+    absl::Span<const float> sent = each.sent;
+    if (sent.empty()) sent = {copy_.get() + each.first, each.values.size()};
+    Take({each.first, sent, each.values, each.earlier});
+  }
+  absl::MutexLock lock(&mutex_);
+  held_ = std::move(rest);
+}
+
+bool GroupExchange::InFragment(uint64_t value) const {
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [value](const Range& range) { return value >= range.begin && value < range.end; });
+}
+
+bool GroupExchange::SkipsFirstServer() const { return client_->Skips(parts_.center->servers()[0]->address()); }
+
+void GroupExchange::SetSettling(bool settling) {
+  absl::MutexLock lock(&mutex_);
+  settling_ = settling;
+}
+
+absl::Status GroupExchange::Settle() {
+  parts_.reporter->Enter(Phase::EXCHANGE);
+  SetSettling(true);
+  const std::vector<ServerOutcome> outcomes = client_->Wait();
+  SetSettling(false);
+  in_flight_since_.reset();
+  TakeHeld();
+  bool all_ok = true;
+  absl::Status failure;
+  for (const ServerOutcome& outcome : outcomes) {
+    if (outcome.status.ok()) continue;
+    all_ok = false;
+    if (IsFatalExchangeError(outcome.status)) {
+      failure = outcome.status;
+    } else if (exchange_.last && failure.ok()) {
+      failure = ForWantOf(outcome.address, absl::UnavailableError(outcome.status.message()));
+    }
+  }
+  parts_.reporter->AddExchange(all_ok);
+  missed_ = !all_ok;
+  ++settled_;
+  if (exchange_.last) {
+    if (absl::Status status = AgreeOnOutcome(*parts_.group, failure); !status.ok()) return status;
+  }
+  if (!failure.ok()) return failure;
+  for (std::string& notice : notices_.Take(outcomes, exchange_.step, options_.clock())) {
+    parts_.reporter->Notice(std::move(notice));
+  }
+  if (absl::Status status = AllGather(); !status.ok()) return status;
+  NoteCenter(outcomes);
+  return absl::OkStatus();
+}
+
+// Of all ranks' parts of the fragment, one after another. It is a part of the exchange: a rank that is done waits here
+// for one whose server is slow.
+absl::Status GroupExchange::AllGather() {
+  std::vector<absl::Span<float>> parts;
+  std::vector<ValueRange> slices;
+  uint64_t gathered = 0;
+  for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
+    const uint64_t begin = gathered;
+    for (const Range& range : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
+      // The whole vector is one piece.
+      const bool adjacent = !parts.empty() && parts.back().end() == vector_.data() + range.begin;
+      if (adjacent) {
+        parts.back() = {parts.back().data(), parts.back().size() + range.size()};
+      } else {
+        parts.push_back(vector_.subspan(range.begin, range.size()));
+      }
+      gathered += range.size();
+    }
+    slices.push_back({begin, gathered});
+  }
+  return parts_.group->AllGather(TensorList(parts), slices);
+}
+
+}  // namespace hooke

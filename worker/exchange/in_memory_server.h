@@ -1,0 +1,115 @@
+#ifndef HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
+#define HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
+
+// A parameter server without a network, for tests: one shard of one job, with the contract of
+// proto/parameter_server.proto and faults that can be switched on. Thread-safe. Outlives what Dial returns.
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "algorithms/update_rule.h"
+#include "worker/exchange/server_calls.h"
+
+namespace hooke {
+
+class InMemoryServer {
+ public:
+  explicit InMemoryServer(std::string address) : address_(std::move(address)) {}
+
+  std::unique_ptr<ServerCalls> Dial();
+
+  // False: calls fail with UNAVAILABLE, open streams break.
+  void SetReachable(bool reachable);
+  // False: exchanges and probes get no answers, as from a stopped process; what is written waits.
+  void SetAnswering(bool answering);
+  // True: exchanges get no answers, but questions do, as from a server that waits for other groups.
+  void SetWaitingForGroups(bool waiting);
+  // So many questions fail, whatever else works.
+  void FailQuestions(int times);
+  // True: blocks are applied, but no answer gets through, to a probe neither.
+  void SetLosingAnswers(bool losing);
+  // The stream breaks after so many more messages were applied; the answer to the last of them is lost.
+  void BreakAfterApplying(int messages);
+  // Exchanges end with this error from now on; OK: no more.
+  void SetError(absl::Status error);
+  // The server was started again without its disk.
+  void Forget();
+  // The server is started again from its disk: it holds what it held when it was last initialized or saved.
+  void Restart();
+  // The server is started again right before the next Save.
+  void RestartBeforeSave();
+  // Saving ends with this error from now on; OK: no more.
+  void SetSaveError(absl::Status error);
+  // Attach answers WAIT so many times.
+  void MakeWait(int times);
+
+  std::vector<float> center() const;  // The shard's values; empty before it was initialized.
+  int applied() const;                // Blocks to which the rule was applied.
+  int repeated() const;               // Blocks whose answer was repeated.
+  int streams() const;                // Streams opened so far.
+  v1::JobSpecForShard job() const;    // As the group that created the shard described it.
+  v1::Layout layout() const;          // The same.
+
+ private:
+  friend class InMemoryCalls;
+  friend class InMemoryStream;
+
+  struct Answered {
+    uint32_t incarnation = 0;
+    uint64_t sequence = 0;
+    std::vector<float> answer;
+  };
+  using Applied = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // By group and block.
+
+  absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
+  absl::Status Initialize(const InitialValues& values);
+  absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
+  absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request);
+  absl::Status Save();
+  absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline);
+  bool AnswersLocate() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return !reachable_ || (answering_ && !losing_); }
+  void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<AnsweredBlocks> Apply(const v1::Sender& sender, const AnsweredBlocks& sent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string address_;
+  mutable absl::Mutex mutex_;
+  bool reachable_ ABSL_GUARDED_BY(mutex_) = true;
+  bool answering_ ABSL_GUARDED_BY(mutex_) = true;
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  int failing_questions_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool losing_ ABSL_GUARDED_BY(mutex_) = false;
+  int break_after_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: never.
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  int waits_ ABSL_GUARDED_BY(mutex_) = 0;
+  v1::AttachRequest job_ ABSL_GUARDED_BY(mutex_);
+  Range shard_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> center_ ABSL_GUARDED_BY(mutex_);
+  Applied answered_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
+  Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
+  Applied loaded_ ABSL_GUARDED_BY(mutex_);    // What it was last restarted from,
+  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // From the disk.
+  bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // What each group said last.
+  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // Highest seen of each group.
+  int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older one are broken.
+  int applied_ ABSL_GUARDED_BY(mutex_) = 0;
+  int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
+  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// "first:1" and "second:2".
+std::vector<std::unique_ptr<InMemoryServer>> TwoInMemoryServers();
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_

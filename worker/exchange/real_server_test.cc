@@ -1,0 +1,279 @@
+// The exchange client and the center client against real parameter servers: gRPC on loopback.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "algorithms/elastic.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job.pb.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/exchange.h"
+#include "worker/exchange/grpc_server_calls.h"
+#include "worker/exchange/restartable_server_test.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kAlpha = 0.25;
+constexpr uint64_t kValues = 45 * kBlockValues + 100;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+ExchangeCall Call(uint64_t sequence, absl::Duration timeout = kPatience) { return {sequence, {timeout, timeout}}; }
+
+// Applies answers to a group's values, as training does with rule `elastic`.
+AnswerSink Into(std::vector<float>& group) {
+  return [&group](const BlockAnswer& answer) {
+    ApplyElasticAnswer(answer.values, absl::MakeSpan(group).subspan(answer.first, answer.values.size()));
+  };
+}
+
+// All of it over a Unix socket, over TCP, and by gRPC.
+class RealServerTest : public ::testing::TestWithParam<DialOptions> {
+ protected:
+  RealServerTest() {
+    for (RestartableServer& server : servers_) calls_.push_back(DialServer(server.address(), GetParam()));
+    center_ = MakeCenter(1);
+  }
+
+  v1::Sender Sender(uint32_t incarnation, uint32_t rank = 0) {
+    v1::Sender sender;
+    sender.set_job_id("job-1");
+    sender.set_incarnation(incarnation);
+    sender.set_rank(rank);
+    return sender;
+  }
+
+  std::unique_ptr<CenterClient> MakeCenter(uint32_t incarnation, const std::string& parameter = "w") {
+    CenterOptions options;
+    options.sender = Sender(incarnation);
+    options.job.set_rule(v1::AveragingSpec::ELASTIC);
+    options.job.set_alpha(kAlpha);
+    options.job.set_groups(1);
+    options.job.set_ranks(2);
+    options.layout.parameters.push_back({parameter, {kValues}});
+    options.partition = Partition(kValues);
+    options.servers = {calls_[0].get(), calls_[1].get()};
+    options.retry_pause = absl::Milliseconds(20);
+    return std::make_unique<CenterClient>(std::move(options));
+  }
+
+  // Both ranks' clients, to be called one after the other.
+  std::vector<std::unique_ptr<ExchangeClient>> Clients(uint32_t incarnation) {
+    std::vector<std::unique_ptr<ExchangeClient>> clients;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      ExchangeOptions options;
+      options.sender = Sender(incarnation, rank);
+      options.ranks = 2;
+      options.partition = Partition(kValues);
+      options.servers = {calls_[0].get(), calls_[1].get()};
+      options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
+        return center_->AttachShard(server, vector, deadline).status();
+      };
+      clients.push_back(std::make_unique<ExchangeClient>(std::move(options)));
+    }
+    return clients;
+  }
+
+  static v1::JobSpecForShard QuorumOfTwo() {
+    v1::JobSpecForShard job;
+    job.set_rule(v1::AveragingSpec::AVERAGE);
+    job.set_groups(2);
+    job.set_ranks(1);
+    job.set_quorum(2);
+    job.set_grace_seconds(0);
+    job.set_interval(1);
+    job.set_epochs(1);
+    job.set_steps_per_epoch(1 << 20);
+    job.set_parameters(kValues);
+    job.mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    job.mutable_optimizer()->set_learning_rate(1);
+    job.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+    return job;
+  }
+
+  void Attach(const std::vector<float>& initial) {
+    absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + kPatience);
+    ASSERT_TRUE(attached.ok()) << attached.status();
+  }
+  std::vector<float> Center() {
+    std::vector<float> pulled(kValues);
+    absl::Status status = center_->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
+    EXPECT_TRUE(status.ok()) << status;
+    return pulled;
+  }
+
+  static void ApplyByHand(std::vector<float>& x, std::vector<float>& center) {
+    std::vector<float> answer(x.size());
+    ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
+    ApplyElasticAnswer(answer, absl::MakeSpan(x));
+  }
+
+  static std::vector<float> Ramp(float start, float step) {
+    std::vector<float> values(kValues);
+    for (uint64_t i = 0; i < kValues; ++i) values[i] = start + step * static_cast<float>(i % 1000);
+    return values;
+  }
+
+  RestartableServer servers_[2] = {RestartableServer("127.0.0.1"), RestartableServer("127.0.0.1")};
+  std::vector<std::unique_ptr<ServerCalls>> calls_;
+  std::unique_ptr<CenterClient> center_;
+};
+
+// Two ranks, two servers, three exchanges: the numbers of the elastic rule, bit by bit.
+TEST_P(RealServerTest, ExactNumbers) {
+  std::vector<float> center = Ramp(1, 0.001f);
+  std::vector<float> x = Ramp(-2, 0.002f);
+  Attach(center);
+  std::vector<float> group = x;
+  auto clients = Clients(1);
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    for (auto& client : clients) {
+      for (const ServerOutcome& outcome : client->Exchange(Call(sequence), group, Into(group))) {
+        ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+      }
+    }
+    ApplyByHand(x, center);
+  }
+  EXPECT_EQ(group, x);
+  EXPECT_EQ(Center(), center);
+  absl::StatusOr<Attached> again = MakeCenter(2)->Attach(group, absl::Now() + kPatience);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->last_sequence, 3u);
+}
+
+// A server that was stopped misses its part; started again from its snapshot, it goes on where it was, without anybody
+// attaching.
+TEST_P(RealServerTest, StoppedAndStartedAgain) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  auto clients = Clients(1);
+  ExchangeClient& second = *clients[1];  // Its slice lies on the second server.
+  ASSERT_TRUE(second.Exchange(Call(1), group, Into(group))[0].status.ok());
+  EXPECT_EQ(group.back(), 4.0f);
+  servers_[1].Stop();
+  std::vector<ServerOutcome> outcomes = second.Exchange(Call(2, absl::Milliseconds(300)), group, Into(group));
+  EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(outcomes[0].status.message()), HasSubstr(servers_[1].address()));
+  EXPECT_EQ(group.back(), 4.0f);
+  servers_[1].Start();
+  outcomes = second.Exchange(Call(3), group, Into(group));
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_EQ(group.back() + Center().back(), 6.0f);
+}
+
+// A server that was started again on an empty disk gets its shard from the group, in the middle of the exchange.
+TEST_P(RealServerTest, LostDisk) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  auto clients = Clients(1);
+  ASSERT_TRUE(clients[1]->Exchange(Call(1), group, Into(group))[0].status.ok());
+  servers_[1].Stop();
+  servers_[1].LoseDisk();
+  servers_[1].Start();
+  std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), group, Into(group));
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_EQ(Center().back(), 4.0f);
+}
+
+// Servers write the center when they are asked to; one that does not hold the exchange that is asked for, or cannot be
+// reached, is no success.
+TEST_P(RealServerTest, SavesAnExchange) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  for (auto& client : Clients(1)) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(7), group, Into(group))) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    }
+  }
+  absl::Status saved = center_->Save(7, group, absl::Now() + kPatience);
+  EXPECT_TRUE(saved.ok()) << saved;
+  absl::Status lost = center_->Save(8, group, absl::Now() + kPatience);
+  EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lost.message()), HasSubstr("has lost the exchange at step 8; the group goes on from step 7"));
+  servers_[1].Stop();
+  absl::Status gone = center_->Save(7, group, absl::Now() + absl::Milliseconds(500));
+  EXPECT_FALSE(gone.ok());
+  EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
+}
+
+// What a server refuses for good comes back at once with its code: a replaced incarnation, another layout, a job that
+// has ended.
+TEST_P(RealServerTest, FinalErrors) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  absl::StatusOr<Attached> other = MakeCenter(1, "v")->Attach(group, absl::Now() + kPatience);
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
+
+  ASSERT_TRUE(MakeCenter(2)->Attach(group, absl::Now() + kPatience).ok());
+  EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
+
+  servers_[0].Seal("job-1");
+  servers_[1].Seal("job-1");
+  EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), group, Into(group))[0].status.code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
+}
+
+// Two groups of a quorum of two without a grace window: as soon as both are there, they meet, however long the first
+// one has been waiting for the second.
+TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
+  constexpr int kLonelyTries = 6;
+  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // A busy machine has its time.
+  std::atomic<int> tries{0}, met{0};
+  const auto train = [&](uint32_t group) {
+    CenterOptions center;
+    center.sender = Sender(1);
+    center.sender.set_group(group);
+    center.job = QuorumOfTwo();
+    center.layout.parameters.push_back({"w", {kValues}});
+    center.partition = Partition(kValues);
+    center.servers = {calls_[0].get(), calls_[1].get()};
+    CenterClient attaching(center);
+    std::vector<float> sent(kValues, 1.0f);
+    ASSERT_TRUE(attaching.Attach(sent, absl::Now() + kPatience).ok());
+    ExchangeOptions options;
+    options.sender = center.sender;
+    options.partition = Partition(kValues);
+    options.servers = center.servers;
+    ExchangeClient client(std::move(options));
+    const absl::Time give_up = absl::Now() + 2 * kPatience;
+    bool complete = false;
+    for (uint64_t sequence = 1; met < 2 && absl::Now() < give_up; ++sequence) {
+      ExchangeCall call = Call(sequence, absl::Milliseconds(200));
+      call.patience.skips_absent = call.patience.awaits_quorum = true;
+      const auto outcomes = client.Exchange(call, sent, [](const BlockAnswer&) {});
+      const bool ok = outcomes[0].status.ok() && outcomes[1].status.ok();
+      if (ok && !std::exchange(complete, true)) ++met;
+      if (group == 0) ++tries;
+      while ((client.Skips(servers_[0].address()) || client.Skips(servers_[1].address())) && absl::Now() < give_up) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+  };
+  std::thread first([&] { train(0); });
+  const absl::Time give_up = absl::Now() + 2 * kPatience;
+  while (tries < kLonelyTries && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(met, 0);
+  const absl::Time both_there = absl::Now();
+  train(1);
+  EXPECT_EQ(met, 2);
+  EXPECT_LT(absl::Now() - both_there, kAtOnce);
+  first.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Streams, RealServerTest,
+                         ::testing::Values(DialOptions{true, true}, DialOptions{false, true},
+                                           DialOptions{false, false}),
+                         [](const auto& info) {
+                           return info.param.local ? "Local" : info.param.direct ? "Direct" : "ByGrpc";
+                         });
+
+}  // namespace
+}  // namespace hooke

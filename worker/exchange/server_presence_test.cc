@@ -1,0 +1,135 @@
+#include "worker/exchange/server_presence.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+
+constexpr double kNever = -1;
+
+// What happens to a server, and what holds then.
+struct Event {
+  // "complete", "partial", "silent" or "may wait": an exchange ended; "answers" or "no answer": it was asked.
+  std::string what;
+  double now = 0;
+  bool skipped = false;
+  double next_question = kNever;
+};
+
+void Follow(const std::vector<Event>& events) {
+  ServerPresence presence;
+  EXPECT_FALSE(presence.skipped());
+  EXPECT_EQ(presence.next_question(), absl::InfiniteFuture());
+  for (const Event& event : events) {
+    SCOPED_TRACE(testing::Message() << event.what << " at " << event.now);
+    const absl::Time began = At(event.now) - absl::Seconds(1);
+    if (event.what == "complete") presence.Ended(ExchangeEnd::kComplete, began, At(event.now));
+    if (event.what == "partial") presence.Ended(ExchangeEnd::kPartial, began, At(event.now));
+    if (event.what == "silent") presence.Ended(ExchangeEnd::kSilent, began, At(event.now));
+    if (event.what == "may wait") presence.Ended(ExchangeEnd::kMayWait, began, At(event.now));
+    if (event.what == "answers") presence.Asked(true, At(event.now));
+    if (event.what == "no answer") presence.Asked(false, At(event.now));
+    EXPECT_EQ(presence.skipped(), event.skipped);
+    const absl::Time next = event.next_question == kNever ? absl::InfiniteFuture() : At(event.next_question);
+    EXPECT_EQ(presence.next_question(), next);
+  }
+}
+
+TEST(ServerPresence, IsAskedUntilItAnswers) {
+  Follow({{"complete", 1, false, kNever},
+          {"silent", 6, true, 6},
+          {"no answer", 7, true, 7.5},
+          {"no answer", 8.5, true, 9},
+          {"answers", 9.25, false, kNever},
+          {"complete", 10, false, kNever},
+          {"silent", 20, true, 20}});
+}
+
+// A server that answers questions and then no exchange is tried more and more rarely: 0.5 s of patience in 16 s.
+TEST(ServerPresence, PromisesThatAreNotKeptCostLess) {
+  Follow({{"silent", 10, true, 10},
+          {"answers", 10, false, kNever},
+          {"silent", 20, true, 20.5},
+          {"answers", 20.5, false, kNever},
+          {"silent", 30, true, 31},
+          {"silent", 40, true, 42},
+          {"silent", 50, true, 54},
+          {"silent", 60, true, 68},
+          {"silent", 70, true, 86},
+          {"silent", 80, true, 96},
+          {"answers", 96, false, kNever},
+          {"complete", 97, false, kNever},
+          {"silent", 100, true, 100}});
+}
+
+// A slow server is asked at once, however often it is too slow.
+TEST(ServerPresence, SlowIsNotAway) {
+  Follow({{"partial", 10, true, 10},
+          {"answers", 10, false, kNever},
+          {"partial", 20, true, 20},
+          {"answers", 20, false, kNever},
+          {"silent", 30, true, 30},
+          {"silent", 40, true, 40.5},
+          {"partial", 50, true, 50}});
+}
+
+// A server whose round lacks its quorum is asked and tried at once, however often; people do not hear that it is
+// absent.
+TEST(ServerPresence, WaitingForOtherGroupsIsNotAway) {
+  ServerPresence presence;
+  for (int i = 0; i < 100; ++i) {
+    presence.Ended(ExchangeEnd::kMayWait, At(i), At(i + 1));
+    EXPECT_EQ(presence.next_question(), At(i + 1));
+    EXPECT_EQ(presence.absent_since(), std::nullopt);
+    presence.Asked(true, At(i + 1));
+    EXPECT_FALSE(presence.skipped());
+    EXPECT_EQ(presence.absent_since(), std::nullopt);
+  }
+  // It is killed: it answers no question either.
+  presence.Ended(ExchangeEnd::kMayWait, At(100), At(101));
+  presence.Asked(false, At(102));
+  EXPECT_TRUE(presence.skipped());
+  EXPECT_EQ(presence.absent_since(), At(0));
+  presence.Asked(true, At(103));
+  EXPECT_EQ(presence.absent_since(), std::nullopt);
+}
+
+// A server that answers questions but no exchange does not count as present between two of them.
+TEST(ServerPresence, IsAbsentUntilItKeepsItsPromise) {
+  ServerPresence presence;
+  presence.Ended(ExchangeEnd::kSilent, At(1), At(2));
+  EXPECT_EQ(presence.absent_since(), At(1));
+  presence.Asked(true, At(3));
+  EXPECT_EQ(presence.absent_since(), std::nullopt);
+  for (int i = 4; i < 10; ++i) {
+    presence.Ended(ExchangeEnd::kSilent, At(i), At(i));
+    EXPECT_EQ(presence.absent_since(), At(1));
+    presence.Asked(true, At(i));
+    EXPECT_EQ(presence.absent_since(), At(1));
+  }
+  presence.Ended(ExchangeEnd::kComplete, At(10), At(11));
+  EXPECT_EQ(presence.absent_since(), std::nullopt);
+}
+
+TEST(ServerPresence, SaysSinceWhen) {
+  ServerPresence presence;
+  EXPECT_EQ(presence.missed_since(), std::nullopt);
+  presence.Ended(ExchangeEnd::kSilent, At(1), At(6));
+  presence.Asked(true, At(7));
+  EXPECT_TRUE(presence.suspect());
+  presence.Ended(ExchangeEnd::kSilent, At(8), At(9));
+  EXPECT_EQ(presence.missed_since(), At(1));
+  presence.Ended(ExchangeEnd::kComplete, At(10), At(11));
+  EXPECT_EQ(presence.missed_since(), std::nullopt);
+  EXPECT_FALSE(presence.suspect());
+  for (int i = 0; i < 100; ++i) presence.Ended(ExchangeEnd::kSilent, At(20), At(21));
+  EXPECT_EQ(presence.next_question(), At(21 + 16));
+}
+
+}  // namespace
+}  // namespace hooke

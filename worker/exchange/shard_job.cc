@@ -1,0 +1,69 @@
+#include "worker/exchange/shard_job.h"
+
+namespace hooke {
+namespace {
+
+using Averaging = v1::AveragingSpec;
+
+// The groups' own optimizer steps the center, by their gradients.
+void StepLikeGroups(const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
+  *shard.mutable_optimizer() = train.optimizer();
+  *shard.mutable_schedule() = train.schedule();
+}
+
+// Momentum SGD steps the center, by the distances the groups have gone.
+void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
+  v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
+  optimizer.set_name(v1::OptimizerSpec::SGD);
+  if (averaging.interval_seconds() > 0 || averaging.interval_auto()) shard.set_interval(0);  // It varies.
+  const bool plain = averaging.rule() == Averaging::AVERAGE;
+  optimizer.set_learning_rate(plain ? 1 : averaging.learning_rate());
+  optimizer.set_momentum(plain ? 0 : averaging.momentum());
+  optimizer.set_nesterov(averaging.rule() == Averaging::DILOCO ? averaging.momentum() > 0 : averaging.nesterov());
+  if (averaging.rule() == Averaging::SLOWMO) {
+    *shard.mutable_schedule() = train.schedule();
+  } else {
+    shard.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  }
+}
+
+}  // namespace
+
+v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers) {
+  const Averaging& averaging = job.averaging();
+  v1::JobSpecForShard shard;
+  shard.set_rule(averaging.rule());
+  shard.set_alpha(averaging.alpha());
+  shard.set_groups(job.groups().count());
+  shard.set_ranks(job.groups().ranks());
+  if (ExchangeEncoding(averaging).compression != Compression::kNone) shard.set_compression(averaging.compression());
+  if (averaging.compression() == Averaging::COMPRESSION_TOP_K) shard.set_top_k(averaging.top_k());
+  if (averaging.rule() == Averaging::ELASTIC || averaging.rule() == Averaging::NONE) return shard;
+  shard.set_interval(averaging.interval());
+  shard.set_epochs(job.train().epochs());
+  shard.set_steps_per_epoch(numbers.steps_per_epoch);
+  shard.set_parameters(numbers.parameters);
+  shard.set_quorum(averaging.quorum());
+  shard.set_grace_seconds(averaging.grace_seconds());
+  shard.set_staleness_bound(averaging.staleness_bound());
+  shard.set_staleness_power(averaging.staleness_power());
+  shard.set_fragments(averaging.fragments());
+  const bool by_distances = averaging.rule() == Averaging::AVERAGE || averaging.rule() == Averaging::BMUF ||
+                            averaging.rule() == Averaging::SLOWMO || averaging.rule() == Averaging::DILOCO;
+  if (by_distances) {
+    StepByDistances(averaging, job.train(), shard);
+  } else {
+    StepLikeGroups(job.train(), shard);
+  }
+  return shard;
+}
+
+Encoding ExchangeEncoding(const v1::AveragingSpec& averaging) {
+  Encoding encoding;
+  if (averaging.compression() == Averaging::COMPRESSION_UNSPECIFIED) return encoding;
+  encoding.compression = static_cast<Compression>(averaging.compression());
+  if (encoding.compression == Compression::kTopK) encoding.top_k = TopKOf(averaging.top_k());
+  return encoding;
+}
+
+}  // namespace hooke

@@ -1,0 +1,65 @@
+#ifndef HOOKE_WORKER_MODEL_ARENA_H_
+#define HOOKE_WORKER_MODEL_ARENA_H_
+
+// The flat memory of a rank: the job's vector [parameters | float buffers], then the gradients, then a few statistics.
+// The model computes in it, collectives and exchanges read and write it; nothing is ever packed or unpacked. It is one
+// piece of memory, so that the ranks of a node can share it. Owned by whoever runs the task (rank_task.h); views live
+// as long as the arena's memory. Not thread-safe: the trainer hands it to one user at a time.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace hooke {
+
+// Memory for `values` floats, zero, aligned to kArenaAlignment bytes, which lives at least until the last copy of
+// `owner` is gone.
+struct ArenaMemory {
+  absl::Span<float> values;
+  std::shared_ptr<void> owner;
+};
+
+inline constexpr uint64_t kArenaAlignment = 64;
+
+// Where an arena's memory comes from: the heap, or memory that the ranks of a node share (Group::AllocateShared).
+using ArenaAllocator = std::function<absl::StatusOr<ArenaMemory>(uint64_t values)>;
+
+// RESOURCE_EXHAUSTED naming the size.
+absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values);
+
+class Arena {
+ public:
+  struct Sizes {
+    uint64_t parameters = 0;
+    uint64_t buffers = 0;
+    uint64_t statistics = 0;  // Values that are reduced along with the gradients: the loss, counts.
+  };
+
+  // All values zero. Errors are the allocator's; INVALID_ARGUMENT when its memory is short or not aligned.
+  static absl::StatusOr<Arena> Make(const Sizes& sizes, const ArenaAllocator& allocate = AllocateOnHeap);
+
+  // The job's vector: what groups exchange with the center.
+  absl::Span<float> vector() const { return vector_; }
+  absl::Span<float> parameters() const { return vector_.first(sizes_.parameters); }
+  absl::Span<float> buffers() const { return vector_.subspan(sizes_.parameters); }
+  // As long as parameters(), same order.
+  absl::Span<float> gradients() const { return gradients_; }
+  absl::Span<float> statistics() const { return statistics_; }
+
+ private:
+  Arena(const Sizes& sizes, ArenaMemory memory);
+
+  Sizes sizes_;
+  std::shared_ptr<void> owner_;
+  absl::Span<float> vector_;
+  absl::Span<float> gradients_;
+  absl::Span<float> statistics_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_MODEL_ARENA_H_

@@ -1,0 +1,99 @@
+#ifndef HOOKE_WORKER_MODEL_NETWORKS_H_
+#define HOOKE_WORKER_MODEL_NETWORKS_H_
+
+// The built-in networks, all for 28 x 28 grey images and 10 classes. Included by model.cc, torchscript.cc and their
+// tests only: it brings in LibTorch.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/model/linear.h"
+
+namespace hooke {
+
+inline constexpr int64_t kImageSide = 28;
+inline constexpr int64_t kClasses = 10;
+
+class Network : public torch::nn::Module {
+ public:
+  // Images as a batch of shape [n, 1, 28, 28]; returns scores of shape [n, 10].
+  virtual torch::Tensor forward(torch::Tensor images) = 0;
+
+  // Called in forward before a layer reads its parameters.
+  using BeforeLayer = std::function<void(const torch::nn::Module& layer)>;
+  void SetBeforeLayer(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
+
+ protected:
+  template <typename Layer>
+  torch::Tensor Run(Layer& layer, const torch::Tensor& x) {
+    if (before_layer_) before_layer_(*layer);
+    return layer(x);
+  }
+
+ private:
+  BeforeLayer before_layer_;
+};
+
+// 784 - 512 - 512 - 10 with ReLU.
+class Mlp : public Network {
+ public:
+  Mlp();
+  torch::Tensor forward(torch::Tensor images) override;
+
+ private:
+  LinearInPlace fc1_{nullptr}, fc2_{nullptr}, fc3_{nullptr};
+};
+
+// conv 5x5 32 - ReLU - pool 2 - conv 5x5 64 - ReLU - pool 2 - 512 - ReLU - 10.
+class LeNet : public Network {
+ public:
+  LeNet();
+  torch::Tensor forward(torch::Tensor images) override;
+
+ private:
+  torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
+  LinearInPlace fc1_{nullptr}, fc2_{nullptr};
+};
+
+// He et al., arXiv 1512.03385, section 4.2, n = 3: 3x3 convolutions with 16, 32, 64 filters, shortcuts without
+// parameters.
+class ResNet20 : public Network {
+ public:
+  ResNet20();
+  torch::Tensor forward(torch::Tensor images) override;
+
+ private:
+  struct Block {
+    torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
+    torch::nn::BatchNorm2d norm1{nullptr}, norm2{nullptr};
+    int64_t stride = 1;
+    int64_t filters = 16;
+  };
+
+  Block MakeBlock(const std::string& name, int64_t inputs, int64_t filters);
+  torch::Tensor Forward(Block& block, const torch::Tensor& x);
+
+  torch::nn::Conv2d conv_{nullptr};
+  torch::nn::BatchNorm2d norm_{nullptr};
+  std::vector<Block> blocks_;
+  LinearInPlace fc_{nullptr};
+};
+
+struct NetworkKind {
+  std::string name;
+  // Grows with each change of what the network computes from the same parameters, so that a model that was trained
+  // before is not taken for one of now.
+  uint32_t version = 1;
+  std::function<std::shared_ptr<Network>()> make;
+};
+
+const std::vector<NetworkKind>& Networks();
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_MODEL_NETWORKS_H_

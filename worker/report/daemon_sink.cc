@@ -1,0 +1,85 @@
+#include <grpcpp/grpcpp.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "proto/worker.grpc.pb.h"
+#include "worker/report/event_sink.h"
+
+namespace hooke {
+namespace {
+
+class DaemonSink final : public EventSink {
+ public:
+  DaemonSink(const std::string& socket, std::function<void(const std::string&)> on_broken)
+      : socket_(socket), on_broken_(std::move(on_broken)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = v1::RankEvents::NewStub(
+        grpc::CreateCustomChannel(absl::StrCat("unix:", socket), grpc::InsecureChannelCredentials(), arguments));
+    stream_ = stub_->Report(&context_);
+    reader_ = std::thread([this] { Watch(); });
+  }
+
+  ~DaemonSink() override {
+    Cancel();
+    reader_.join();
+    stream_->Finish();
+  }
+
+  bool Send(const v1::RankEvent& event) override { return stream_->Write(event); }
+
+  void Close(absl::Duration timeout) override {
+    ExpectEnd();
+    stream_->WritesDone();
+    if (!ended_.WaitForNotificationWithTimeout(timeout)) context_.TryCancel();
+  }
+
+  void Cancel() override {
+    ExpectEnd();
+    context_.TryCancel();
+  }
+
+ private:
+  // The daemon says next to nothing; what matters is that the stream is there.
+  void Watch() {
+    v1::RankCommand command;
+    while (stream_->Read(&command)) {
+    }
+    ended_.Notify();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (end_expected_) return;
+    }
+    on_broken_(absl::StrCat("the daemon behind ", socket_, " is gone"));
+  }
+
+  void ExpectEnd() {
+    absl::MutexLock lock(&mutex_);
+    end_expected_ = true;
+  }
+
+  const std::string socket_;
+  const std::function<void(const std::string&)> on_broken_;
+  std::unique_ptr<v1::RankEvents::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::RankEvent, v1::RankCommand>> stream_;
+  absl::Notification ended_;
+  absl::Mutex mutex_;
+  bool end_expected_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<EventSink> DialDaemon(const std::string& socket,
+                                      std::function<void(const std::string& why)> on_broken) {
+  return std::make_unique<DaemonSink>(socket, std::move(on_broken));
+}
+
+}  // namespace hooke

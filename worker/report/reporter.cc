@@ -1,0 +1,182 @@
+#include "worker/report/reporter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/report/profile_message.h"
+#include "worker/report/want_of_server.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kMostQueued = 256;
+
+bool IsInStep(v1::RankProgress::Phase phase) {
+  return phase == v1::RankProgress::COMPUTE || phase == v1::RankProgress::COLLECTIVE ||
+         phase == v1::RankProgress::EXCHANGE;
+}
+
+}  // namespace
+
+Reporter::Reporter(ReporterOptions options) : options_(std::move(options)), meter_(options_.clock()) {
+  meter_.Enter(v1::RankProgress::STARTING, options_.clock());
+  v1::RankEvent event;
+  *event.mutable_hello() = options_.hello;
+  Queue(std::move(event));
+  thread_ = std::thread([this] { Run(); });
+}
+
+Reporter::~Reporter() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), options_.close_timeout)) {
+      // Whoever does not take our events any more: not our concern now.
+      for (auto& sink : options_.sinks) sink->Cancel();
+    }
+  }
+  thread_.join();
+}
+
+void Reporter::Enter(v1::RankProgress::Phase phase) {
+  absl::MutexLock lock(&mutex_);
+  meter_.Enter(phase, options_.clock());
+  if (options_.profile != nullptr) options_.profile->Enter({static_cast<uint32_t>(phase), IsInStep(phase), step_});
+}
+
+void Reporter::SetPlan(const ProgressMeter::Plan& plan) {
+  absl::MutexLock lock(&mutex_);
+  step_ = plan.step;
+  meter_.SetPlan(plan);
+}
+
+void Reporter::AddStep(const StepDone& step) {
+  absl::MutexLock lock(&mutex_);
+  step_ = step.step;
+  meter_.AddStep(step, options_.clock());
+}
+
+void Reporter::AddExchange(bool ok) {
+  absl::MutexLock lock(&mutex_);
+  meter_.AddExchange(ok);
+}
+
+void Reporter::AddMissedByOthers() {
+  absl::MutexLock lock(&mutex_);
+  meter_.AddMissedByOthers();
+}
+
+void Reporter::SetAbsent(const std::string& address, std::optional<absl::Time> since) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetAbsent(address, since);
+}
+
+void Reporter::AddOverlapped(absl::Duration time) {
+  absl::MutexLock lock(&mutex_);
+  meter_.AddOverlapped(time);
+}
+
+void Reporter::Notice(std::string text) {
+  v1::RankEvent event;
+  event.mutable_notice()->set_text(std::move(text));
+  Queue(std::move(event));
+}
+
+void Reporter::NoticeSetback(std::string text) {
+  v1::RankEvent event;
+  event.mutable_notice()->set_text(std::move(text));
+  event.mutable_notice()->set_setback(true);
+  Queue(std::move(event));
+}
+
+void Reporter::Evaluated(const v1::CenterEvaluated& evaluated) {
+  v1::RankEvent event;
+  *event.mutable_evaluated() = evaluated;
+  Queue(std::move(event));
+}
+
+void Reporter::Failed(const absl::Status& status) {
+  v1::RankEvent event;
+  event.mutable_failed()->set_code(static_cast<int32_t>(status.code()));
+  event.mutable_failed()->set_message(std::string(status.message()));
+  event.mutable_failed()->set_server(WantedServer(status));
+  QueueLast(std::move(event));
+}
+
+void Reporter::Done(uint64_t step) {
+  v1::RankEvent event;
+  event.mutable_done()->set_step(step);
+  QueueLast(std::move(event));
+}
+
+v1::RankProgress Reporter::Progress() const {
+  absl::MutexLock lock(&mutex_);
+  return meter_.Snapshot(options_.clock());
+}
+
+void Reporter::QueueLast(v1::RankEvent event) {
+  v1::RankEvent progress;
+  *progress.mutable_progress() = Progress();
+  Queue(std::move(progress));
+  if (std::optional<v1::RankEvent> profile = ProfileEvent()) Queue(*std::move(profile));
+  Queue(std::move(event));
+}
+
+void Reporter::Queue(v1::RankEvent event) {
+  absl::MutexLock lock(&mutex_);
+  queue_.push_back(std::move(event));
+  if (queue_.size() <= kMostQueued) return;
+  auto notice = std::find_if(queue_.begin(), queue_.end(), [](const v1::RankEvent& e) { return e.has_notice(); });
+  queue_.erase(notice == queue_.end() ? queue_.begin() : notice);
+}
+
+v1::RankEvent Reporter::ProgressEvent() const {
+  v1::RankEvent event;
+  *event.mutable_progress() = meter_.Snapshot(options_.clock());
+  return event;
+}
+
+std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
+  if (options_.profile == nullptr) return std::nullopt;
+  const Profile profile = options_.profile->Snapshot();
+  if (profile.collectives.empty()) return std::nullopt;
+  v1::RankEvent event;
+  *event.mutable_profile() = ToMessage(profile);
+  return event;
+}
+
+// Waits for events or for the next progress to be due. The clock is the meter's; how long to wait is real time.
+void Reporter::Run() {
+  absl::Time next_progress = absl::Now() + options_.interval;
+  absl::Time next_profile = absl::Now() + options_.profile_interval / 5;
+  bool closing = false;
+  while (!closing) {
+    std::deque<v1::RankEvent> events;
+    {
+      absl::MutexLock lock(&mutex_);
+      auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_ || !queue_.empty(); };
+      mutex_.AwaitWithDeadline(absl::Condition(&wanted), next_progress);
+      events.swap(queue_);
+      closing = closing_;
+      if (!closing && absl::Now() >= next_progress) {
+        events.push_back(ProgressEvent());
+        next_progress = absl::Now() + options_.interval;
+      }
+    }
+    if (!closing && absl::Now() >= next_profile) {
+      std::optional<v1::RankEvent> profile = ProfileEvent();
+      if (profile.has_value()) {
+        events.push_back(*std::move(profile));
+        next_profile = absl::Now() + options_.profile_interval;
+      }
+    }
+    for (const v1::RankEvent& event : events) {
+      for (auto& sink : options_.sinks) sink->Send(event);
+    }
+  }
+  for (auto& sink : options_.sinks) sink->Close(options_.close_timeout / 2);
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+}
+
+}  // namespace hooke

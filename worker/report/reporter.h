@@ -1,0 +1,89 @@
+#ifndef HOOKE_WORKER_REPORT_REPORTER_H_
+#define HOOKE_WORKER_REPORT_REPORTER_H_
+
+// What a rank tells the world: one thread that sends the rank's progress twice a second, whatever the trainer is stuck
+// in, and passes on events as they come. The trainer calls it at each step and never waits for it: events beyond a
+// bound are dropped, oldest notices first. Thread-safe.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "mpi_group/profile/profile.h"
+#include "proto/worker.pb.h"
+#include "worker/report/event_sink.h"
+#include "worker/report/progress_meter.h"
+
+namespace hooke {
+
+struct ReporterOptions {
+  v1::RankHello hello;
+  std::vector<std::unique_ptr<EventSink>> sinks;
+  absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
+  absl::Duration close_timeout = absl::Seconds(2);
+  std::shared_ptr<ProfileRecorder> profile;            // Learns the phases, and is sent; null: there is none.
+  absl::Duration profile_interval = absl::Seconds(5);  // Between two profiles; the first comes after 1/5 of it.
+  std::function<absl::Time()> clock = absl::Now;
+};
+
+class Reporter {
+ public:
+  // Sends hello.
+  explicit Reporter(ReporterOptions options);
+  // Sends what is queued, within close_timeout.
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void Enter(v1::RankProgress::Phase phase);
+  void SetPlan(const ProgressMeter::Plan& plan);
+  void AddStep(const StepDone& step);
+  void AddExchange(bool ok);
+  // The last exchange, which was well here, missed a server elsewhere in the group.
+  void AddMissedByOthers();
+  // Exchanges go on without a server since then, or with it again.
+  void SetAbsent(const std::string& address, std::optional<absl::Time> since);
+  void AddOverlapped(absl::Duration time);
+
+  void Notice(std::string text);
+  void NoticeSetback(std::string text);  // RankNotice.setback.
+  void Evaluated(const v1::CenterEvaluated& evaluated);
+  // The last event, one of these; a last progress goes before it.
+  void Failed(const absl::Status& status);
+  void Done(uint64_t step);
+
+  v1::RankProgress Progress() const;
+
+ private:
+  void Run();
+  void Queue(v1::RankEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void QueueLast(v1::RankEvent event);
+  v1::RankEvent ProgressEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nothing before the first collective.
+  std::optional<v1::RankEvent> ProfileEvent() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ReporterOptions options_;
+
+  mutable absl::Mutex mutex_;
+  ProgressMeter meter_ ABSL_GUARDED_BY(mutex_);
+  uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // Done.
+  std::deque<v1::RankEvent> queue_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_REPORT_REPORTER_H_

@@ -1,0 +1,316 @@
+#include "worker/report/reporter.h"
+
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpi_group/profile/profile.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// A daemon's side of RankEvents: keeps what it hears.
+class FakeDaemon : public v1::RankEvents::CallbackService {
+ public:
+  FakeDaemon() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(absl::StrCat("unix:", socket_), grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeDaemon() override {
+    Stop();
+    std::filesystem::remove_all(folder_);
+  }
+
+  const std::string& socket() const { return socket_; }
+  void Stop() {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
+
+  // Waits until so many events of a kind have come.
+  std::vector<v1::RankEvent> Await(v1::RankEvent::EventCase kind, size_t count) {
+    absl::MutexLock lock(&mutex_);
+    auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Of(kind).size() >= count; };
+    mutex_.AwaitWithTimeout(absl::Condition(&enough), kPatience);
+    return Of(kind);
+  }
+  std::vector<v1::RankEvent> All() {
+    absl::MutexLock lock(&mutex_);
+    return events_;
+  }
+
+ private:
+  class Reactor : public grpc::ServerBidiReactor<v1::RankEvent, v1::RankCommand> {
+   public:
+    explicit Reactor(FakeDaemon* daemon) : daemon_(daemon) {
+      StartRead(&event_);
+      StartWrite(&command_);
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) return Finish(grpc::Status::OK);
+      {
+        absl::MutexLock lock(&daemon_->mutex_);
+        daemon_->events_.push_back(event_);
+      }
+      StartRead(&event_);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    FakeDaemon* const daemon_;
+    v1::RankEvent event_;
+    v1::RankCommand command_;
+  };
+
+  grpc::ServerBidiReactor<v1::RankEvent, v1::RankCommand>* Report(grpc::CallbackServerContext*) override {
+    return new Reactor(this);
+  }
+  std::vector<v1::RankEvent> Of(v1::RankEvent::EventCase kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<v1::RankEvent> some;
+    for (const v1::RankEvent& event : events_) {
+      if (event.event_case() == kind) some.push_back(event);
+    }
+    return some;
+  }
+
+  static std::string MakeFolder() {
+    char folder[] = "/tmp/hooke-rank-XXXXXX";
+    return mkdtemp(folder);
+  }
+
+  const std::string folder_ = MakeFolder();  // Not TempDir: a unix socket's path has at most 107 bytes.
+  const std::string socket_ = folder_ + "/s";
+  absl::Mutex mutex_;
+  std::vector<v1::RankEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<grpc::Server> server_;
+};
+
+ReporterOptions Options(std::unique_ptr<EventSink> sink, absl::Duration interval) {
+  ReporterOptions options;
+  options.hello.set_rank(3);
+  options.hello.set_ranks(4);
+  options.hello.set_pid(77);
+  options.interval = interval;
+  options.close_timeout = kPatience;
+  options.sinks.push_back(std::move(sink));
+  return options;
+}
+
+void Never(const std::string& why) { ADD_FAILURE() << "the stream broke: " << why; }
+
+// A daemon hears hello first, progress again and again although nothing moves, notices as they come, and the end last.
+TEST(ReporterTest, TellsTheDaemonEverything) {
+  FakeDaemon daemon;
+  {
+    Reporter reporter(Options(DialDaemon(daemon.socket(), Never), absl::Milliseconds(5)));
+    reporter.Enter(v1::RankProgress::COLLECTIVE);
+    EXPECT_GE(daemon.Await(v1::RankEvent::kProgress, 4).size(), 4u);
+    reporter.Notice("something");
+    v1::CenterEvaluated evaluated;
+    evaluated.set_accuracy(0.5);
+    reporter.Evaluated(evaluated);
+    reporter.Done(12);
+  }
+  std::vector<v1::RankEvent> all = daemon.All();
+  ASSERT_GE(all.size(), 7u);
+  EXPECT_EQ(all.front().hello().rank(), 3u);
+  EXPECT_EQ(all.front().hello().pid(), 77);
+  EXPECT_EQ(all.back().done().step(), 12u);
+  EXPECT_TRUE(all[all.size() - 2].has_progress());
+  EXPECT_EQ(all[all.size() - 2].progress().phase(), v1::RankProgress::COLLECTIVE);
+  EXPECT_EQ(daemon.Await(v1::RankEvent::kNotice, 1).at(0).notice().text(), "something");
+  EXPECT_EQ(daemon.Await(v1::RankEvent::kEvaluated, 1).at(0).evaluated().accuracy(), 0.5);
+}
+
+// A failure reaches the daemon with its code before the rank ends.
+TEST(ReporterTest, TellsTheFailure) {
+  FakeDaemon daemon;
+  { Reporter(Options(DialDaemon(daemon.socket(), Never), absl::Hours(1))).Failed(absl::DataLossError("cut short")); }
+  v1::RankEvent last = daemon.All().back();
+  EXPECT_EQ(last.failed().code(), static_cast<int32_t>(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(last.failed().message(), "cut short");
+}
+
+// When the daemon goes away, the rank is told at once, although it has nothing to send.
+TEST(ReporterTest, NoticesThatTheDaemonIsGone) {
+  FakeDaemon daemon;
+  absl::Notification broken;
+  std::string reason;
+  Reporter reporter(Options(DialDaemon(daemon.socket(),
+                                       [&](const std::string& why) {
+                                         reason = why;
+                                         broken.Notify();
+                                       }),
+                            absl::Hours(1)));
+  daemon.Await(v1::RankEvent::kHello, 1);
+  daemon.Stop();
+  ASSERT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_THAT(reason, HasSubstr(daemon.socket()));
+}
+
+// A socket nobody listens on is a daemon that is gone.
+TEST(ReporterTest, NoDaemonAtAll) {
+  absl::Notification broken;
+  Reporter reporter(
+      Options(DialDaemon("/tmp/hooke-rank-nobody.sock", [&](const std::string&) { broken.Notify(); }), absl::Hours(1)));
+  EXPECT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
+}
+
+// A sink that takes nothing: ending the reporter does not hang on it, and the trainer is never held up.
+class StuckSink : public EventSink {
+ public:
+  bool Send(const v1::RankEvent&) override {
+    cancelled_.WaitForNotification();
+    return false;
+  }
+  void Close(absl::Duration) override {}
+  void Cancel() override { cancelled_.Notify(); }
+
+ private:
+  absl::Notification cancelled_;
+};
+TEST(ReporterTest, StuckReceiverHoldsUpNobody) {
+  ReporterOptions options = Options(std::make_unique<StuckSink>(), absl::Milliseconds(1));
+  options.close_timeout = absl::Milliseconds(20);
+  Reporter reporter(std::move(options));
+  for (int i = 0; i < 10000; ++i) reporter.Notice("again");
+  reporter.Done(1);
+}
+
+// One line of JSON for each event, under the names of the proto.
+TEST(ReporterTest, JsonLines) {
+  std::ostringstream out;
+  {
+    Reporter reporter(Options(MakeJsonSink(out), absl::Hours(1)));
+    reporter.AddStep({.step = 5, .epoch = 0.5, .loss = 1.5f, .samples = 64});
+    reporter.Done(5);
+  }
+  EXPECT_THAT(out.str(), HasSubstr("\"progress\":{\"step\":\"5\""));
+  EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
+}
+
+// With a profile: it comes by itself once there is a call to tell of, and again before the end; phases of steps count
+// as time in steps.
+TEST(ReporterTest, SendsTheProfile) {
+  FakeDaemon daemon;
+  ProfileOptions profile;
+  std::atomic<int64_t> now{1000};
+  profile.clock = [&now] { return now.load(); };
+  ReporterOptions options = Options(DialDaemon(daemon.socket(), Never), absl::Milliseconds(5));
+  options.profile = std::make_shared<ProfileRecorder>(profile);
+  options.profile_interval = absl::Milliseconds(5);
+  ProfileLane* lane = options.profile->AddLane();
+  {
+    Reporter reporter(std::move(options));
+    reporter.SetPlan({.step = 7, .steps_total = 9, .epoch = 0});
+    reporter.Enter(v1::RankProgress::ATTACHING);
+    now = 2000;
+    reporter.Enter(v1::RankProgress::COMPUTE);
+    now = 2500;
+    daemon.Await(v1::RankEvent::kProgress, 3);
+    EXPECT_TRUE(daemon.Await(v1::RankEvent::kProfile, 0).empty());
+    lane->Record({Operation::kAllReduce, false, 64, 2100, 2200});
+    daemon.Await(v1::RankEvent::kProfile, 2);
+    reporter.Enter(v1::RankProgress::FINISHING);
+    reporter.Done(9);
+  }
+  const std::vector<v1::RankEvent> all = daemon.All();
+  ASSERT_GE(all.size(), 3u);
+  EXPECT_TRUE(all.back().has_done());
+  const v1::RankProfile& last = all[all.size() - 2].profile();
+  EXPECT_EQ(last.step_ns(), 500u);
+  ASSERT_EQ(last.collectives_size(), 1);
+  EXPECT_EQ(last.collectives(0).operation(), v1::ALL_REDUCE);
+  ASSERT_EQ(last.events_size(), 3);
+  EXPECT_EQ(last.events(1).phase(), v1::RankProgress::COMPUTE);
+  EXPECT_EQ(last.events(1).step(), 7u);
+}
+
+// Phases add up, the current one included; the rate is that of the last second and falls while nothing moves.
+TEST(ProgressMeterTest, AddsUp) {
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  ProgressMeter meter(start);
+  EXPECT_EQ(meter.Snapshot(start).phase(), v1::RankProgress::STARTING);
+  EXPECT_TRUE(std::isnan(meter.Snapshot(start).loss()));
+  meter.SetPlan({.step = 100, .steps_total = 200, .epoch = 1});
+  absl::Time now = start;
+  for (uint64_t i = 1; i <= 30; ++i) {
+    meter.Enter(v1::RankProgress::COMPUTE, now);
+    now += absl::Milliseconds(80);
+    meter.Enter(v1::RankProgress::COLLECTIVE, now);
+    now += absl::Milliseconds(20);
+    meter.AddStep({.step = 100 + i, .epoch = 1, .loss = 2, .samples = 10}, now);
+  }
+  meter.Enter(v1::RankProgress::EXCHANGE, now);
+  meter.AddExchange(true);
+  meter.AddExchange(false);
+  v1::RankProgress progress = meter.Snapshot(now + absl::Milliseconds(500));
+  EXPECT_EQ(progress.step(), 130u);
+  EXPECT_EQ(progress.steps_total(), 200u);
+  EXPECT_NEAR(progress.compute_seconds(), 2.4, 1e-9);
+  EXPECT_NEAR(progress.collective_seconds(), 0.6, 1e-9);
+  EXPECT_NEAR(progress.exchange_seconds(), 0.5, 1e-9);
+  EXPECT_NEAR(progress.phase_seconds(), 0.5, 1e-9);
+  EXPECT_NEAR(progress.samples_per_s(), 100, 1e-6);
+  EXPECT_EQ(progress.loss(), 2);
+  EXPECT_EQ(progress.exchanges(), 2u);
+  EXPECT_EQ(progress.exchange_failures(), 1u);
+  EXPECT_LT(meter.Snapshot(now + absl::Seconds(9)).samples_per_s(), 15);
+}
+
+// Servers that are away, and exchanges that were well here but missed a server elsewhere in the group.
+TEST(ProgressMeterTest, TellsWhatIsMissed) {
+  ProgressMeter meter(absl::FromUnixSeconds(1000));
+  meter.AddExchange(true);
+  meter.AddMissedByOthers();
+  meter.SetAbsent("b:2", absl::FromUnixSeconds(1001));
+  meter.SetAbsent("a:1", absl::FromUnixSeconds(1002));
+  v1::RankProgress progress = meter.Snapshot(absl::FromUnixSeconds(1003));
+  EXPECT_EQ(progress.exchanges(), 1u);
+  EXPECT_EQ(progress.exchange_failures(), 1u);
+  ASSERT_EQ(progress.absent_servers_size(), 2);
+  EXPECT_EQ(progress.absent_servers(1).address(), "b:2");
+  EXPECT_EQ(progress.absent_servers(1).since_unix_ms(), 1001000);
+  meter.SetAbsent("b:2", std::nullopt);
+  meter.SetAbsent("c:3", std::nullopt);
+  EXPECT_EQ(meter.Snapshot(absl::FromUnixSeconds(1003)).absent_servers_size(), 1);
+}
+
+// An evaluation between two steps leaves the rate as it was, while it runs and after it: the time that is left is taken
+// from that rate.
+TEST(ProgressMeterTest, RateIsOfTrainingNotOfEvaluating) {
+  absl::Time now = absl::FromUnixSeconds(1000);
+  ProgressMeter meter(now);
+  const auto step = [&](uint64_t number) {
+    meter.Enter(v1::RankProgress::COMPUTE, now);
+    now += absl::Milliseconds(100);
+    meter.AddStep({.step = number, .epoch = 1, .loss = 2, .samples = 10}, now);
+  };
+  for (uint64_t i = 1; i <= 20; ++i) step(i);
+  meter.Enter(v1::RankProgress::EVALUATING, now);
+  now += absl::Seconds(30);
+  EXPECT_NEAR(meter.Snapshot(now).samples_per_s(), 100, 1e-6);
+  for (uint64_t i = 21; i <= 23; ++i) step(i);
+  EXPECT_NEAR(meter.Snapshot(now).samples_per_s(), 100, 1e-6);
+}
+
+}  // namespace
+}  // namespace hooke
