@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_CALL_H_
 #define HOOKE_MPI_GROUP_CALL_H_
 
-// What every collective takes beside its transport and values: until when, with which working memory, in which
-// portions.
+// The arguments that every collective takes besides its transport and its values: a deadline, working memory, and the
+// sizes in which messages are sent.
 
 #include <cstdint>
 #include <vector>
@@ -14,51 +14,51 @@
 
 namespace hooke {
 
-// Working memory of collectives. A group keeps one over its calls, so that a call allocates nothing once it has grown.
+// Working memory of collectives. A group keeps it from call to call, so that calls stop allocating once it has grown.
 struct Scratch {
-  // Of one message under way each (collectives/message_window.h).
+  // Buffers of the messages under way, one vector per message (collectives/message_window.h).
   std::vector<std::vector<char>> outgoing;
   std::vector<std::vector<char>> incoming;
-  // Of a whole list (reduce/accumulator.h, collectives/reference.h).
+  // Room for all values of a list, where its pieces have to be contiguous.
   std::vector<char> working;
-  // Of a slice (node/two_level_wide.h).
+  // The float32 sums of one slice of 16-bit values.
   std::vector<float> sums;
 };
 
 struct Call {
   absl::Time deadline;
-  Scratch& scratch;  // For the call; no other call uses it meanwhile.
-  // Of the longest message; all ranks pass the same. A portion that is sent, received and reduced stays in a core's
-  // cache meanwhile. A multiple of 8.
+  Scratch& scratch;  // Borrowed for the call; no other call may use it meanwhile.
+  // Size of the longest message; all ranks pass the same. It should fit a core's cache, where a chunk stays while it is
+  // received, reduced and sent on. A multiple of 8, so that it holds whole values of any type.
   uint64_t chunk_bytes = uint64_t{256} << 10;
-  // Messages under way at once from or to a peer, where an algorithm cuts its values into chunks: while one is reduced,
-  // others travel. All ranks pass the same; at least 1.
+  // Largest number of messages under way at once from or to one peer: while one is reduced, others travel. Only
+  // algorithms that cut their values into chunks look at it. All ranks pass the same; at least 1.
   int window = 4;
 };
 
-// The values of `list` as contiguous memory: its own where it has at most one piece, else room in `buffer`, whose
-// content is unspecified.
+// Contiguous memory of list.bytes() bytes: the list's own if it has at most one piece, else room in `buffer`. That
+// room's content is unspecified.
 absl::Span<char> ContiguousRoom(const TensorList& list, std::vector<char>& buffer);
-// The same, holding the list's values.
+// The values of `list` as contiguous memory: copied to `buffer` only if the list has several pieces.
 absl::Span<const char> ContiguousValues(const TensorList& list, std::vector<char>& buffer);
 
-// Part i of n is as long as the others, or one longer for the first ones; the parts follow each other and cover [0,
-// values).
+// Cuts [0, values) into n parts in order. Their lengths differ by at most one value; the longer parts come first.
 using Parts = absl::InlinedVector<ValueRange, 8>;
 Parts EvenParts(uint64_t values, int n);
 
-// For a CallLabel's detail: one more thing that ranks must agree on; and parts. The same on all ranks for the same, and
-// in all likelihood for no other.
+// Hashes for a CallLabel's detail, by which ranks notice that their calls differ. Mix() adds a value to a hash,
+// HashOf() hashes parts. Equal inputs give equal hashes on all ranks; different inputs almost certainly give different
+// ones.
 uint64_t Mix(uint64_t hash, uint64_t value);
 uint64_t HashOf(absl::Span<const ValueRange> parts);
 
-// Portion `index` of a range cut into portions of `values` values; empty past the range's end.
+// Chunk `index` of a range cut into chunks of `values` values; empty past the range's end.
 ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values);
 uint64_t ChunkCount(ValueRange range, uint64_t values);
 
-// Of one of `call`'s chunks; at least 1.
+// How many values of `type` fit one of `call`'s chunks; at least 1.
 uint64_t ChunkValues(const Call& call, DataType type);
-// Of the longest of several ranges.
+// The number of chunks in the longest of the ranges.
 uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values);
 
 }  // namespace hooke

@@ -31,7 +31,7 @@ TEST(CallTest, ChunksCoverARange) {
   EXPECT_EQ(ChunkCount({5, 5}, 10), 0);
 }
 
-// The hash of parts is the same for the same, and changes with any end and with what is mixed in.
+// Equal parts have equal hashes. The hash changes with any boundary and with each value mixed in.
 TEST(CallTest, HashTellsPartsApart) {
   const Parts parts = EvenParts(10, 3);
   Parts others = parts;

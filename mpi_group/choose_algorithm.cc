@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// Whether the ranks can do it this way at all.
+// True if the ranks' topology and the place of the values allow the algorithm at all.
 bool Possible(Algorithm algorithm, const Topology& topology, const Workload& workload) {
   switch (algorithm) {
     case Algorithm::kArena:
@@ -15,8 +15,9 @@ bool Possible(Algorithm algorithm, const Topology& topology, const Workload& wor
       return topology.nodes == 1 && topology.shared_memory;
     case Algorithm::kTwoLevel:
       if (topology.nodes == 1 || topology.largest_node == 1 || !topology.shared_memory) return false;
-      // Sums that are rounded once cross links as float32: worth it where every node has several ranks that would send
-      // 16 bits each. A tree of all ranks carries float32 as well.
+      // Sums that are rounded once travel between nodes as float32, twice the bytes. That pays off only where every
+      // node has several ranks, which would otherwise send 16 bits each. A tree of all ranks (kReduce) carries float32
+      // anyway.
       return !workload.rounds_once || (topology.smallest_node > 1 && workload.operation != Operation::kReduce);
     default:
       return true;
@@ -77,7 +78,8 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
-// `workload` but for its bytes.
+// The choices for `workload` at every size; `workload.bytes` is ignored. Only powers of two are tried, as the rules'
+// bounds are such.
 std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tuning& tuning, Workload workload) {
   constexpr uint64_t kLargest = uint64_t{1} << 30;
   std::vector<ExplainedChoice> choices;

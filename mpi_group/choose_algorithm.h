@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_CHOOSE_ALGORITHM_H_
 #define HOOKE_MPI_GROUP_CHOOSE_ALGORITHM_H_
 
-// Which algorithm a collective takes. Pure; the same answer on every rank that passes the same: topology, workload and
-// tuning. Ranks whose lists do not lie alike (some in an arena) are told so by the group.
+// Chooses the algorithm of a collective. A pure function: ranks that pass the same topology, workload and tuning get
+// the same answer. Ranks may disagree on whether values lie in an arena; the group settles that before it asks.
 
 #include <cstdint>
 #include <vector>
@@ -16,19 +16,19 @@ namespace hooke {
 struct Topology {
   int ranks = 1;
   int nodes = 1;
-  int smallest_node = 1;  // Ranks of it.
+  int smallest_node = 1;  // Number of ranks on the node with the fewest.
   int largest_node = 1;
-  bool shared_memory = false;   // The ranks of each node share memory; true where no node has two ranks.
+  bool shared_memory = false;   // The ranks of each node share memory; also true if no node has two ranks.
   bool oversubscribed = false;  // A node has more ranks than cores.
 };
-// `ranks` of one node that share memory.
+// The topology of `ranks` ranks that share one node's memory.
 Topology OneNode(int ranks);
 
 struct Workload {
   Operation operation = Operation::kAllReduce;
   uint64_t bytes = 0;
   bool shared = false;  // The values lie in an arena of the node's ranks.
-  // A sum of 16-bit values: it is rounded once, so partial sums are not stored in 16 bits.
+  // Sums and means of 16-bit values are rounded once, at the end, so their partial sums need 32 bits each.
   bool rounds_once = false;
 
   friend bool operator==(const Workload& a, const Workload& b) {
@@ -39,26 +39,26 @@ struct Workload {
 struct Choice {
   Algorithm algorithm = Algorithm::kNothing;
   uint64_t chunk_bytes = uint64_t{256} << 10;
-  int drivers = 0;           // Of kTwoLevel; at least 1.
+  int drivers = 0;           // Two-level only: ranks of each node that talk to other nodes, at least 1.
   absl::string_view reason;  // Always set; of static duration.
 };
 
-// But for the reason.
+// Equal in everything but the reason.
 bool SameWay(const Choice& a, const Choice& b);
 
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
-// A range of sizes with one choice; the bytes are powers of two, and both ends belong to it.
+// A range of sizes for which the choice is the same. Both ends are powers of two and belong to the range.
 struct ExplainedChoice {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
-  bool rounds_once = false;  // Of sums of 16-bit values.
+  bool rounds_once = false;  // As in Workload.
   uint64_t bytes_from = 0;
-  uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: all that is larger.
+  uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: no upper bound.
   Choice choice;
 };
-// In the order of kAllOperations, values in an arena first, sizes ascending. Sums of 16-bit values have ranges of their
-// own, after those of all else, where anything about them differs.
+// All choices, in the order of kAllOperations; values in an arena come first, sizes ascend. Operations that choose
+// differently for sums of 16-bit values have a second list of ranges for these, at their end.
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke

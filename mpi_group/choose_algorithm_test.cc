@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMany = 6600000;
 
-// Ranks per node on `nodes` nodes.
+// A topology of `nodes` nodes: the last has `largest` ranks, the others `smallest`.
 Topology Nodes(int nodes, int smallest, int largest) {
   return {smallest * (nodes - 1) + largest, nodes, smallest, largest, true, false};
 }
@@ -36,7 +36,7 @@ void ExpectChoices(const std::vector<Row>& table) {
   }
 }
 
-// What is chosen without a tuning, as a table.
+// The choices of the default rules, as a table.
 TEST(ChooseAlgorithmTest, Defaults) {
   ExpectChoices({
       {OneNode(1), {Operation::kAllReduce, kMany, true}, Algorithm::kNothing},
@@ -65,7 +65,7 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, true}, Algorithm::kRing},
       {Nodes(2, 1, 3), {Operation::kAllReduce, kMany, true}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false}, Algorithm::kTwoLevel},
-      // Sums of 16-bit values, where that saves bytes between nodes.
+      // Sums of 16-bit values take two levels only where that saves bytes between nodes.
       {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false, true}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kAllReduce, kMany, false, true}, Algorithm::kTwoLevel},
       {Nodes(3, 2, 5), {Operation::kAllReduce, kMany, true, true}, Algorithm::kTwoLevel},
@@ -88,7 +88,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
   });
 }
 
-// The same where values are folded to a power of two of ranks, or are not: some would take the links twice more.
+// Halving-doubling on a number of ranks that is no power of two sends some values twice more. Between nodes the ring
+// replaces it there.
 TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   ExpectChoices({
       {Nodes(2, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
@@ -106,7 +107,7 @@ TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   });
 }
 
-// Of a tuning the first rule that fits decides; what it does not speak of is chosen as without it.
+// The first rule of a tuning that fits decides; calls that no rule fits are chosen as without the tuning.
 TEST(ChooseAlgorithmTest, TuningDecides) {
   Tuning tuning;
   TuningRule small;
@@ -137,8 +138,8 @@ TEST(ChooseAlgorithmTest, TuningDecides) {
   }
 }
 
-// A rule whose algorithm is not possible is passed over: shared memory between nodes, an arena for values elsewhere,
-// two levels where each node has one rank.
+// A rule is passed over if its algorithm is not possible: shared memory between nodes, an arena for values outside it,
+// or two levels with one rank per node.
 TEST(ChooseAlgorithmTest, ImpossibleRulesArePassedOver) {
   for (Algorithm algorithm : {Algorithm::kArena, Algorithm::kStaged, Algorithm::kTwoLevel}) {
     Tuning tuning;
@@ -155,7 +156,7 @@ TEST(ChooseAlgorithmTest, Drivers) {
   EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, 4}).drivers, 1);
 }
 
-// The defaults choose for all operations, whatever the ranks and sizes, an algorithm that does them.
+// For every operation, topology and size the default rules choose an algorithm that implements the operation.
 TEST(ChooseAlgorithmTest, DefaultsCoverEverything) {
   for (const Topology& topology : {OneNode(2), OneNode(100), WithoutSharedMemory(OneNode(3)), Nodes(2, 1, 1),
                                    Nodes(3, 1, 4), WithoutSharedMemory(Nodes(3, 4, 4))}) {
@@ -172,8 +173,8 @@ TEST(ChooseAlgorithmTest, DefaultsCoverEverything) {
   }
 }
 
-// Two ranks of a node: the ranges of each operation cover all sizes, larger values in an arena are reduced there, and
-// sums of 16 bits go like all else.
+// For two ranks of a node the ranges of each operation cover all sizes. Large values in an arena are reduced in place,
+// and sums of 16-bit values have no ranges of their own.
 TEST(ChooseAlgorithmTest, ListedChoices) {
   const std::vector<ExplainedChoice> choices = ListChoices(OneNode(2), {});
   ASSERT_GT(choices.size(), 1);
@@ -193,9 +194,9 @@ TEST(ChooseAlgorithmTest, ListedChoices) {
   }
 }
 
-// Sums of 16-bit values have lines of their own where they are made in another way than all else, and only there.
+// Sums of 16-bit values have ranges of their own if and only if some of them are chosen differently.
 TEST(ChooseAlgorithmTest, ExplanationOfSumsOf16Bits) {
-  // A way that may be possible for all but such sums.
+  // Two-level reduces are possible for all values but 16-bit sums.
   Tuning tuning;
   tuning.rules.resize(1);
   tuning.rules[0].operation = Operation::kReduce;

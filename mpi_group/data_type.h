@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_DATA_TYPE_H_
 #define HOOKE_MPI_GROUP_DATA_TYPE_H_
 
-// The types of values that collectives take and what they reduce them to. In memory values are as the machine has them;
-// the ranks of a group share one byte order and one float format.
+// The types of values that collectives take, and the reductions. Values are in the machine's own representation: the
+// ranks of a group share one byte order and one float format.
 
 #include <cstdint>
 
@@ -10,10 +10,10 @@
 
 namespace hooke {
 
-// The order is part of what ranks compare: append only.
+// Append only: ranks send each other these numbers to compare their calls.
 enum class DataType : uint8_t { kFloat32, kFloat64, kBFloat16, kFloat16, kInt32, kInt64 };
 
-// Values of 16 bits, as memory holds them; arithmetic on them is done in float32 (reduce/reduce.h).
+// A 16-bit value as it lies in memory. Arithmetic on it is done in float32 (reduce/reduce.h).
 struct BFloat16 {  // The upper half of an IEEE 754 binary32.
   uint16_t bits = 0;
 };
@@ -55,9 +55,8 @@ inline absl::string_view NameOf(DataType type) {
   return "unknown type";
 }
 
-// kSum of integers wraps around. kMean is the sum, divided once by the number of ranks: floats by
-// multiplication with its rounded reciprocal, integers rounded towards zero. kMin and kMax are NaN where any rank's
-// value is NaN.
+// kSum of integers wraps around. kMean divides the sum once by the number of ranks: floats are multiplied with its
+// rounded reciprocal, integers rounded towards zero. kMin and kMax are NaN where any rank's value is NaN.
 enum class ReduceOp : uint8_t { kSum, kMean, kMin, kMax };
 
 // "sum"

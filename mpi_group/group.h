@@ -1,27 +1,27 @@
 #ifndef HOOKE_MPI_GROUP_GROUP_H_
 #define HOOKE_MPI_GROUP_GROUP_H_
 
-// What a rank sees of its group: N ranks that act as one. Made once per process (MakeMpiGroup in groups/mpi_group.h,
-// MakeInProcessGroups in groups/in_process_group.h for tests); used by worker/rank.
+// A group: N ranks that act as one, as each rank sees it. A process makes its group once (MakeMpiGroup in
+// groups/mpi_group.h; for tests MakeInProcessGroups in groups/in_process_group.h).
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
 // Group come from one thread at a time. After OK all ranks hold bitwise the same values.
 //
-// Sums and means of 16-bit values are added in float32, in an order that the topology and the size give, and rounded
-// once; one rank rounds and the others copy, or all round the same sum. Groups in devices' memory say how they differ.
+// Sums and means of 16-bit values are added in float32 and rounded once. The order of addition follows from the
+// topology and the size. Either one rank rounds and the others copy its result, or all round the same sum. Groups of
+// values in GPU memory say in their headers how they differ.
 //
-// A rank contributes one list of values to a call. A caller with several vectors in one process, each of them as long,
-// has them reduced by AllReduceReplicas (collectives/replicas.h).
+// A rank contributes one list of values to a call. A process that holds several vectors of equal length reduces them
+// together by AllReduceReplicas (collectives/replicas.h).
 //
-// Values may lie anywhere, but alike on all ranks: in one arena (AllocateShared) at the same places of it, or all of
-// them in other memory, wherever that is. A call whose values lie in an arena on some ranks only, or in another arena
-// or at other places of it, is INVALID_ARGUMENT on all ranks where the ranks of a node share memory, and fails the
-// group.
+// Values may lie anywhere, but in the same way on all ranks: either all in one arena (AllocateShared), at the same
+// offsets on every rank, or all in other memory, at any address. If ranks differ in that, and the ranks of a node share
+// memory, the call returns INVALID_ARGUMENT on all ranks and the group fails.
 //
-// After an error the group is unusable and its rank exits; a DEADLINE_EXCEEDED names the rank that was waited for.
-// Peers may still read the memory passed to the failed call and write to it: it stays until the rank exits. An error on
-// one rank does not mean one on all: a rank that came after the others had given up may find all it needs in memory
-// that ranks share, or waiting at its sockets, and return OK; a call soon after it fails.
+// After an error the group is unusable and its rank must exit; a DEADLINE_EXCEEDED names the rank that was waited for.
+// Peers may still read and write the memory that was passed to the failed call, so it has to stay until the rank exits.
+// An error on one rank does not mean an error on all. A rank that comes after the others gave up may still find
+// everything it needs in shared memory or in its sockets, and return OK; one of its next calls fails.
 
 #include <cstdint>
 #include <limits>
@@ -44,14 +44,14 @@ class logger;
 namespace hooke {
 
 struct GroupOptions {
-  // How long a collective may take, from its call on this rank. A rank that enters later than this is reported as
-  // missing by the others.
+  // How long a collective may take, counted from this rank's call. The others report a rank as missing if it enters
+  // later than this.
   absl::Duration deadline = absl::Seconds(30);
   std::shared_ptr<spdlog::logger> logger;  // Null for silence.
-  // By which algorithms are chosen; rank 0's counts on all ranks.
+  // Rules by which algorithms are chosen. All ranks go by rank 0's.
   Tuning tuning;
-  // Ranks with the same one share a node. Empty: NodeIdentity() of transport/topology.h; tests make several nodes of
-  // one.
+  // Ranks with equal names count as ranks of one node. Empty: NodeIdentity() of transport/topology.h. Tests set it to
+  // make several nodes of one machine.
   std::string node;
 };
 
@@ -71,35 +71,36 @@ class Group {
   // Every rank ends with `root`'s values.
   virtual absl::Status Broadcast(const TensorList& values, int root) = 0;
 
-  // Slice r of `values` is parts[r], a range of values. The parts are the same on all ranks, ascending, do not overlap;
-  // parts.size() == size().
-  // On return rank r's own slice is the reduction of all ranks' values there; all other values are unspecified.
+  // parts[r] is the range of values that belongs to rank r, its slice. There are size() parts, the same on all ranks;
+  // they ascend and do not overlap. On return rank r's own slice holds the reduction of all ranks' values; all other
+  // values are unspecified.
   virtual absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) = 0;
-  // On entry rank r's own slice is right, on return all are.
+  // On entry rank r has the values of its own slice; on return every rank has the values of all slices.
   virtual absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) = 0;
 
   // Returns after all ranks have called it.
   virtual absl::Status Barrier() = 0;
 
-  // Zeroed memory of this rank, 64-byte aligned, owned by the group and valid until it is destroyed; none for 0 bytes.
-  // The ranks of a node share it: reductions and all-gathers of lists that lie in one such arena, at the same places of
-  // it on every rank, work in place on the peers' memory, without copies. Where memory cannot be shared it is ordinary
-  // memory. Between two calls a rank touches only its own arena. All ranks pass the same size. RESOURCE_EXHAUSTED:
-  // there is not so much memory of either kind; that fails the group too.
+  // Zeroed memory of this rank, 64-byte aligned, that the group owns and keeps until it is destroyed; an empty span for
+  // 0 bytes. The ranks of a node share such memory: an arena. Collectives on values in one arena work in place on the
+  // peers' memory, without copies, if the values lie at the same offsets on every rank. Where memory cannot be shared
+  // it is ordinary memory. Between calls a rank may touch only its own. All ranks pass the same size.
+  // RESOURCE_EXHAUSTED means that memory of both kinds is too short; that fails the group too.
   virtual absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) = 0;
 
-  // By what the last collective was done, in the words of the tuning file and of static lifetime; empty: not known. For
-  // the thread that calls them.
+  // The algorithm of the last collective, named as in the tuning file, with static lifetime; empty if unknown. Only the
+  // thread that calls the collectives may ask.
   virtual absl::string_view LastAlgorithm() const { return ""; }
 
-  // Another group of the same ranks, for calls from another thread at the same time. Collective. Memory that this group
-  // has allocated so far counts as shared in it too. This group outlives it. FAILED_PRECONDITION where that cannot be.
+  // Makes another group of the same ranks, so that a second thread can call collectives at the same time. Collective.
+  // Memory that this group has allocated so far counts as an arena there too. This group must outlive the new one.
+  // FAILED_PRECONDITION if this kind of group cannot be cloned.
   virtual absl::StatusOr<std::unique_ptr<Group>> Clone() {
     return absl::FailedPreconditionError("groups of this kind serve one thread only");
   }
 };
 
-// The same, as values.
+// AllocateShared() for `values` values of type T.
 template <typename T>
 absl::StatusOr<absl::Span<T>> AllocateSharedValues(Group& group, uint64_t values) {
   const absl::StatusOr<absl::Span<char>> bytes = group.AllocateShared(

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_OPERATION_H_
 #define HOOKE_MPI_GROUP_OPERATION_H_
 
-// The collective operations, and the ways of doing them.
+// The collective operations, and the algorithms that implement them.
 
 #include <cstdint>
 
@@ -15,22 +15,22 @@ inline constexpr Operation kAllOperations[] = {Operation::kAllReduce, Operation:
 
 enum class Algorithm : uint8_t {
   kNothing,  // A single rank, or no values.
-  // By messages.
-  kReference,          // Through rank 0 (reference.h).
+  // Algorithms that send messages between all ranks.
+  kReference,          // Rank 0 adds everything up and sends the result (reference.h).
   kRing,               // ring.h, all_gather.h
   kPairwise,           // pairwise.h
   kRecursiveDoubling,  // recursive_doubling.h
   kHalvingDoubling,    // halving_doubling.h
   kBinomialTree,       // broadcast.h, rooted_reduce.h
   kChain,              // broadcast.h, rooted_reduce.h
-  kChainBinomial,      // The same, along hierarchical trees (tree.h): chains under a binomial tree,
-  kChainChain,         // or under a chain.
+  kChainBinomial,      // Chains of ranks under a binomial tree (tree.h).
+  kChainChain,         // Chains of ranks under a chain (tree.h).
   kDissemination,      // barrier.h
-  // Among the ranks of one node (node_collectives.h).
-  kArena,         // In place, on values in a shared arena.
-  kStaged,        // Through slots in shared memory.
-  kStagedSlices,  // The same, where each rank reduces its part.
-  // Between nodes by messages, in a node through shared memory (two_level.h).
+  // Algorithms for the ranks of one node (node_collectives.h).
+  kArena,         // Works in place on values in a shared arena.
+  kStaged,        // Values go through slots in shared memory.
+  kStagedSlices,  // Like kStaged, but each rank reduces only its slice.
+  // Messages between nodes, shared memory inside each node (two_level.h).
   kTwoLevel,
 };
 inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kNothing,
@@ -49,14 +49,14 @@ inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kNothing,
                                                Algorithm::kStagedSlices,
                                                Algorithm::kTwoLevel};
 
-// As messages and tuning files name them: "all-reduce", "recursive-doubling".
+// The names in messages and tuning files, such as "all-reduce" and "recursive-doubling".
 absl::string_view NameOf(Operation operation);
 absl::string_view NameOf(Algorithm algorithm);
 
-// Whether it makes one value of several ranks'.
+// True if the operation combines the ranks' values, rather than only moving them.
 bool Reduces(Operation operation);
 
-// Whether there is such a way of doing it.
+// True if `algorithm` implements `operation`.
 bool Does(Algorithm algorithm, Operation operation);
 
 }  // namespace hooke

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TENSOR_LIST_H_
 #define HOOKE_MPI_GROUP_TENSOR_LIST_H_
 
-// The vectors that a rank contributes to a collective, handled as one vector without copying. A TensorList owns
-// nothing: the memory outlives it. Copying one is cheap and shares the memory; slices are views.
+// The vectors that a rank contributes to a collective, treated as one vector without copying. A TensorList owns no
+// memory; the caller keeps the vectors alive. Copies and slices are cheap views of the same memory.
 
 #include <cstdint>
 #include <initializer_list>
@@ -32,7 +32,7 @@ class TensorList {
   explicit TensorList(absl::Span<T> values) : type_(DataTypeOf<T>()) {
     Add(values);
   }
-  // Several of one type, in order. Empty ones are allowed.
+  // Several vectors of one type, in order. Empty ones are allowed.
   template <typename T>
   TensorList(std::initializer_list<absl::Span<T>> parts) : type_(DataTypeOf<T>()) {
     for (absl::Span<T> part : parts) Add(part);
@@ -41,19 +41,19 @@ class TensorList {
   explicit TensorList(const std::vector<absl::Span<T>>& parts) : type_(DataTypeOf<T>()) {
     for (absl::Span<T> part : parts) Add(part);
   }
-  // One vector of values of `type`, as bytes; the bytes of an incomplete last value do not belong to it.
+  // One vector of values of `type`, given as bytes. The bytes of an incomplete last value are left out.
   TensorList(DataType type, absl::Span<char> bytes) : type_(type) { AddBytes(bytes); }
-  // Several, each as above.
+  // Several such vectors, in order.
   TensorList(DataType type, const std::vector<absl::Span<char>>& parts) : type_(type) {
     for (absl::Span<char> part : parts) AddBytes(part);
   }
 
   DataType type() const { return type_; }
-  uint64_t size() const { return size_; }  // Values.
+  uint64_t size() const { return size_; }  // Number of values.
   uint64_t bytes() const { return size_ * SizeOf(type_); }
   bool empty() const { return size_ == 0; }
 
-  // The pieces in order, as bytes, each a whole number of values, none of them empty.
+  // The vectors in order, as bytes. Empty vectors are left out; each piece is a whole number of values.
   const Pieces& pieces() const { return pieces_; }
 
   // A view of the values in `range`, which lies within [0, size()).
@@ -75,7 +75,7 @@ class TensorList {
 void Gather(const TensorList& from, absl::Span<char> to);
 void Scatter(absl::Span<const char> from, const TensorList& to);
 
-// The bytes of values, and back; for callers of Gather, Scatter and Transport.
+// Typed values seen as bytes, as Gather, Scatter and Transport take them.
 template <typename T>
 absl::Span<const char> BytesOf(absl::Span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

@@ -18,8 +18,8 @@ std::vector<float> ValuesOf(const TensorList& list) {
   return values;
 }
 
-// Every slice of a list of pieces, also of its empty ones, holds what the same slice of one vector holds, and is a
-// view.
+// Every slice of a list of pieces, empty ones among them, is a view that holds the same values as the slice of one
+// vector.
 TEST(TensorListTest, EverySliceHoldsItsValues) {
   std::vector<float> a = {0, 1, 2};
   std::vector<float> b = {3};
@@ -58,7 +58,7 @@ TEST(TensorListTest, EmptyLists) {
   }
 }
 
-// Bytes that are not a whole number of values are taken up to the last whole one.
+// The bytes of an incomplete last value are left out.
 TEST(TensorListTest, IncompleteValuesAreLeftOut) {
   std::vector<float> values = {1, 2, 3};
   const absl::Span<char> bytes = MutableBytesOf(absl::MakeSpan(values));

@@ -48,13 +48,13 @@ absl::string_view NameOf(Values values) {
   return "unknown";
 }
 
-// Finds this namespace's and Hooke's.
+// ObjectReader calls NameOf() through this, which finds the overloads of both namespaces.
 template <typename T>
 absl::string_view TextOf(T value) {
   return NameOf(value);
 }
 
-// Reads one JSON object; the first mistake is kept, and what follows is read no more.
+// Reads one JSON object. It keeps the first mistake and ignores everything after it.
 class ObjectReader {
  public:
   ObjectReader(const json& object, std::string what) : object_(object), what_(std::move(what)) {
@@ -115,7 +115,7 @@ class ObjectReader {
     if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(what_, ": ", mistake));
   }
 
-  // To be called last: keys that nobody asked for are mistakes too.
+  // Call it last: it reports keys that no Read() or Find() asked for.
   absl::Status Finish() {
     if (!status_.ok()) return status_;
     for (const auto& [key, value] : object_.items()) {
@@ -163,7 +163,7 @@ absl::StatusOr<TuningRule> ParseRule(const json& object, size_t index) {
   return rule;
 }
 
-// Without what is as it is by default.
+// Leaves out keys that have their default value.
 nlohmann::ordered_json JsonOf(const TuningRule& rule) {
   const auto text = [](absl::string_view name) { return std::string(name); };
   nlohmann::ordered_json object;

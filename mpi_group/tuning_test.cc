@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What is written is read back as it was, the defaults too.
+// A tuning that is written and read back is the same, here with all default rules.
 TEST(TuningTest, TextRoundTrip) {
   Tuning tuning;
   tuning.slot_bytes = uint64_t{128} << 10;
