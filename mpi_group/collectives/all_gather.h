@@ -9,14 +9,16 @@
 
 namespace hooke {
 
-// parts[r] of the values goes from rank r to all, around a ring: n-1 steps; each rank sends all parts but one, in
-// chunks, a window of them under way each way. The parts are ascending, do not overlap, and are the same on all ranks;
-// there are transport.size() of them. They may be of any length, or empty; values in no part stay. After an error the
-// values outside the own part are unspecified.
+// Ring all-gather: rank r's part, parts[r] of the values, travels around the ring to all others. n-1 steps; each rank
+// sends all parts but one, in chunks, with a window of them under way in each direction.
+//
+// There is one part per rank. The parts ascend, do not overlap, and are the same on all ranks; they may have any
+// length, or none. Values outside the parts stay unchanged. After an error the values outside the own part are
+// unspecified.
 absl::Status RingAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                            const Call& call);
 
-// INVALID_ARGUMENT, saying which part, unless there are `ranks` ascending parts without overlap within [0, values).
+// INVALID_ARGUMENT, naming the part, unless there are `ranks` ascending parts without overlap within [0, values).
 absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t values);
 
 }  // namespace hooke

@@ -25,7 +25,8 @@ int64_t Whole(int rank, uint64_t place) {
   return static_cast<int64_t>((static_cast<uint64_t>(rank) * 7919 + place * 104729) % kPeriod) - 504;
 }
 
-// The smallest number whose successor the type has not: half of the distance to the next is 1, and ties go to it.
+// The smallest whole number n for which the type cannot hold n + 1. The sum is halfway to the next value, n + 2, and
+// rounds back to n, which is even.
 double LargeNumber(DataType type) { return type == DataType::kBFloat16 ? 256 : 2048; }
 
 double Floating(DataType type, Numbers numbers, int rank, uint64_t place) {
@@ -41,7 +42,7 @@ double Floating(DataType type, Numbers numbers, int rank, uint64_t place) {
   return static_cast<double>(Whole(rank, place));
 }
 
-// ---- One value of any type, in memory and as the widest of its kind.
+// ---- Reads and writes one value of any type, as double or int64.
 
 template <typename T>
 void Put(T value, char* to) {
@@ -76,7 +77,7 @@ int64_t GetInteger(DataType type, const char* from) {
   return type == DataType::kInt64 ? Get<int64_t>(from) : Get<int32_t>(from);
 }
 
-// ---- The naive reductions of one place.
+// ---- Reduces the values that all ranks have at one place, in the obvious way.
 
 double ReduceFloats(DataType type, ReduceOp op, absl::Span<const double> inputs) {
   double result = inputs[0];
@@ -103,8 +104,8 @@ int64_t ReduceIntegers(DataType type, ReduceOp op, absl::Span<const int64_t> inp
   return op == ReduceOp::kMean ? wrapped / static_cast<int64_t>(inputs.size()) : wrapped;
 }
 
-// What another order of additions, or a mean by multiplication, may change about sums of up to a few tens; in 16 bits
-// that may be one unit in the last place.
+// The error that another order of additions, or multiplication by the reciprocal for a mean, may cause in sums of up to
+// a few tens. In 16 bits that may be one unit in the last place.
 double Tolerance(DataType type, double wanted) {
   switch (type) {
     case DataType::kFloat64:

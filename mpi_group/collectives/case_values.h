@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_CASE_VALUES_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_CASE_VALUES_H_
 
-// What ranks put into the collectives under test and what must come out, for every type; and lists to hold it.
+// Inputs and expected results for tests of collectives, in every type, and lists of memory to hold them.
 
 #include <cstdint>
 #include <vector>
@@ -13,39 +13,40 @@
 
 namespace hooke {
 
-// Sums of whole numbers are exact in any order and, in 16 bits, need rounding; sums of fractions depend on the order.
-// For integers both are whole, and some sums wrap around.
+// The kind of numbers in an input. Sums of whole numbers are exact in any order; only in 16 bits do they need rounding.
+// Sums of fractions depend on the order of addition. Integer types take whole numbers for both, and some of their sums
+// wrap around.
 //
-// kOneLarge is for sums of 16 bits only: at each place one of 8 ranks in turn has a number so large, and all others
-// have so little, 1, that adding it changes nothing where the result is rounded; the sum, rounded once, has all of
-// them.
+// kOneLarge checks that sums of 16-bit values are rounded only once. At each place one rank has a number so large that
+// adding 1 to it and rounding changes nothing; all other ranks have 1. A sum rounded once shows all the ones, a sum
+// rounded at each addition none.
 enum class Numbers { kWhole, kFractions, kOneLarge };
 
-// Values of a type that repeat for ever: value i is number i modulo a prime of them.
+// An endless, periodic sequence of values of one type. The period is a prime number.
 struct Pattern {
   DataType type = DataType::kFloat32;
   std::vector<char> bytes;
-  bool exact = true;  // In comparisons; else to within what rounding in another order makes of it.
+  bool exact = true;  // If false, comparisons allow for rounding errors that depend on the order of addition.
 
   double At(uint64_t index) const;
 };
 
-// Both are made once per process.
+// The values that a rank contributes. Made once per process.
 const Pattern& InputOf(DataType type, Numbers numbers, int rank);
-// Of InputOf ranks 0 to n-1.
+// The expected reduction of InputOf() ranks 0 to `ranks` - 1. Made once per process.
 const Pattern& ReductionOf(DataType type, Numbers numbers, ReduceOp op, int ranks);
 
-// A list in `room`, which it overwrites, with memory before, between and after its pieces that nothing may touch.
+// A list whose memory is in `room`, which it overwrites. There are guard bytes before, between and after its pieces.
 class CaseList {
  public:
   static uint64_t RoomBytes(uint64_t values) { return (values + 6) * sizeof(double); }
 
-  // room: as many bytes as RoomBytes(values), aligned for any type.
+  // `room` has RoomBytes(values) bytes and is aligned for any type.
   CaseList(absl::Span<char> room, DataType type, uint64_t values, bool pieces);
 
   const TensorList& list() const { return list_; }
   void Fill(const Pattern& pattern);
-  // The values in `range` are those of the pattern at their places.
+  // Expects the values in `range` to be those of the pattern at the same places.
   void Expect(const Pattern& pattern, ValueRange range) const;
   void Expect(const Pattern& pattern) const { Expect(pattern, {0, list_.size()}); }
   void ExpectUntouchedAround() const;

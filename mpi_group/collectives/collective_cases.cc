@@ -18,8 +18,8 @@ constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType:
                                DataType::kFloat16, DataType::kInt32,   DataType::kInt64};
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
 
-// What a check passes to the function under test: chunks so short that all lists but the shortest take several; for
-// lists of 1009 values very short ones, and fewer under way.
+// The Call for a function under test. Chunks are so short that all but the shortest lists take several. Lists of 1009
+// values get still shorter ones, and a smaller window.
 struct CaseCall {
   explicit CaseCall(const CollectiveCase& collective_case) {
     if (collective_case.size != SizeClass::kOdd) return;
@@ -46,15 +46,15 @@ std::string NameOf(Numbers numbers) {
   return "unknown numbers";
 }
 
-// Whether there is more to see than with whole numbers.
+// True if these numbers test something that whole numbers do not.
 bool Differs(Numbers numbers, DataType type, ReduceOp op) {
   if (numbers == Numbers::kWhole) return true;
   const bool is_float = type != DataType::kInt32 && type != DataType::kInt64;
   return op == ReduceOp::kSum && (numbers == Numbers::kFractions ? is_float : SizeOf(type) == 2);
 }
 
-// Calls check(op, numbers) for all that differ: of fractions, the sums of floats; that sums of 16 bits are rounded
-// once.
+// Calls check(op, numbers) for all combinations worth testing: whole numbers for every reduction, fractions for sums of
+// floats, and a large number with ones for sums of 16-bit values.
 template <typename Check>
 void ForEachReduction(DataType type, const Check& check) {
   for (ReduceOp op : kOps) {
@@ -66,7 +66,7 @@ void ForEachReduction(DataType type, const Check& check) {
   }
 }
 
-// Calls check(list, type), the list's memory being `room`.
+// Calls check(list, type) for each type, with a list whose memory is `room`.
 template <typename Check>
 void ForEachType(absl::Span<char> room, uint64_t values, const CollectiveCase& collective_case, const Check& check) {
   for (DataType type : kTypes) {
@@ -86,8 +86,8 @@ void ForEachTypeOn(const Transport& transport, const CollectiveCase& collective_
 
 std::set<int> Roots(int ranks) { return {0, ranks / 2, ranks - 1}; }
 
-// Even parts; or uneven ones, the last of which leave every fourth rank without values and the list's end in no part;
-// or all in one rank's.
+// Three layouts of parts: even ones; uneven ones that leave values out and give every fourth rank nothing; and one part
+// with all values.
 std::vector<Parts> PartsToTry(uint64_t values, int ranks) {
   const Parts even = EvenParts(values, ranks);
   Parts uneven = even;
@@ -100,7 +100,7 @@ std::vector<Parts> PartsToTry(uint64_t values, int ranks) {
   return {even, uneven, single};
 }
 
-// ---- The checks of single operations; `call` runs one on a list.
+// ---- Checks of single operations. The function passed to a check calls the operation on the list.
 
 template <typename AllReduce, typename Broadcast>
 void CheckAllReduces(CaseList& list, DataType type, int rank, int ranks, const AllReduce& all_reduce,
@@ -127,7 +127,8 @@ void CheckReduceScatters(CaseList& list, DataType type, int rank, int ranks, con
   }
 }
 
-// On entry rank r's own part is its own numbers; on return every part is its rank's, and the rest is as it was.
+// On entry rank r has only its own part. Checks that on return every part has its rank's numbers, and the values
+// outside the parts are unchanged.
 template <typename AllGather>
 void CheckAllGathers(CaseList& list, DataType type, int rank, int ranks, const AllGather& all_gather) {
   for (const Parts& parts : PartsToTry(list.list().size(), ranks)) {
@@ -291,7 +292,7 @@ void CheckReplicas(Group& group, const CollectiveCase& collective_case) {
       std::vector<TensorList> replicas;
       for (int i = 0; i < kReplicas; ++i) {
         const absl::Span<char> room(reinterpret_cast<char*>(rooms[i].data()), rooms[i].size() * sizeof(double));
-        // The middle one is always of one piece, so that pieces end at different places.
+        // The middle list always has one piece, so that the lists' pieces end at different places.
         lists.emplace_back(room, type, values, collective_case.pieces && i != 1);
         lists.back().Fill(InputOf(type, numbers, group.rank() * kReplicas + i));
         replicas.push_back(lists.back().list());

@@ -1,10 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_COLLECTIVE_CASES_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_COLLECTIVE_CASES_H_
 
-// The cases that every collective is tested with, in process and under mpirun. A check is called by all ranks together,
-// with its own rank's transport or group; it goes through all types of values and all reductions, and reports through
-// GoogleTest. What must come out is made in the obvious way: in double, int64, or float32 for values of 16 bits, in
-// rank order, rounded once.
+// The test cases of all collectives, in process and under mpirun. All ranks call a check together, each with its own
+// transport or group. A check goes through all types of values and all reductions, and reports through GoogleTest.
+// Expected results are computed in rank order and rounded once, in double, in int64, or in float32 for 16-bit values.
 
 #include <functional>
 #include <string>
@@ -23,11 +22,11 @@ enum class SizeClass { kZero, kOne, kRanksMinusOne, kRanks, kRanksPlusOne, kOdd,
 
 struct CollectiveCase {
   SizeClass size = SizeClass::kOne;
-  bool pieces = false;  // Lists of five pieces, some of them empty; else of one.
+  bool pieces = false;  // True: lists of five pieces, some of them empty. False: lists of one piece.
 };
 
 std::vector<CollectiveCase> AllCollectiveCases();
-std::string NameOf(const CollectiveCase& collective_case);  // As a GoogleTest parameter's name.
+std::string NameOf(const CollectiveCase& collective_case);  // Fit for the name of a GoogleTest parameter.
 uint64_t Values(SizeClass size, int ranks);
 
 using AllReduceFunction = std::function<absl::Status(Transport&, const TensorList&, ReduceOp, const Call&)>;
@@ -38,20 +37,20 @@ using AllGatherFunction =
 using ReduceFunction = std::function<absl::Status(Transport&, const TensorList&, ReduceOp, int root, const Call&)>;
 using BroadcastFunction = std::function<absl::Status(Transport&, const TensorList&, int root, const Call&)>;
 
-// The result is the reduction of what all ranks put in, exactly for whole numbers, closely for others, and bitwise the
-// same on all ranks. In all checks memory between the pieces stays as it was.
+// Checks that the result is the reduction of all ranks' values: exact for whole numbers, close for others, and bitwise
+// the same on all ranks. All checks see to it that memory between the pieces stays unchanged.
 void CheckAllReduce(Transport& transport, const AllReduceFunction& all_reduce, const CollectiveCase& collective_case);
-// With even parts, and with uneven ones that leave values out.
+// Takes even parts, and uneven ones that leave values out.
 void CheckReduceScatter(Transport& transport, const ReduceScatterFunction& reduce_scatter,
                         const CollectiveCase& collective_case);
 void CheckAllGather(Transport& transport, const AllGatherFunction& all_gather, const CollectiveCase& collective_case);
-// To and from the first, a middle and the last rank.
+// The root is the first, a middle and the last rank in turn.
 void CheckReduce(Transport& transport, const ReduceFunction& reduce, const CollectiveCase& collective_case);
 void CheckBroadcast(Transport& transport, const BroadcastFunction& broadcast, const CollectiveCase& collective_case);
-// All operations of a group, on memory of the test's and in an arena of the group's.
+// Checks all operations of a group, on ordinary memory and in the group's arena.
 void CheckGroup(Group& group, const CollectiveCase& collective_case);
 
-// Of k lists per rank.
+// Checks AllReduceReplicas with several lists per rank.
 void CheckReplicas(Group& group, const CollectiveCase& collective_case);
 
 }  // namespace hooke

@@ -7,14 +7,14 @@
 namespace hooke {
 namespace {
 
-// One step: of a range of the values this node keeps a half to reduce and gives the other to its peer.
+// One halving step: of its current range this rank keeps one half to reduce and gives the other to its peer.
 struct Halving {
   int peer = -1;
   ValueRange kept;
   ValueRange given;
 };
 
-// Farthest first. Both nodes of a pair have halved the same ranges before.
+// The steps in order, the farthest peer first. Both ranks of a pair arrive at a step with the same range.
 absl::InlinedVector<Halving, 16> Halvings(const Folding& folding, uint64_t values) {
   absl::InlinedVector<Halving, 16> halvings;
   ValueRange range = {0, values};

@@ -9,14 +9,16 @@
 
 namespace hooke {
 
-// Halving-doubling all-reduce (Rabenseifner, 2004): pairs exchange halves of what they still have to reduce, at half
-// the distance each time, then the reduced parts go back the same way. 2 log2 n steps; each rank sends 2(n-1)/n of the
-// values: the ring's bytes in fewer steps. Where n is no power of two, some ranks hand all their values to a neighbour
-// first and get the result from it last: two steps and twice the values more. Sums of 16-bit values travel as float32
-// among more than two ranks.
+// Halving-doubling all-reduce (Rabenseifner, 2004). First a reduce-scatter: pairs of ranks, at half the distance in
+// each step, exchange halves of the values they still have to reduce. Then an all-gather takes the reduced parts back
+// the same way. 2 log2 n steps; each rank sends 2(n-1)/n of the values, as in a ring but in fewer steps.
 //
-// After OK all ranks hold bitwise the same reduction, for each value is reduced on one rank and then copied. After an
-// error the values are unspecified.
+// If n is no power of two, some ranks first hand all their values to a neighbour and at the end get the result from it.
+// That costs two more steps, and twice the values for these pairs. Among more than two ranks sums of 16-bit values
+// travel as float32.
+//
+// After OK all ranks hold bitwise the same reduction, because each value is reduced on one rank and then copied. After
+// an error the values are unspecified.
 absl::Status HalvingDoublingAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
 
 }  // namespace hooke

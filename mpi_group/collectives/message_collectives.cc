@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-// Of a broadcast or a reduction.
+// The tree of a broadcast or a reduce.
 TreeShape ShapeFor(Algorithm algorithm, int ranks) {
   switch (algorithm) {
     case Algorithm::kChain:

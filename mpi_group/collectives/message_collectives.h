@@ -1,9 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_MESSAGE_COLLECTIVES_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_MESSAGE_COLLECTIVES_H_
 
-// The collectives by messages, by name of their algorithm: what TransportGroup and node/two_level.h call after
-// ChooseAlgorithm has spoken. An algorithm that does not do the operation stands for one that does (ring, binomial
-// tree). Contracts are those of the algorithms' own headers.
+// Calls the message-based collective that implements an Algorithm. If the algorithm does not implement the operation, a
+// ring or a binomial tree does. The contracts are those of the algorithms' own headers.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

@@ -1,12 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_MESSAGE_WINDOW_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_MESSAGE_WINDOW_H_
 
-// A bounded number of messages under way, in the order in which they were started: what collectives that cut their
-// values into chunks are written with. Messages are chunks of lists. One whose chunk is a single piece travels from or
-// to the list's own memory, others through the call's Scratch: at most one window of each kind uses a Scratch at a
-// time.
+// Windows of messages under way: collectives that cut their values into chunks send and receive through them. A window
+// holds a bounded number of messages, in the order in which they were started. Each message is a chunk of a list. A
+// chunk that is one piece travels from or to the list's own memory, others through the call's Scratch. So only one
+// window of each kind may use a Scratch at a time.
 //
-// An empty chunk is counted as a message and not sent; sender and receiver know its size alike.
+// An empty chunk counts as a message but is not sent, as the receiver knows its size too.
 
 #include <cstdint>
 
@@ -22,21 +22,22 @@ namespace hooke {
 
 class SendWindow {
  public:
-  // Of at most `messages`, at least 1. Transport and call outlive it.
+  // Keeps at most `messages` messages under way, at least 1. Transport and call must outlive the window.
   SendWindow(Transport& transport, const Call& call, int messages);
 
   uint64_t started() const { return started_; }
 
-  // Waits for the oldest message if the window is full. The chunk's values stay as they are until the message is done.
+  // Starts to send a chunk, after waiting for the oldest message if the window is full. The chunk's values must not
+  // change until the message is done.
   absl::Status Start(int to, const TensorList& chunk);
-  // Returns when the first `count` messages are done; that many have been started.
+  // Waits until the first `count` messages are done; at least `count` must have been started.
   absl::Status WaitForFirst(uint64_t count);
   absl::Status Finish() { return WaitForFirst(started_); }
 
  private:
   Transport& transport_;
   const Call& call_;
-  absl::InlinedVector<Transport::Ticket, 16> tickets_;  // Message i has place i modulo the window's size.
+  absl::InlinedVector<Transport::Ticket, 16> tickets_;  // Message i is at index i modulo the window's size.
   uint64_t started_ = 0;
   uint64_t done_ = 0;
 };
@@ -47,20 +48,20 @@ class ReceiveWindow {
 
   uint64_t started() const { return started_; }
 
-  // Both are called only while fewer messages are under way than fit. The chunk's values are what comes.
+  // Starts to receive a message into the chunk itself. Callers keep at most the window's size of messages under way.
   absl::Status StartInto(int from, const TensorList& chunk);
-  // As many bytes as the chunk has, apart from it.
+  // Starts to receive as many bytes as the chunk has into a buffer, to be reduced with the chunk.
   absl::Status StartBeside(int from, const TensorList& chunk);
 
-  // Waits for the oldest message. What came, for messages started by StartBeside; it stays until as many further
-  // messages have been started as the window holds.
+  // Waits for the oldest message. Returns the buffer of a message started by StartBeside; the message that fills the
+  // window again reuses it.
   absl::StatusOr<absl::Span<const char>> Next();
 
  private:
   struct Message {
     Transport::Ticket ticket;
     absl::Span<char> bytes;
-    TensorList scatter_to;  // Empty: nothing to scatter.
+    TensorList scatter_to;  // Empty if the bytes are already in place.
   };
 
   std::vector<char>& Buffer() { return call_.scratch.incoming[started_ % messages_.size()]; }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_ON_ALL_RANKS_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_ON_ALL_RANKS_H_
 
-// How ranks agree on whether to go on. Used while a group is set up, before there is anything quicker.
+// A vote of all ranks on whether to go on, for the time before a group is set up and has quicker means.
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -9,7 +9,8 @@
 
 namespace hooke {
 
-// Whether `flag` is set on all ranks: the same answer on each. Collective. The transport's errors.
+// Returns true on all ranks if `flag` is true on all of them, else false on all. Collective. Errors are those of the
+// transport.
 absl::StatusOr<bool> OnAllRanks(Transport& transport, bool flag, absl::Time deadline);
 
 }  // namespace hooke

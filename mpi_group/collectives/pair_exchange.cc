@@ -8,7 +8,8 @@
 namespace hooke {
 namespace {
 
-// A rank waits for chunks that its peer starts even if it is behind by a window of them.
+// Before it waits for chunk i a rank has started to send up to i + window. So its peer can finish chunk i even if it is
+// behind, and the two never wait for each other in a circle.
 absl::Status Exchange(Transport& transport, const PairExchange& pair, const Reduction* reduction, const Call& call) {
   const uint64_t chunk_values = ChunkValues(call, pair.incoming.type());
   const ValueRange outgoing = {0, pair.outgoing.size()};
@@ -32,7 +33,7 @@ absl::Status Exchange(Transport& transport, const PairExchange& pair, const Redu
     const absl::StatusOr<absl::Span<const char>> received = receives.Next();
     if (!received.ok()) return received.status();
     if (reduction == nullptr) continue;
-    // The chunk that is reduced may be the one that was sent.
+    // `incoming` may be the memory of `outgoing`, so the chunk must have been sent before it is overwritten.
     absl::Status status = sends.WaitForFirst(i + 1);
     if (!status.ok()) return status;
     ReduceIntoList(*reduction, absl::MakeConstSpan(&*received, 1), pair.peer < transport.rank() ? 1 : 0,

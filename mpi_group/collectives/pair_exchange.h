@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_PAIR_EXCHANGE_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_PAIR_EXCHANGE_H_
 
-// Lists that go between this rank and one peer, both ways at once, in chunks, a window of them under way each way. What
-// recursive doubling and halving-doubling are made of.
+// An exchange of lists between this rank and one peer, both ways at once. Lists travel in chunks, with a window of them
+// under way in each direction. Recursive doubling and halving-doubling are sequences of such exchanges.
 
 #include "absl/status/status.h"
 #include "mpi_group/call.h"
@@ -12,33 +12,36 @@
 
 namespace hooke {
 
-// The peer's `outgoing` is as long as this rank's `incoming`, and the other way round; either may be empty. The two may
-// be the same list.
+// The peer's `outgoing` is as long as this rank's `incoming`, and the other way round. Either may be empty; both may be
+// the same list.
 struct PairExchange {
   int peer = -1;
   TensorList outgoing;
   TensorList incoming;
 };
 
-// `incoming` ends as what the peer has sent.
+// Replaces `incoming` by the peer's values.
 absl::Status ExchangeAndStore(Transport& transport, const PairExchange& pair, const Call& call);
 
-// `incoming` ends as the reduction of what is there and what the peer has sent; the lower rank's values come first.
+// Reduces the peer's values into `incoming`. The lower rank's values come first.
 absl::Status ExchangeAndReduce(Transport& transport, const PairExchange& pair, const Reduction& reduction,
                                const Call& call);
 
-// How n ranks become a power of two: the first ranks, as many as are too many, each hand their values to the next rank,
-// in pairs (0, 1), (2, 3), ... After Van de Geijn's and Rabenseifner's all-reduces.
+// Reduces n ranks to a power of two for an algorithm that needs it. In each of the pairs (0, 1), (2, 3), ... the first
+// rank hands its values to the second and drops out. There are as many pairs as n exceeds the power of two. After Van
+// de Geijn's and Rabenseifner's all-reduces.
 class Folding {
  public:
   Folding(int rank, int ranks);
 
-  int nodes() const { return nodes_; }  // The largest power of two up to n.
-  // This rank's number among them; -1 for a rank that has handed its values over.
+  int nodes() const { return nodes_; }  // Number of remaining ranks: the largest power of two up to n.
+  // This rank's number among the remaining ones; -1 if it has dropped out.
   int node() const { return node_; }
+  // The rank in the transport of remaining rank `node`.
   int RankOf(int node) const { return node < extra_ ? 2 * node + 1 : node + extra_; }
 
-  // Before: the values of pairs are reduced on the second rank. After: the first rank gets them back.
+  // Fold() comes before the algorithm and reduces each pair's values on its second rank. Unfold() comes after it and
+  // sends the result back to the first rank.
   absl::Status Fold(Transport& transport, const TensorList& values, const Reduction& reduction, const Call& call) const;
   absl::Status Unfold(Transport& transport, const TensorList& values, const Call& call) const;
 

@@ -9,9 +9,9 @@
 namespace hooke {
 namespace {
 
-// In a round every rank sends a chunk to each other rank and receives one from each; all parts take as many rounds, the
-// shorter ones' last chunks being empty. As many rounds are under way as give a window of messages, and more than one,
-// so that ranks need not go in step.
+// In a round every rank sends a chunk to each other rank and receives one from each. All parts take equally many
+// rounds: the last chunks of shorter parts are empty. Enough rounds are under way to fill a window of messages, but at
+// least two, so that ranks need not run in lockstep.
 int RoundsAhead(const Call& call, int n) {
   constexpr int kMessages = 16;
   return std::max(1, std::min(call.window, std::max(2, kMessages / std::max(1, n - 1))));
@@ -30,8 +30,8 @@ class PairwiseRounds {
         sends_(transport, call, ahead_ * (n_ - 1)),
         receives_(transport, call, ahead_ * (n_ - 1)) {}
 
-  // A rank waits for messages of rounds that ranks behind it by less than `ahead_` have started: the last one never
-  // waits in vain.
+  // Free of deadlock: a rank waits only for messages that ranks less than `ahead_` rounds behind it have already
+  // started. So the rank that is last can always go on.
   absl::Status ReduceScatter(ReduceOp op) {
     uint64_t started = 0;
     for (uint64_t round = 0; round < rounds_; ++round) {

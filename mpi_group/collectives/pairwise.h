@@ -1,10 +1,10 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_PAIRWISE_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_PAIRWISE_H_
 
-// Every rank sends to every other one directly: the same bytes as a ring, in a single step, in chunks, several of them
-// under way to each peer. A part's owner reduces the values of all ranks at once, in rank order: the way for 16-bit
-// values, whose sums are accumulated in float32 and rounded once. The parts are as RingAllGather takes them. After an
-// error the values are unspecified.
+// Pairwise collectives: every rank sends to every other one directly. They move the bytes of a ring in a single step,
+// in chunks, several of them under way to each peer. The owner of a part reduces the values of all ranks at once, in
+// rank order. That suits 16-bit values, whose sums are accumulated in float32 and rounded once. The parts are as
+// RingAllGather takes them. After an error the values are unspecified.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -20,12 +20,13 @@ namespace hooke {
 absl::Status PairwiseReduceScatter(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                                    ReduceOp op, const Call& call);
 
-// 1 step; rank r sends parts[r] to each other rank, all parts but its own arrive. Values in no part stay.
+// 1 step; rank r sends parts[r] to each other rank and receives all other parts. Values outside the parts stay
+// unchanged.
 absl::Status PairwiseAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                                const Call& call);
 
-// One after the other, of even parts: 2 steps; each rank sends 2(n-1)/n of the values. After OK all ranks hold bitwise
-// the same reduction, in rank order.
+// PairwiseReduceScatter of even parts, then PairwiseAllGather. 2 steps; each rank sends 2(n-1)/n of the values. After
+// OK all ranks hold bitwise the same reduction, made in rank order.
 absl::Status PairwiseAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
 
 }  // namespace hooke

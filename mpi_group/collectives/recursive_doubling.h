@@ -9,13 +9,13 @@
 
 namespace hooke {
 
-// Recursive doubling all-reduce (Thakur, Rabenseifner and Gropp, 2005): in step s ranks that differ in bit s exchange
-// all they have. log2 n steps; each rank sends the values log2 n times: for few values. Where n is no power of two,
-// some ranks hand their values to a neighbour first and get the result from it last: two steps more. Sums of 16-bit
-// values travel as float32 among more than two ranks.
+// Recursive doubling all-reduce (Thakur, Rabenseifner and Gropp, 2005): in step s ranks whose numbers differ in bit s
+// exchange all their values. log2 n steps; each rank sends all values log2 n times, so it suits few values. If n is no
+// power of two, some ranks first hand their values to a neighbour and at the end get the result from it: two more
+// steps. Among more than two ranks sums of 16-bit values travel as float32.
 //
-// After OK all ranks hold bitwise the same reduction: both ranks of a pair reduce the lower one's values with the
-// higher one's, in this order. After an error the values are unspecified.
+// After OK all ranks hold bitwise the same reduction, because both ranks of a pair reduce the lower one's values with
+// the higher one's, in this order. After an error the values are unspecified.
 absl::Status RecursiveDoublingAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
 
 }  // namespace hooke

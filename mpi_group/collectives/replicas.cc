@@ -24,14 +24,15 @@ absl::Status CheckShapes(absl::Span<const TensorList> replicas) {
   return absl::OkStatus();
 }
 
-// What the calls of the group have to do with each other would not tell: that all ranks mean the same. `own`: what is
-// wrong with this rank's lists, which come with it.
+// The group's own checks cannot see that ranks disagree on the number of replicas, so we compare it here. `own` is the
+// result of CheckShapes() for this rank's lists.
 absl::Status Compare(Group& group, absl::Span<const TensorList> replicas, ReduceOp op, const absl::Status& own) {
   const auto lists = static_cast<int64_t>(replicas.size());
   const auto values = replicas.empty() ? 0 : static_cast<int64_t>(replicas[0].size());
   const auto type = replicas.empty() ? 0 : static_cast<int64_t>(replicas[0].type());
   const auto kind = static_cast<int64_t>(op);
-  // The largest of each and of its opposite, which is the smallest: all are the same if these two are.
+  // One maximum finds both extremes: the largest of -x is minus the smallest x. All ranks agree on x if its largest and
+  // smallest values are equal.
   int64_t said[] = {own.ok() ? 0 : 1, lists, -lists, values, -values, type, -type, kind, -kind};
   absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(said)), ReduceOp::kMax);
   if (!status.ok()) return status;
@@ -46,8 +47,8 @@ absl::Status Compare(Group& group, absl::Span<const TensorList> replicas, Reduce
   return absl::OkStatus();
 }
 
-// Calls take(pointers, values) for stretches of at most `values_max` values, at least 1, that are contiguous in every
-// list; pointers[i] is list i's.
+// Calls take(pointers, values) for successive stretches that are contiguous in every list and have 1 to `values_max`
+// values. pointers[i] points into list i.
 template <typename Take>
 void ForEachStretch(absl::Span<const TensorList> lists, uint64_t values_max, const Take& take) {
   struct Place {
@@ -77,7 +78,7 @@ absl::InlinedVector<const char*, 8> Sources(absl::Span<char* const> pointers) {
   return {pointers.begin(), pointers.end()};
 }
 
-// The sums of the rank's own lists form in the first one.
+// Reduces the rank's own lists into the first one, and that with other ranks.
 absl::Status ReduceInPlace(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
   const DataType type = replicas[0].type();
   ForEachStretch(replicas, replicas[0].size(), [&](absl::Span<char* const> pointers, uint64_t values) {
@@ -92,7 +93,7 @@ absl::Status ReduceInPlace(Group& group, absl::Span<const TensorList> replicas, 
   return absl::OkStatus();
 }
 
-// The sums of values of 16 bits form in float32 memory beside the lists.
+// Sums 16-bit values in separate float32 memory, so that they are rounded once.
 absl::Status ReduceWide(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
   constexpr uint64_t kBlock = 4096;
   const DataType type = replicas[0].type();
@@ -128,7 +129,7 @@ absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replic
   if (replicas.size() == 1) return group.AllReduce(replicas[0], op);
   const DataType type = replicas[0].type();
   const int addends = static_cast<int>(replicas.size()) * group.size();
-  // The sum of a mean is not to be rounded by itself: it may lie out of the type's range where the mean does not.
+  // A mean of 16-bit values must not round its sum: the sum may be out of the type's range even if the mean is not.
   const bool wide = NeedsWideSums(type, op, addends) || (SizeOf(type) == 2 && op == ReduceOp::kMean);
   return wide ? ReduceWide(group, replicas, op) : ReduceInPlace(group, replicas, op);
 }

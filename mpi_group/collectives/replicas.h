@@ -9,18 +9,18 @@
 
 namespace hooke {
 
-// All-reduce of a group whose ranks contribute several vectors each: for a caller that keeps several models, or several
-// copies of one, in one process. hooke-rank does not: it has one model, whose vector goes to Group::AllReduce. For one
-// vector per GPU there is NcclGroup::AllReduceReplicas (cuda/nccl_group.h).
+// All-reduce for a process that keeps several models, or several copies of one, each with its own vector. hooke-rank
+// has one model and calls Group::AllReduce instead. For one vector per GPU there is NcclGroup::AllReduceReplicas
+// (cuda/nccl_group.h).
 //
-// All k lists of all n ranks are reduced, kMean being over k * n, and every list ends with the result. The rank's own
-// lists are reduced first, so that the group moves one list per rank. Sums of 16-bit values are accumulated in float32
-// throughout, in memory of 4 bytes per value that each such call takes for itself.
+// Reduces all k lists of all n ranks; every list ends with the result, and kMean divides by k * n. A rank reduces its
+// own lists first, so that the group moves only one list per rank. Sums of 16-bit values are accumulated in float32
+// throughout; each such call allocates 4 bytes per value for them.
 //
-// The lists are at least one, as many on every rank, of one type and size; they need not have the same pieces, and do
-// not overlap. The ranks compare that first, by an all-reduce of some bytes. INVALID_ARGUMENT on all ranks, and nothing
-// has changed, if any rank's lists do not fit each other or the other ranks', or its `op` differs; else the errors of
-// Group::AllReduce, after which the values are unspecified.
+// Every rank passes the same number of lists, at least one. All lists have one type and size, but may be cut into
+// pieces differently; they do not overlap. The ranks compare this first, by a small all-reduce. If any rank's lists do
+// not fit each other or those of other ranks, or `op` differs, all ranks return INVALID_ARGUMENT and nothing has
+// changed. Other errors are those of Group::AllReduce and leave the values unspecified.
 absl::Status AllReduceReplicas(Group& group, absl::Span<const TensorList> replicas, ReduceOp op);
 
 }  // namespace hooke

@@ -28,7 +28,7 @@ TEST_P(ReplicasTest, AllCases) {
 
 INSTANTIATE_TEST_SUITE_P(All, ReplicasTest, testing::Range(1, 5));
 
-// The mean of values whose sum is out of the type's range: two lists, of one rank and of two.
+// A mean is right even if the sum is out of the type's range, for two lists on one rank and on two.
 TEST(ReplicasOverflowTest, MeanOfLargeHalves) {
   for (int n : {1, 2}) {
     const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
@@ -44,13 +44,13 @@ TEST(ReplicasOverflowTest, MeanOfLargeHalves) {
       for (const TensorList& list : {of_a, of_b}) {
         float mean = 0;
         Widen(DataType::kFloat16, list.pieces()[0], absl::MakeSpan(&mean, 1));
-        EXPECT_EQ(mean, 44992);  // 45000, as float16 has it.
+        EXPECT_EQ(mean, 44992);  // 45000 rounded to float16.
       }
     });
   }
 }
 
-// What differs between ranks is an error on all of them, also where the group's own calls would not show it.
+// If ranks pass different arguments, all of them get an error, even where the group's own calls would not notice.
 TEST(ReplicasRefusedTest, RanksThatDiffer) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
   struct Case {
@@ -87,7 +87,7 @@ TEST(ReplicasRefusedTest, RanksThatDiffer) {
   });
 }
 
-// Lists that do not fit each other are refused with what is wrong, and the group remains usable.
+// Lists that do not fit each other are refused with an error that says why, and the group remains usable.
 TEST(ReplicasRefusedTest, ListsThatDiffer) {
   const std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
   std::vector<float> a(3);

@@ -1,11 +1,11 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_RING_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_RING_H_
 
-// Ring all-reduce (Patarasuk and Yuan, 2009): values travel once around to be reduced, once more to be shared. Every
-// rank sends to the next and receives from the previous one only, in chunks, a window of them under way each way: a
-// chunk goes on as soon as it is reduced, while others travel.
+// Ring all-reduce (Patarasuk and Yuan, 2009): values travel around the ring once to be reduced and once more to be
+// shared. Every rank sends only to the next rank and receives only from the previous one. Values travel in chunks, with
+// a window of them under way in each direction: a chunk goes on as soon as it is reduced, while others travel.
 //
-// Sums of 16-bit values among more than two ranks would be rounded at every rank: they take the way of pairwise.h,
+// Among more than two ranks a ring would round sums of 16-bit values at every rank. They go by pairwise.h instead,
 // which moves as many bytes. After an error the values are unspecified.
 
 #include "absl/status/status.h"
@@ -22,8 +22,8 @@ namespace hooke {
 absl::Status RingReduceScatter(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                                ReduceOp op, const Call& call);
 
-// 2(n-1) steps; each rank sends 2(n-1)/n of the values. The second time around follows the first chunk by chunk, so
-// that no link rests between them. After OK all ranks hold bitwise the same reduction, for each value is reduced along
+// 2(n-1) steps; each rank sends 2(n-1)/n of the values. The second turn follows the first chunk by chunk, so that no
+// link is idle between them. After OK all ranks hold bitwise the same reduction, because each value is reduced along
 // one path and then copied.
 absl::Status RingAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
 

@@ -9,34 +9,35 @@
 namespace hooke {
 namespace {
 
-// A part of one message leaves the link at rest while that is reduced: parts are a window of messages at least, where
-// these are not shorter than this.
+// If a part were a single message, the link would be idle while that is reduced. So a part is cut into at least a
+// window of chunks, but none shorter than this many bytes.
 constexpr uint64_t kShortChunk = uint64_t{16} << 10;
 
 uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, const Call& call) {
   const uint64_t window = std::max(1, call.window);
-  const uint64_t share = LongestChunkCount(parts, window);  // Of the longest part, rounded up.
+  // The longest part's values divided by the window, rounded up.
+  const uint64_t share = LongestChunkCount(parts, window);
   return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
 }
 
-// The parts that decide how all are cut.
+// The parts from which the chunk size follows.
 Parts PartsToCut(absl::Span<const ValueRange> parts, const RingStages& stages) {
   if (stages.as_of_values > 0) return EvenParts(stages.as_of_values, static_cast<int>(parts.size()));
   return Parts(parts.begin(), parts.end());
 }
 
-// All parts are cut into as many chunks, the shorter ones' last chunks being empty. So the messages of a ring are
-// numbered alike on all ranks: message k is chunk k % chunks in step k / chunks, and message k + chunks sends on what
-// message k has brought.
+// All parts are cut into equally many chunks; the last chunks of shorter parts are empty. So all ranks number a ring's
+// messages in the same way: message k is chunk k % chunks in step k / chunks. Message k + chunks sends on the chunk
+// that message k has brought.
 //
-// A rank works on its incoming messages in order; before message k it starts receives and sends up to k + ahead. It
-// waits only for messages up to k, hence for ranks that are behind it by less than `ahead` messages. The rank that is
-// furthest behind therefore never waits in vain, and no ring of waits closes. `ahead` is at most `chunks`, so that what
-// is sent has come before.
+// Why this cannot deadlock: a rank handles incoming messages in order. Before message k it starts receives and sends up
+// to k + ahead. It waits only for messages up to k, hence for ranks that are less than `ahead` messages behind it. So
+// the rank that is furthest behind can always go on. `ahead` is at most `chunks`, so that a chunk has arrived before it
+// is sent on.
 //
-// A rank moves its bytes while it waits for messages, not while it waits in a stage. So where stages meet, it begins
-// one in its work on message k only when its messages before k have left, and k too for `after`: nobody who is further
-// behind then waits for them.
+// A rank's bytes move while it waits for messages, but not while it waits in a stage. So where stages meet other ranks,
+// all messages before k have left before a stage of message k begins; before `after`, message k has left too. Then no
+// rank that is further behind waits for this one's messages.
 class RingPass {
  public:
   RingPass(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts, RingSteps steps,
@@ -95,7 +96,7 @@ class RingPass {
     return values_.Slice(Chunk(parts_[PartOf(message, receiver)], message % chunks_, chunk_values_));
   }
 
-  // The first `count` messages, before a stage in which nothing moves.
+  // Waits until the first `count` messages have left, if a stage may follow that waits for other ranks.
   absl::Status LetLeave(uint64_t count) { return stages_.meet ? sends_.WaitForFirst(count) : absl::OkStatus(); }
 
   absl::Status Do(const std::function<absl::Status(const RingChunk&)>& stage, uint64_t message, int receiver,
@@ -109,7 +110,8 @@ class RingPass {
     const uint64_t next = receives_.started();
     const TensorList chunk = ChunkOf(next, rank_);
     if (Reduces(next)) return receives_.StartBeside(previous, chunk);
-    // The chunk was sent a turn of the ring ago, from the same memory.
+    // The chunk was sent from the same memory one turn of the ring earlier. That send must be done before new values
+    // overwrite it.
     const uint64_t turn = chunks_ * (n_ - 1);
     if (next >= turn) {
       absl::Status status = sends_.WaitForFirst(next - turn + 1);

@@ -1,8 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_RING_PASS_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_RING_PASS_H_
 
-// What RingReduceScatter, RingAllGather and RingAllReduce have in common; with stages, what node/two_level.cc and
-// node/two_level_wide.cc are made of.
+// The common core of RingReduceScatter, RingAllGather and RingAllReduce: parts of the values travel around a ring,
+// chunk by chunk. Two-level collectives run it between nodes and add stages, which do work inside the node for each
+// chunk.
 
 #include <functional>
 
@@ -15,15 +16,15 @@
 
 namespace hooke {
 
-// In step s of n ranks, rank r sends part r-s-1 to the next rank and receives part r-s-2 from the previous one (modulo
-// n). In steps 0 to n-2 what comes is reduced with what is there, so that after step n-2 the own part is reduced; in
-// steps n-1 to 2n-3 it replaces what is there.
+// The steps [first, end) of a ring of n ranks. In step s rank r sends part r-s-1 to the next rank and receives part
+// r-s-2 from the previous one (modulo n). In steps 0 to n-2 a rank reduces the incoming values with its own; after step
+// n-2 its own part is fully reduced. In steps n-1 to 2n-3 incoming values replace its own.
 struct RingSteps {
   int first = 0;
   int end = 0;
 };
 
-// A chunk of a rank's values: portion `index` of part `part`, cut into portions of `portion` values.
+// A chunk of a rank's values: part `part` is cut into chunks of `portion` values, and this is number `index` of them.
 struct RingChunk {
   const TensorList& values;
   int part = 0;
@@ -31,22 +32,24 @@ struct RingChunk {
   uint64_t portion = 0;
 };
 
-// What happens to each chunk besides, while others travel; null for nothing. `before` goes with steps from 0 on only;
-// `after` is called in step n-2 and those that follow. Which calls come, and in which order, is the same for all rings
-// of as many ranks and portions, steps and messages at once, at the same rank. An error ends the pass.
+// Functions called for each chunk while others travel; null for none. `before` needs steps that start at 0; `after` is
+// called in step n-2 and later ones. The order of these calls depends only on the rank, the number of ranks, the
+// chunks, the steps and the window. An error ends the pass.
 struct RingStages {
-  // Before this rank sends or reduces its values of the chunk.
+  // Called before this rank sends its values of the chunk or reduces them.
   std::function<absl::Status(const RingChunk&)> before;
-  // When the chunk has its result.
+  // Called when the chunk holds its final result.
   std::function<absl::Status(const RingChunk&)> after;
-  // The stages wait for ranks that are in another such ring, as far as this one.
+  // True if the stages wait for ranks of another ring, to meet them at the same chunk.
   bool meet = false;
-  int mean_of = 0;  // For kMean, what sums are divided by; 0: n.
-  // Parts are cut as if there were this many values: at least as many as there are, the same on all ranks; 0: as many
-  // as there are. Rings of nearly as many values then have as many portions, some of them empty.
+  int mean_of = 0;  // The divisor of kMean; 0: n.
+  // Cuts chunks as for even parts of this many values, at least the ring's own number; the same on all ranks. So rings
+  // of slightly different lengths have equally many chunks, some of them empty. 0: the ring's own number.
   uint64_t as_of_values = 0;
 };
 
+// Runs the steps on this rank. After OK each part that has passed step n-2 is reduced, or copied by later steps; after
+// an error the values are unspecified.
 absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                             RingSteps steps, ReduceOp op, const Call& call, const RingStages& stages = {});
 

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_TRANSPORT_COLLECTIVES_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_TRANSPORT_COLLECTIVES_H_
 
-// The test cases of all collectives over a Transport, for collectives_test.cc and groups/mpi_collectives_test.cc.
+// Checks of all collectives that work over a Transport, by name.
 
 #include <functional>
 #include <ostream>

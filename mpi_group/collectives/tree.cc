@@ -5,7 +5,8 @@
 namespace hooke {
 namespace {
 
-// A rank's sub-group: `size` ranks from `first` on, chained from `leader` upwards and around.
+// A rank's sub-group: `size` ranks from `first` on. The chain goes from `leader` to higher ranks and wraps around to
+// `first`.
 struct SubGroup {
   int first = 0;
   int size = 0;
@@ -20,7 +21,8 @@ SubGroup SubGroupAt(int index, int k, int ranks, int root) {
   return {first, std::min(k, ranks - first), root / k == index ? root : first};
 }
 
-// A node of a binomial tree has as parent itself without its lowest bit; its children add one lower bit. Of 8:
+// In a binomial tree a node's parent is its number without the lowest set bit; its children set one lower bit. With 8
+// nodes:
 //   0 -> 4, 2, 1;  4 -> 6, 5;  6 -> 7;  2 -> 3
 void PlaceInBinomialTree(int node, int nodes, Tree& tree) {
   int bit = 1;
@@ -53,7 +55,7 @@ Tree MakeTree(const TreeShape& shape, int rank, int ranks, int root) {
   const SubGroup own = SubGroupAt(rank / k, k, ranks, root);
   Tree tree;
   if (rank == own.leader) {
-    // Sub-groups count from the root's.
+    // Tree nodes are sub-groups, numbered from the root's own.
     const int node = (rank / k - root / k + groups) % groups;
     if (shape.leaders == TreeShape::Leaders::kBinomial) {
       PlaceInBinomialTree(node, groups, tree);

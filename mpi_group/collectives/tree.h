@@ -1,16 +1,18 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_TREE_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_TREE_H_
 
-// The trees along which values go from a root to all ranks (broadcast.h) or the other way (rooted_reduce.h). Pure.
+// The trees of broadcasts (broadcast.h, from the root to all ranks) and reduces (rooted_reduce.h, the other way).
 
 #include "absl/container/inlined_vector.h"
 
 namespace hooke {
 
-// Ranks [0, k), [k, 2k), ... form sub-groups, the last one perhaps a smaller one. Each has a leader: the root in its
-// own sub-group, else the first rank. From the leader a chain goes through its sub-group; the leaders form a tree of
-// their own. So a binomial tree is one of sub-groups of 1, a chain one of a single sub-group, and between them lie the
-// hierarchical ones of S-Caffe (Awan, Hamidouche, Hashmi and Panda, 2017): chain-binomial and chain-chain.
+// The shape of a tree. Ranks [0, k), [k, 2k), ... form sub-groups; the last one may be smaller. Each sub-group has a
+// leader: the root in its own, else the first rank. From the leader a chain runs through its sub-group. The leaders
+// form a tree of their own.
+//
+// With sub-groups of one rank this is a binomial tree, with a single sub-group a chain. Between them lie the
+// hierarchical trees of S-Caffe (Awan, Hamidouche, Hashmi and Panda, 2017): chain-binomial and chain-chain.
 struct TreeShape {
   enum class Leaders { kBinomial, kChain };
 
@@ -18,18 +20,18 @@ struct TreeShape {
   Leaders leaders = Leaders::kBinomial;
 };
 
-// ceil(log2 n) levels; the root sends or receives the values as many times. For few values.
+// A binomial tree, for few values: ceil(log2 n) levels. The root sends or receives all values once per level.
 TreeShape BinomialShape();
-// n-1 levels; no rank sends or receives the values more than once: with c chunks it takes the time of c+n-2 of them.
-// For many values.
+// A chain, for many values: n-1 levels. No rank sends or receives the values more than once; c chunks take the time of
+// c+n-2 of them.
 TreeShape ChainShape(int ranks);
-// Of as many sub-groups as each has ranks, or nearly: 8 chains of 8 for 64 ranks, as S-Caffe has them.
+// A hierarchical tree with about as many sub-groups as each has ranks: 8 chains of 8 for 64 ranks, as in S-Caffe.
 TreeShape HierarchicalShape(int ranks, TreeShape::Leaders leaders);
 
-// One rank's place.
+// One rank's place in a tree.
 struct Tree {
   int parent = -1;                       // -1 at the root.
-  absl::InlinedVector<int, 8> children;  // Those with the largest subtrees first: they take longest.
+  absl::InlinedVector<int, 8> children;  // Children with the largest subtrees come first, as these take longest.
 };
 
 Tree MakeTree(const TreeShape& shape, int rank, int ranks, int root);

@@ -17,8 +17,8 @@ using testing::IsEmpty;
 constexpr TreeShape::Leaders kBinomial = TreeShape::Leaders::kBinomial;
 constexpr TreeShape::Leaders kChain = TreeShape::Leaders::kChain;
 
-// Whatever the shape: every rank but the root has a parent that counts it among its children, and following parents
-// ends at the root.
+// In every shape each rank but the root has a parent that counts it among its children, and following parents ends at
+// the root.
 TEST(TreeTest, EveryShapeSpansAllRanks) {
   for (TreeShape::Leaders leaders : {kBinomial, kChain}) {
     for (int ranks = 1; ranks <= 17; ++ranks) {
@@ -63,7 +63,7 @@ TEST(TreeTest, HierarchicalShapes) {
   EXPECT_EQ(HierarchicalShape(9, kChain).leaders, kChain);
 }
 
-// A root inside a sub-group leads it, so that no other sub-group's chain leaves its ranks.
+// A root inside a sub-group leads it, so that no chain of another sub-group leaves its ranks.
 TEST(TreeTest, RootLeadsItsSubGroup) {
   EXPECT_THAT(MakeTree({4, kBinomial}, 6, 8, 6).children, ElementsAre(0, 7));
   EXPECT_THAT(MakeTree({4, kBinomial}, 7, 8, 6).children, ElementsAre(4));
