@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_CALL_LABEL_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_CALL_LABEL_H_
 
-// Which collective a rank is in, as plain values: ranks whose labels differ do not belong together. Filled by the group
-// before each collective, which costs nothing that would be measured; made into text only for an error.
+// Describes the collective that a rank is in. Ranks whose labels differ are in different calls, which is an error.
+// Filling a label before each collective costs next to nothing; it becomes text only for an error.
 
 #include <cstdint>
 #include <optional>
@@ -14,20 +14,20 @@
 namespace hooke {
 
 struct CallLabel {
-  uint64_t number = 0;          // Of the group's calls on this rank, counted from 1. 0: none so far.
+  uint64_t number = 0;          // The call's number in the group on this rank, from 1; 0: no call yet.
   absl::string_view operation;  // "all-reduce"; of static duration.
   uint64_t values = 0;
-  std::optional<DataType> type = std::nullopt;  // Without it `values` are bytes.
+  std::optional<DataType> type = std::nullopt;  // If empty, `values` counts bytes.
   std::optional<ReduceOp> op = std::nullopt;
   int root = -1;
-  // Stands for what else the ranks must agree on, as the parts of an all-gather; 0 for nothing.
+  // A hash of anything else that ranks must agree on, such as the parts of an all-gather; 0 for nothing.
   uint64_t detail = 0;
   bool shared = false;  // The values lie in an arena of the group's.
 
   // "call 17: all-reduce (sum) of 1000 float32"
   std::string Text() const;
 
-  // The same on all ranks for the same label, and in all likelihood for no other.
+  // A hash of the label: equal for equal labels, almost certainly different for others.
   uint32_t Fingerprint() const;
 };
 

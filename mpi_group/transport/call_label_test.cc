@@ -10,7 +10,7 @@ namespace {
 
 CallLabel AllReduceLabel() { return {17, "all-reduce", 1000, DataType::kFloat32, ReduceOp::kSum}; }
 
-// Each kind of call reads as a user would say it.
+// Each kind of call has a readable text.
 TEST(CallLabelTest, Text) {
   EXPECT_EQ(AllReduceLabel().Text(), "call 17: all-reduce (sum) of 1000 float32");
   EXPECT_EQ((CallLabel{3, "broadcast", 5, DataType::kInt64, std::nullopt, 2}).Text(),
@@ -42,7 +42,7 @@ TEST(CallLabelTest, FingerprintTellsCallsApart) {
   EXPECT_EQ(AllReduceLabel().Fingerprint(), labels[0].Fingerprint());
 }
 
-// A run of a job's calls has no two equal fingerprints near each other, so that a call skipped or repeated is seen.
+// In a job's sequence of calls neighbours have different fingerprints, so a skipped or repeated call is noticed.
 TEST(CallLabelTest, NeighboursDiffer) {
   std::set<uint32_t> fingerprints;
   CallLabel label = AllReduceLabel();

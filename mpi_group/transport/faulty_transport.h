@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_FAULTY_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_FAULTY_TRANSPORT_H_
 
-// A transport with faults, for tests: some messages are late, some never leave, and from some message on the rank is
-// gone. The same seed gives the same faults at the same messages.
+// A transport with faults, for tests: some messages are late, some are lost, and the rank may die. The same seed gives
+// the same faults at the same messages.
 
 #include <cstdint>
 #include <memory>
@@ -14,12 +14,13 @@ namespace hooke {
 
 struct Faults {
   uint64_t seed = 1;
-  // Of each outgoing message: the chance that it is held back for `delay` first, and that it is lost while its sender
+  // The chance of each outgoing message to be held back for `delay`, and the chance to be lost while its sender
   // believes it sent.
   double delay_probability = 0;
   absl::Duration delay = absl::Milliseconds(1);
   double drop_probability = 0;
-  // The exchange, counted from 0, at which the rank dies: its transport is destroyed, the call returns UNAVAILABLE.
+  // The rank dies at this call of StartSend, counted from 0: its transport is destroyed, and this and all later calls
+  // return UNAVAILABLE.
   std::optional<uint64_t> close_at;
 };
 

@@ -43,7 +43,7 @@ TEST(FaultyTransportTest, DelaysDoNotChangeTheResult) {
   });
 }
 
-// Whenever a rank dies, all survivors report it, long before their deadline, whatever else is delayed.
+// All survivors report a dead rank long before their deadline, whenever it dies and whatever else is delayed.
 TEST(FaultyTransportTest, SurvivorsReportADeadRank) {
   for (uint64_t close_at = 0; close_at < 90; close_at += 7) {
     std::vector<Faults> faults(kRanks);
@@ -60,8 +60,8 @@ TEST(FaultyTransportTest, SurvivorsReportADeadRank) {
   }
 }
 
-// A lost message ends in an error on some rank within the deadline, never in a wrong sum that all call right, and never
-// in a hang.
+// A lost message leads to an error on some rank within the deadline. It leads neither to a hang nor to a wrong sum that
+// all ranks take for right.
 TEST(FaultyTransportTest, LostMessagesEndInAnErrorInTime) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Faults faults;
@@ -87,7 +87,7 @@ TEST(FaultyTransportTest, SameSeedSameFaults) {
     faults.seed = seed;
     faults.drop_probability = 0.5;
     std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
-    transports[1].reset();  // A message that is not lost fails, for its receiver has left.
+    transports[1].reset();  // A message that is not lost fails, as its receiver has left.
     std::string messages;
     const std::unique_ptr<Transport> transport = MakeFaultyTransport(std::move(transports[0]), faults);
     for (int i = 0; i < 64; ++i) {

@@ -1,7 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_FORWARDING_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_FORWARDING_TRANSPORT_H_
 
-// A transport that is another one; tests override what they want to see or change. For tests.
+// Forwards everything to another transport. Tests derive from it and override the calls that they want to see or
+// change.
 
 #include <memory>
 #include <utility>

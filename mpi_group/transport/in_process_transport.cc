@@ -17,15 +17,16 @@ namespace {
 
 enum class Outcome { kPending, kDone, kClosed, kOtherCall, kWrongSize };
 
-// A message that one side has started; the memory is lent until the outcome is known or the channel is closed.
+// A message that one side has started. Its memory may be read or written until the outcome is known.
 struct Message {
-  uint32_t call = 0;  // Its fingerprint.
+  uint32_t call = 0;  // The call's fingerprint.
   absl::Span<const char> outgoing;
   absl::Span<char> incoming;
   Outcome outcome = Outcome::kPending;
 };
 
-// The way from one rank to another. Messages of the two sides meet in order; the side that comes second copies.
+// The connection from one rank to another. Sends and receives meet in order; the side that comes second copies the
+// bytes.
 class Channel {
  public:
   void Send(Message* message) {
@@ -47,7 +48,7 @@ class Channel {
     return message.outcome;
   }
 
-  // Either side: nothing more will pass, and no message is lent any longer.
+  // Called by either side. No further message passes, and nobody touches the memory of pending ones any more.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
@@ -83,7 +84,7 @@ class Channel {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// What the ranks say about a failure, where all can read it.
+// The ranks' statements about a failure, in memory that all ranks see.
 class Board {
  public:
   explicit Board(int n) : settlement_(n) {}
@@ -104,7 +105,7 @@ class Board {
     return settlement_.FirstReport();
   }
 
-  // The first rank's to conclude is everyone's.
+  // Hear() keeps the first verdict, so the first rank to conclude decides for all.
   absl::Status AwaitVerdict(absl::Time until) {
     absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(&settlement_, &Settlement::complete), until - SteadyNow());
@@ -195,7 +196,7 @@ class InProcessTransport : public Transport {
       return absl::OkStatus();
     }
     Leave();
-    // Who reports a failure closes all channels, so nobody needs to look for notices while waiting.
+    // A rank that reports a failure closes all channels, so waiting ranks need not look for notices.
     const absl::Status report = outcome == Outcome::kClosed ? CheckNotices() : absl::OkStatus();
     return report.ok() ? Result(outcome, started.sends ? "sending to" : "receiving from", started.peer, history_.last())
                        : report;
@@ -250,8 +251,8 @@ class InProcessTransport : public Transport {
   const std::shared_ptr<Network> network_;
   const int rank_;
   CallHistory history_;
-  std::deque<Started> started_;  // Slots: channels point to their messages, so they stay where they are.
-  std::vector<int> free_;        // Of them.
+  std::deque<Started> started_;  // Indexed by Ticket::slot. A deque, because channels point to its messages.
+  std::vector<int> free_;        // Free slots of `started_`.
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_IN_PROCESS_TRANSPORT_H_
 
-// N ranks as threads of one process, for tests and for groups without MPI. Each rank's object is used by one thread at
-// a time; they find each other through memory that lives as long as the last of them. Nothing is buffered: a send is
-// done when its receiver has taken it.
+// A transport between N ranks that are threads of one process, for tests and for groups without MPI. One thread at a
+// time uses a rank's object. The objects share memory that lives as long as the last of them. Nothing is buffered: a
+// send is done when its receiver has taken it.
 //
-// Destroying a rank's object while others wait for it, or before they do, gives them UNAVAILABLE: it is how a rank
-// dies.
+// Destroying a rank's object stands for the rank's death: calls of others that wait for it now or later return
+// UNAVAILABLE.
 
 #include <memory>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace hooke {
 
-// Element r is rank r. n >= 1.
+// Makes n transports, n >= 1; element r is rank r's.
 std::vector<std::unique_ptr<Transport>> MakeInProcessTransports(int n);
 
 }  // namespace hooke

@@ -31,7 +31,7 @@ TEST(InProcessTransportTest, ExchangeWithOnePeerBothWays) {
   });
 }
 
-// Messages of one rank arrive in the order of its calls; a send alone and a receive alone fit together.
+// Messages of one rank arrive in the order in which it sent them. A Send() of one rank matches a Receive() of another.
 TEST(InProcessTransportTest, SendsArriveInOrder) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
@@ -60,7 +60,7 @@ TEST(InProcessTransportTest, DeadlineNamesThePeer) {
   EXPECT_THAT(std::string(received.message()), HasSubstr("waited for rank 2"));
 }
 
-// A deadline ends the loan of a message: who comes later does not read memory that is no longer there.
+// A message whose deadline has passed is withdrawn: a late receiver does not read its memory.
 TEST(InProcessTransportTest, LateReceiverFindsNoMessage) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   char byte = 0;

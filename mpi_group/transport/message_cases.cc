@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Message i from one rank to another.
+// The content of message i from one rank to another.
 std::string Text(const MessageCases& cases, int from, int to, int i) {
   const bool is_long = i % cases.long_each == cases.long_each - 1;
   return std::string(is_long ? cases.long_bytes + i : 1 + i * 301, static_cast<char>('a' + from * 5 + to + i % 3));

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_MESSAGE_CASES_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_MESSAGE_CASES_H_
 
-// What every transport has to do with messages, for the tests of each.
+// Checks of messages that the tests of all transports share.
 
 #include <cstddef>
 
@@ -10,14 +10,14 @@
 
 namespace hooke {
 
-// With each peer, each way: `count` messages of sizes that differ, every `long_each`-th of `long_bytes` or some more.
+// Each rank sends `count` messages of various sizes to each peer. Every `long_each`-th has at least `long_bytes` bytes.
 struct MessageCases {
   int count = 1;
   int long_each = 5;
   size_t long_bytes = 0;
 };
 
-// Called by all ranks. Starts all messages, waits for them in an order of its own, and looks at what came.
+// All ranks call it. It starts all messages, waits for them in another order, and checks what has arrived.
 void CheckMessagesWithPeers(Transport& transport, const MessageCases& cases, absl::Time deadline);
 
 }  // namespace hooke

@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_RECENT_CALLS_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_RECENT_CALLS_H_
 
-// The last calls of a group on this rank, numbered. The transport hears of them late: before messages, and when
-// something failed. What goes through shared memory alone is too quick for it. Not thread-safe; used by
-// groups/transport_group.cc and cuda/staged_group.cc.
+// Numbers a group's calls on this rank and remembers the last ones. The transport learns of them only before messages
+// are sent and after a failure: telling it each time would be too slow for collectives that use shared memory alone.
+// Not thread-safe.
 
 #include <array>
 #include <cstdint>
@@ -18,26 +18,27 @@ namespace hooke {
 
 class RecentCalls {
  public:
-  static constexpr uint64_t kKept = 8;  // As many as a rank can tell after a failure.
+  static constexpr uint64_t kKept = 8;  // A rank's statement after a failure has room for this many.
 
-  // The next call, which gets the next number.
+  // Adds a call and gives it the next number.
   void Add(const CallLabel& call) {
     CallLabel& label = labels_[++count_ % kKept];
     label = call;
     label.number = count_;
   }
 
-  // Those of the last kKept that it has not heard of, in order.
+  // Tells the transport of the calls that are new to it, in order, at most the last kKept.
   void Tell(Transport& transport, absl::Time now);
 
   // A call that failed on this rank.
   struct Failed {
-    absl::string_view what;   // "all-reduce of 10 values"
-    absl::Time begun;         // For the calls that the transport has not heard of.
-    absl::Duration deadline;  // That a call may take. A tenth of it, but 0.2 to 1 s, is for hearing the others.
+    absl::string_view what;  // "all-reduce of 10 values"
+    absl::Time begun;        // When it began.
+    // The time that a call may take. Hearing the other ranks takes a tenth of it at most, but 0.2 to 1 s.
+    absl::Duration deadline;
   };
-  // Tells the others of the failure and hears them. What the user is to know, in words that begin with `what`; never
-  // OK.
+  // Settles a failure with the other ranks (Transport::Settle). Returns the error for the user, whose message begins
+  // with `what`; never OK.
   absl::Status Settle(Transport& transport, const absl::Status& failure, const Failed& call);
 
  private:

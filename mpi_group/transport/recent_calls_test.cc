@@ -19,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Notes what it is told; moves nothing.
+// Records the calls that it is told of; moves no messages.
 class HearingTransport : public Transport {
  public:
   int rank() const override { return 0; }
@@ -42,7 +42,7 @@ class HearingTransport : public Transport {
   std::vector<std::string> heard;
 };
 
-// A call is told once, with its number, when somebody asks; calls wait for that in order.
+// Tell() passes on each call once, in order, with its number.
 TEST(RecentCallsTest, TellsEachOnceInOrder) {
   RecentCalls calls;
   HearingTransport transport;
@@ -57,7 +57,7 @@ TEST(RecentCallsTest, TellsEachOnceInOrder) {
   EXPECT_THAT(transport.heard, ElementsAre("1 broadcast 10 at 2", "2 barrier 0 at 2", "3 all-reduce 5 at 4"));
 }
 
-// Of many the last are told, and they keep their numbers.
+// Of many calls only the last are told, with their own numbers.
 TEST(RecentCallsTest, KeepsTheLast) {
   RecentCalls calls;
   HearingTransport transport;
@@ -71,7 +71,8 @@ TEST(RecentCallsTest, KeepsTheLast) {
   EXPECT_EQ(transport.heard.back(), "25 reduce 23 at 2");
 }
 
-// A failure is settled after the transport has heard of its call, and says which it was, where, and how long it had.
+// The transport hears of the failed call before it settles. The error says which call it was, on which rank, and its
+// deadline.
 TEST(RecentCallsTest, SettlesWithTheCall) {
   RecentCalls calls;
   HearingTransport transport;

@@ -31,13 +31,13 @@ std::string LastText(const Statement& statement) {
   return call == nullptr ? "no call" : call->text.data();
 }
 
-// Whether a rank was done with the call that another is in.
+// True if `rank` was in a later call than `other`.
 bool IsAhead(const Statement& rank, const Statement* other) {
   const Statement::Call* const own = LastCall(rank);
   return own != nullptr && other != nullptr && own->number > LastCall(*other)->number;
 }
 
-// Of ranks that differ in a call: the few first, for they are likely the ones in error.
+// Lists the ranks that differ in a call, the smallest side first: it is likely the one in error.
 std::string Sides(std::map<std::string, std::vector<int>> ranks_of_text) {
   std::vector<std::pair<std::string, std::vector<int>>> sides(ranks_of_text.begin(), ranks_of_text.end());
   std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
@@ -145,11 +145,11 @@ absl::Status Settlement::Verdict() const {
   return FirstFailure();
 }
 
-// In the earliest call that not all who remember it made alike. That ranks are in calls of different numbers says
-// nothing: a call may be over on one rank and not on others.
+// Reports the earliest call in which the ranks that remember it differ. Different call numbers alone mean nothing: a
+// call may be over on one rank and not on others.
 std::optional<absl::Status> Settlement::Divergence() const {
   struct Call {
-    std::map<uint32_t, int> fingerprints;  // And how many ranks have it.
+    std::map<uint32_t, int> fingerprints;  // The value is the number of ranks that have it.
     std::map<std::string, std::vector<int>> ranks_of_text;
   };
   std::map<uint64_t, Call> calls;
@@ -170,11 +170,15 @@ std::optional<absl::Status> Settlement::Divergence() const {
   return std::nullopt;
 }
 
-// Ranks that left, did not speak, or came to the call when the others had given up on it; if that is why others failed.
+// Reports ranks that left, made no statement, or came to the call after others had given up on it. Empty if no rank
+// failed because of them.
 std::optional<absl::Status> Settlement::Absence() const {
   std::vector<int> waited;
-  bool gone = true;  // Seen at once; else a deadline passes first, and who gave up then looks gone to others.
-  const Statement* earliest = nullptr;  // Of those who waited: in the call that the absent ranks are missed in.
+  // No rank ran into its deadline: the absent rank's end was seen at once. After a deadline a rank that merely gave up
+  // also looks gone to others.
+  bool gone = true;
+  // Statement of the waiting rank in the earliest call, the one that the absent ranks missed.
+  const Statement* earliest = nullptr;
   int64_t longest_us = 0;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
     const std::optional<Statement>& said = statements_[rank];
@@ -225,7 +229,8 @@ std::optional<absl::Status> Settlement::Absence() const {
   return std::nullopt;
 }
 
-// Of a failure's own cause rather than of its effects on others, if there is one of the sort.
+// Picks the statement closest to the cause: a rank's own failure before a deadline, a deadline before a peer's leaving,
+// and last those who only heard of it.
 absl::Status Settlement::FirstFailure() const {
   const auto weight = [](const Statement& statement) {
     if (statement.kind == Statement::Kind::kHeard) return 0;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_SETTLEMENT_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_SETTLEMENT_H_
 
-// After a failed collective: what each rank says about it, and what follows from that for the user. Knows no threads,
-// clocks or channels; transports carry the statements (mpi/mpi_notices.h, in_process_transport.cc).
+// Settling a failed collective: each rank makes a statement about it, and from all statements follows one verdict for
+// the user. Pure: the transports carry the statements (mpi/mpi_notices.h, in_process_transport.cc).
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace hooke {
 
-// The calls a rank has begun last; ranks may be a few calls apart, for some calls end early on some ranks.
+// The last calls that a rank has begun. Several are kept because some calls end earlier on some ranks, so ranks may be
+// a few calls apart.
 class CallHistory {
  public:
   static constexpr size_t kCalls = 8;
@@ -28,12 +29,12 @@ class CallHistory {
     fingerprint_ = label.Fingerprint();
   }
 
-  // All of the last one; of no call before the first.
+  // Label, fingerprint and start of the last call. Before the first call they belong to a default CallLabel.
   const CallLabel& last() const { return calls_[last_]; }
   uint32_t fingerprint() const { return fingerprint_; }
   absl::Time begun() const { return begun_; }
 
-  // Oldest first, without those of number 0.
+  // The calls, oldest first, without those of number 0.
   std::vector<CallLabel> Calls() const;
 
  private:
@@ -43,13 +44,13 @@ class CallHistory {
   absl::Time begun_ = absl::InfinitePast();
 };
 
-// What one rank says. Travels as these very bytes, for the ranks of a group run the same program; what comes from
-// elsewhere is checked by IsValid. Texts are zero-terminated, and cut where they are too long.
+// One rank's statement. It travels as raw bytes, because the ranks of a group run the same program; IsValid checks
+// those that are received. Texts are zero-terminated, and cut if they are too long.
 struct Statement {
   enum class Kind : int32_t {
-    kFailure,  // The collective failed on that rank: `code` and `message`.
+    kFailure,  // The collective failed on that rank; `code` and `message` say how.
     kHeard,    // That rank only heard of another's failure.
-    kVerdict,  // What that rank, having heard the others, told its user. No calls.
+    kVerdict,  // The error that the rank gives its user after hearing all others. `recent` is empty.
   };
   struct Call {
     uint64_t number;
@@ -59,43 +60,43 @@ struct Statement {
 
   Kind kind;
   int32_t code;        // absl::StatusCode
-  int64_t in_call_us;  // How long it had been in its last call.
-  uint64_t calls;      // Used ones of `recent`, oldest first.
+  int64_t in_call_us;  // Time since the rank entered its last call.
+  uint64_t calls;      // Number of calls in `recent`, which holds the oldest first.
   std::array<Call, CallHistory::kCalls> recent;
   std::array<char, 1024> message;
 };
 
-// An ABORTED failure, as from ReportedBy, is one that was only heard of.
+// The statement of a rank whose call returned `failure`. ABORTED, as ReportedBy gives it, makes it kHeard.
 Statement FailureStatement(const CallHistory& history, const absl::Status& failure, absl::Time now);
 Statement VerdictStatement(const absl::Status& verdict);
 bool IsValid(const Statement& statement);
 
-// What a wait returns on a rank that learns from `statement` that rank `from` failed. ABORTED.
+// The ABORTED error for a rank that learns from `statement` that rank `from` failed.
 absl::Status ReportedBy(int from, const Statement& statement);
 
 class Settlement {
  public:
   explicit Settlement(int size) : statements_(size), left_(size, false) {}
 
-  // The first statement of a rank counts, and the first verdict of any. One that is not valid is ignored.
+  // Takes the first statement of each rank, and the first verdict of any rank. Later ones and invalid ones are ignored.
   void Hear(int from, const Statement& statement);
-  // That rank will say nothing any more.
+  // Notes that rank `from` has left and will make no statement.
   void HearLeft(int from) { left_[from] = true; }
 
-  // Whether some rank failed; who it was, and what it said.
+  // any() is true if some rank has reported a failure. FirstReport() is the first report as an ABORTED error, else OK.
   bool any() const { return first_ >= 0; }
   absl::Status FirstReport() const { return any() ? ReportedBy(first_, *statements_[first_]) : absl::OkStatus(); }
 
   bool has_verdict() const { return verdict_.has_value(); }
-  // Whether waiting longer is of no use: all ranks have spoken, or one knows the verdict.
+  // True if there is nothing left to wait for: all ranks have spoken or left, or a verdict is known.
   bool complete() const;
-  // Whether it is this rank that says the verdict when all have spoken: the first of those that failed by themselves.
-  // The others wait for it, so that all users are told the same.
+  // True if `rank` is the one that gives the verdict: the first rank that failed by itself, else the first that has
+  // spoken. The others wait for its verdict, so that all users get the same one.
   bool IsSpeaker(int rank) const;
 
-  // The verdict heard, if any, else what the statements say together; at least one was heard. Not OK. Names the ranks
-  // that diverge, are missing or failed. INVALID_ARGUMENT: they are in different calls. DEADLINE_EXCEEDED: some did not
-  // come. UNAVAILABLE: some left. Else the code of the rank that failed.
+  // The verdict that was heard, else the one that follows from the statements, of which there must be one at least.
+  // Never OK. It names the ranks that diverge, are missing or failed. INVALID_ARGUMENT: ranks are in different calls.
+  // DEADLINE_EXCEEDED: some did not come. UNAVAILABLE: some left. Otherwise it has the code of the rank that failed.
   absl::Status Verdict() const;
 
  private:
@@ -103,13 +104,13 @@ class Settlement {
   std::optional<absl::Status> Absence() const;
   absl::Status FirstFailure() const;
 
-  std::vector<std::optional<Statement>> statements_;  // Of each rank.
+  std::vector<std::optional<Statement>> statements_;  // One per rank.
   std::vector<bool> left_;
   std::optional<absl::Status> verdict_;
   int first_ = -1;
 };
 
-// "rank 0, 2, 5-8". Ascending.
+// Formats ascending ranks, as "rank 0, 2, 5-8".
 std::string RankList(const std::vector<int>& ranks);
 
 }  // namespace hooke

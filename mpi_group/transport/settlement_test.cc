@@ -14,8 +14,8 @@ using testing::HasSubstr;
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
 
-// A rank's calls, numbered from `first` on; each is an all-reduce of this many values. It entered the last one
-// `in_call` ago.
+// A rank's calls, numbered from `first` on: an all-reduce of each of these numbers of values. The rank entered the last
+// one `in_call` ago.
 CallHistory Calls(const std::vector<uint64_t>& values, uint64_t first = 1, absl::Duration in_call = absl::Seconds(30)) {
   CallHistory history;
   for (uint64_t count : values) {
@@ -32,7 +32,8 @@ const absl::Status kMismatch = absl::InvalidArgumentError("another call");
 const absl::Status kHeard = absl::AbortedError("rank 2 reported a failure");
 const absl::Status kMissing = absl::DeadlineExceededError("waited for rank 3 until the deadline");
 
-// The rank that differs is named first, with what it does, then the others, however they learned of it.
+// The verdict names the rank that differs first, with its call, then the others, no matter how they learned of the
+// failure.
 TEST(SettlementTest, DivergenceNamesBothSides) {
   Settlement settlement(4);
   settlement.Hear(3, Says(Calls({5, 1000}, 16), kMismatch));
@@ -47,7 +48,7 @@ TEST(SettlementTest, DivergenceNamesBothSides) {
                                        "the same order"));
 }
 
-// A divergence is found in an earlier call than those the ranks are in, and whatever errors it led to.
+// A divergence in an earlier call is found, whatever errors it led to in later ones.
 TEST(SettlementTest, DivergenceInAnEarlierCall) {
   Settlement settlement(2);
   settlement.Hear(0, Says(Calls({10, 20, 30}), kMissing));
@@ -56,7 +57,7 @@ TEST(SettlementTest, DivergenceInAnEarlierCall) {
   EXPECT_THAT(std::string(settlement.Verdict().message()), HasSubstr("rank 1 in call 2: all-reduce (sum) of 21"));
 }
 
-// Calls of different numbers do not diverge: one rank may be done with a call that another is in.
+// Different call numbers are no divergence: one rank may be done with a call that another is still in.
 TEST(SettlementTest, OneRankAheadIsNoDivergence) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10, 20, 30}), kHeard));
@@ -67,7 +68,7 @@ TEST(SettlementTest, OneRankAheadIsNoDivergence) {
                                         "call 2: all-reduce (sum) of 20 float32 (rank 1 waited)"));
 }
 
-// Ranks that left are told from ranks that are silent.
+// Ranks that left are UNAVAILABLE; silent ranks are not.
 TEST(SettlementTest, LeftRanksAreUnavailable) {
   Settlement settlement(3);
   settlement.HearLeft(1);
@@ -79,7 +80,8 @@ TEST(SettlementTest, LeftRanksAreUnavailable) {
                                    "float32 (rank 0 waited)"));
 }
 
-// A rank that gave up at its deadline may look gone to its neighbour; what counts is whom it had waited for.
+// A rank that gave up at its deadline may look gone to its neighbour. The verdict names the silent rank that it had
+// waited for.
 TEST(SettlementTest, SilenceOutranksItsEffects) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), absl::UnavailableError("receiving from rank 1, which has left the group")));
@@ -89,7 +91,7 @@ TEST(SettlementTest, SilenceOutranksItsEffects) {
                                         "call 1: all-reduce (sum) of 10 float32 (rank 0, 1 waited)"));
 }
 
-// A rank that comes while the others give up on it is the one that was missing.
+// A rank that comes to the call while others give up on it is named as the missing one.
 TEST(SettlementTest, LateRankIsNamed) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), kMissing));
@@ -100,7 +102,7 @@ TEST(SettlementTest, LateRankIsNamed) {
                                         "all-reduce (sum) of 10 float32 (rank 0 waited)"));
 }
 
-// A rank that is done with the call and in the next one is not late.
+// A rank that has finished the call and entered the next one is not late.
 TEST(SettlementTest, RankAheadIsNotLate) {
   Settlement settlement(2);
   settlement.Hear(0, Says(Calls({10}), absl::DeadlineExceededError("waited for rank 1 until the deadline")));
@@ -110,7 +112,7 @@ TEST(SettlementTest, RankAheadIsNotLate) {
                 "rank 0 failed in call 1: all-reduce (sum) of 10 float32: waited for rank 1 until the deadline"));
 }
 
-// A failure of a rank itself outranks what it did to others.
+// A rank's own failure outranks its effects on others.
 TEST(SettlementTest, CauseOutranksEffects) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), absl::UnavailableError("receiving from rank 1, which has left the group")));
@@ -120,7 +122,7 @@ TEST(SettlementTest, CauseOutranksEffects) {
             absl::ResourceExhaustedError("rank 1 failed in call 1: all-reduce (sum) of 10 float32: no memory"));
 }
 
-// Who comes after the others have concluded takes their verdict, and does not wait.
+// A rank that comes after the others have concluded takes their verdict without waiting.
 TEST(SettlementTest, VerdictOfOthersIsTaken) {
   Settlement settlement(3);
   settlement.Hear(2, VerdictStatement(absl::DeadlineExceededError("all of it")));
@@ -129,7 +131,7 @@ TEST(SettlementTest, VerdictOfOthersIsTaken) {
   EXPECT_EQ(settlement.Verdict(), absl::DeadlineExceededError("all of it"));
 }
 
-// One rank says the verdict: the first that did not only hear of a failure.
+// One rank gives the verdict: the first that failed by itself.
 TEST(SettlementTest, OneSpeaker) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), kHeard));
@@ -141,7 +143,7 @@ TEST(SettlementTest, OneSpeaker) {
   EXPECT_FALSE(settlement.IsSpeaker(2));
 }
 
-// A rank that heard of a failure is told by whom, as soon as one has spoken.
+// FirstReport() names the first rank that reported a failure.
 TEST(SettlementTest, FirstReport) {
   Settlement settlement(3);
   EXPECT_EQ(settlement.FirstReport(), absl::OkStatus());
@@ -149,7 +151,7 @@ TEST(SettlementTest, FirstReport) {
   EXPECT_EQ(settlement.FirstReport(), absl::AbortedError("rank 2 reported a failure: another call"));
 }
 
-// Long texts are cut, and what no rank of ours would send is ignored.
+// Long texts are cut. Statements that no rank would send are ignored.
 TEST(SettlementTest, BadStatementsAreIgnored) {
   const Statement good = Says(Calls({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), absl::DataLossError(std::string(5000, 'x')));
   EXPECT_TRUE(IsValid(good));
@@ -172,7 +174,7 @@ TEST(SettlementTest, BadStatementsAreIgnored) {
                                                            .size());
 }
 
-// Runs of ranks are short.
+// Runs of ranks are abbreviated.
 TEST(SettlementTest, RankList) {
   EXPECT_EQ(RankList({3}), "rank 3");
   EXPECT_EQ(RankList({0, 1, 2}), "rank 0, 1, 2");

@@ -5,9 +5,9 @@
 
 namespace hooke {
 
-// What deadlines are measured with: absl::Now() of the first call in this process, and from there on the time that
-// passes, whatever anybody does to the machine's clock. A clock that is set half a minute forward must not end every
-// group of the machine. Any thread; some tens of nanoseconds.
+// The clock of all deadlines: absl::Now() at the first call in this process, plus the time that has passed since.
+// Setting the machine's clock does not move it: otherwise a clock set forward by half a minute would end every group on
+// the machine. Any thread may call it; it takes some tens of nanoseconds.
 absl::Time SteadyNow();
 
 }  // namespace hooke

@@ -20,7 +20,7 @@ std::atomic<int> step_seconds{0};
 
 }  // namespace
 
-// The machine's clock as somebody sets it: the C++ libraries read it through this function.
+// Replaces the function through which the C++ libraries read clocks, so that the test can set the machine's clock.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
   if (clock == CLOCK_REALTIME) time->tv_sec += step_seconds;
@@ -30,8 +30,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
 namespace hooke {
 namespace {
 
-// A clock that is set by an hour, either way, ends no wait before its deadline and prolongs none, whichever way
-// messages go.
+// Setting the clock by an hour, either way, neither ends a wait early nor prolongs it, with any transport.
 TEST(SteadyClockTest, ClockThatIsSet) {
   for (int hours : {1, -2, 1}) {
     SocketRanks by_sockets({0, 1});
@@ -40,7 +39,7 @@ TEST(SteadyClockTest, ClockThatIsSet) {
       const absl::Time wall = absl::Now();
       const absl::Time start = SteadyNow();
       step_seconds += hours * 3600;
-      EXPECT_GT(absl::AbsDuration(absl::Now() - wall), absl::Minutes(59));  // It was set.
+      EXPECT_GT(absl::AbsDuration(absl::Now() - wall), absl::Minutes(59));  // The clock was set.
       char byte = 0;
       const absl::Status status = transport->Receive({1, absl::MakeSpan(&byte, 1)}, start + absl::Milliseconds(50));
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);

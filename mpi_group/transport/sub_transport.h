@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_SUB_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_SUB_TRANSPORT_H_
 
-// Some ranks of a transport as a transport of their own, for collectives that work in stages (the ranks of a node, then
-// one rank of each node).
+// A transport over some ranks of another transport. Collectives that work in stages use it, for instance first the
+// ranks of each node, then one rank of each node.
 
 #include <memory>
 #include <vector>
@@ -11,10 +11,12 @@
 
 namespace hooke {
 
-// Rank i of it is ranks[i] of `transport`; they are distinct, and transport.rank() is one of them. `transport` outlives
-// it, and is used by the same thread; a call may use both, and several of them, for messages between two ranks arrive
-// in the order in which they were started, through whichever. Errors name the ranks of `transport`. What concerns the
-// whole call (Begin, CheckNotices, Settle) goes to `transport`, and so to all its ranks.
+// Rank i of the result is rank ranks[i] of `transport`. These are distinct, and one of them is transport.rank().
+//
+// `transport` must outlive the result; the same thread uses both. One call may use `transport` and several
+// sub-transports, since messages between two ranks arrive in the order in which they were started, through any of them.
+// Errors name the ranks of `transport`. Begin, CheckNotices and Settle concern the whole call and go to `transport`,
+// hence to all its ranks.
 std::unique_ptr<Transport> MakeSubTransport(Transport& transport, std::vector<int> ranks);
 
 }  // namespace hooke

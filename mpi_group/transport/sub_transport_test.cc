@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
 
-// Each rank sends its number, as the underlying transport counts, to the next of the sub-transport.
+// Each rank sends `number` to the next rank of the transport and returns the number that it receives.
 char FromPrevious(Transport& transport, char number) {
   char received = -1;
   const int n = transport.size();
@@ -26,8 +26,8 @@ char FromPrevious(Transport& transport, char number) {
   return received;
 }
 
-// Two sub-transports of one transport, in an order of their own, pass messages among their ranks only; then the whole
-// does.
+// Two sub-transports with ranks in another order pass messages among their own ranks only. Afterwards the whole
+// transport still works.
 TEST(SubTransportTest, RingsOfSomeRanks) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(5);
   RunRanks(5, [&](int rank) {
@@ -41,7 +41,7 @@ TEST(SubTransportTest, RingsOfSomeRanks) {
   });
 }
 
-// An error names a rank as the underlying transport counts; failures concern all of its ranks.
+// Errors name ranks of the underlying transport, and a failure reaches all of its ranks.
 TEST(SubTransportTest, ErrorsNameTheUnderlyingRank) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
   const std::unique_ptr<Transport> part = MakeSubTransport(*transports[0], {2, 0});
@@ -55,7 +55,7 @@ TEST(SubTransportTest, ErrorsNameTheUnderlyingRank) {
   EXPECT_EQ(transports[1]->CheckNotices().code(), absl::StatusCode::kAborted);
 }
 
-// Empty messages are none, whoever they are to.
+// An empty message is no message, whatever its rank.
 TEST(SubTransportTest, NothingToNobody) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(1);
   const std::unique_ptr<Transport> alone = MakeSubTransport(*transports[0], {0});

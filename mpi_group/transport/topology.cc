@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kTextBytesMax = 1 << 20;
 
-// The device and inode of a path: equal if two processes see the same thing under that name.
+// The device and inode behind a path. They are equal if two processes see the same file there.
 std::string Seen(const char* path) {
   struct stat seen = {};
   if (stat(path, &seen) != 0) return "none";
@@ -24,7 +24,7 @@ absl::Span<char> AsMutableBytes(std::vector<uint64_t>& values) {
   return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(uint64_t)};
 }
 
-// From rank 0 to all.
+// Sends rank 0's bytes to all ranks.
 absl::Status Spread(Transport& transport, absl::Span<char> bytes, absl::Time deadline) {
   if (transport.rank() != 0) return transport.Receive({0, bytes}, deadline);
   for (int rank = 1; rank < transport.size(); ++rank) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_TOPOLOGY_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_TOPOLOGY_H_
 
-// Which ranks of a group share a node, that is memory and its network card. Learnt once, when the ranks of a group
-// first meet; used by TransportGroup.
+// Finds out which ranks of a group share a node, that is, its memory and its network card. Ranks do it once, when a
+// group is set up.
 
 #include <cstdint>
 #include <string>
@@ -16,27 +16,27 @@
 
 namespace hooke {
 
-// Stands for what a process must have in common with another to share memory with it and to talk to others through the
-// same network card: the running kernel, the network namespace, /dev/shm and the user.
+// Identifies this process's node: the running kernel, the network namespace, /dev/shm and the user. Processes with
+// equal identities can share memory and have the same network card.
 std::string NodeIdentity();
-// Goes in its place where a number is enough. The same in all builds of a group's program.
+// A 64-bit hash of an identity, the same in all builds of a program.
 uint64_t HashOfIdentity(const std::string& identity);
 
-// The nodes of a group, numbered by their first ranks.
+// The nodes of a group, numbered in the order of their lowest ranks.
 struct Nodes {
   std::vector<int> node_of_rank;
   std::vector<std::vector<int>> ranks_of_node;  // Ascending.
 };
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 
-// What rank 0 says to all: any text, of at most a mebibyte. Collective.
+// Collective: returns rank 0's text, at most 1 MiB, on all ranks.
 absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
 
-// Collective: as many records as ranks, one after the other; each rank comes with its own and goes with all. n-1
-// messages to rank 0 and as many from it.
+// Collective: gathers one record of equal size from each rank. `records` has room for one per rank, in rank order; on
+// entry it holds the own one, on return all. n-1 messages go to rank 0, and n-1 come from it.
 absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline);
 
-// Collective; `identity` is this rank's. By GatherRecords.
+// Collective: gathers the identities of all ranks' nodes; `identity` is this rank's.
 absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline);
 
 }  // namespace hooke

@@ -14,14 +14,14 @@ namespace {
 
 using testing::ElementsAre;
 
-// Nodes are numbered by their first ranks.
+// Nodes are numbered in the order of their lowest ranks.
 TEST(TopologyTest, NodesFrom) {
   const Nodes nodes = NodesFrom({"x", "y", "y", "x", "z"});
   EXPECT_THAT(nodes.node_of_rank, ElementsAre(0, 1, 1, 0, 2));
   EXPECT_THAT(nodes.ranks_of_node, ElementsAre(ElementsAre(0, 3), ElementsAre(1, 2), ElementsAre(4)));
 }
 
-// All ranks learn the same, and what rank 0 says.
+// All ranks get the same nodes, and rank 0's text.
 TEST(TopologyTest, AllRanksLearnTheSame) {
   const std::vector<std::string> identities = {"a", "b", "a"};
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
@@ -38,7 +38,7 @@ TEST(TopologyTest, AllRanksLearnTheSame) {
   });
 }
 
-// More than is allowed is refused by all, and the transport is still good.
+// All ranks refuse a text that is too long, and the transport remains usable.
 TEST(TopologyTest, TooLongTextIsRefused) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
@@ -49,7 +49,7 @@ TEST(TopologyTest, TooLongTextIsRefused) {
   });
 }
 
-// A process shares its node with itself.
+// A process always has the same identity.
 TEST(TopologyTest, IdentityIsStable) {
   EXPECT_EQ(NodeIdentity(), NodeIdentity());
   EXPECT_THAT(NodeIdentity(), testing::HasSubstr("network "));
