@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_REDUCE_ACCUMULATOR_H_
 #define HOOKE_MPI_GROUP_REDUCE_ACCUMULATOR_H_
 
-// Where an algorithm that reduces values several times, rank after rank, does so.
+// The memory in which collectives accumulate values that several ranks reduce one after the other.
 
 #include "mpi_group/call.h"
 #include "mpi_group/data_type.h"
@@ -9,17 +9,17 @@
 
 namespace hooke {
 
-// Whether sums of this type would be rounded more than once when they are formed of two values at a time.
+// True if summing these values two at a time would round each sum more than once: 16-bit sums of more than two ranks.
 bool NeedsWideSums(DataType type, ReduceOp op, int ranks);
 
-// The list itself; or, where NeedsWideSums, a float32 copy of it in the scratch's working memory.
+// The list itself, or a float32 copy of it in the scratch memory if NeedsWideSums.
 class Accumulator {
  public:
   Accumulator(const TensorList& values, ReduceOp op, int ranks, Scratch& scratch);
 
-  // What to reduce in place of the list.
+  // The list to reduce, in place of the original.
   const TensorList& list() const { return list_; }
-  // Writes the copy back, if there is one.
+  // Rounds the copy and writes it back to the original, if there is a copy.
   void Store();
 
  private:

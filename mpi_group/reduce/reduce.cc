@@ -6,7 +6,7 @@
 namespace hooke {
 namespace {
 
-// The order of a variant's tables.
+// The tables of a variant are indexed by these enums.
 static_assert(static_cast<int>(DataType::kInt64) == ReduceVariant::kTypes - 1, "A type has no kernels.");
 static_assert(static_cast<int>(ReduceOp::kMax) == ReduceVariant::kOps - 1, "A reduction has no kernels.");
 

@@ -2,7 +2,7 @@
 
 namespace hooke {
 
-// constexpr: nothing of this file may run before the CPU was asked.
+// constexpr, because no code of this file may run before the CPU is known to support it.
 constexpr ReduceVariant kReduceAvx512 = VariantNamed("avx512");
 
 }  // namespace hooke

@@ -1,5 +1,5 @@
-// How fast vectors are reduced, each variant that this CPU runs beside the plain loop. Each is checked against that
-// loop before it is timed. Bytes are those read and written.
+// Measures how fast vectors are reduced, for the plain loop and for each variant that this CPU runs. Each is checked
+// against the loop before it is timed. Bytes count reads and writes.
 
 #include <benchmark/benchmark.h>
 
@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// What is timed: `sources` vectors of `bytes`, reduced in place into the first `destinations` of them.
+// The timed work: `sources` vectors of `bytes` bytes, reduced in place into the first `destinations` of them.
 struct Work {
   Reduction reduction;
   int sources;
@@ -25,7 +25,7 @@ struct Work {
   uint64_t bytes;
 };
 
-// The vectors and the pointers to them. Zeros stay as they are under any number of reductions.
+// The vectors and pointers to them. They hold zeros, which any number of reductions leaves unchanged.
 struct Operands {
   explicit Operands(const Work& work, char fill) : vectors(work.sources, std::string(work.bytes, fill)) {
     for (std::string& vector : vectors) sources.push_back(vector.data());
@@ -36,7 +36,7 @@ struct Operands {
   std::vector<char*> destinations;
 };
 
-// `variant` null: the plain loop.
+// Runs the variant; null stands for the plain loop.
 void Run(const ReduceVariant* variant, const Work& work, const Operands& at) {
   const Reduction& reduction = work.reduction;
   const uint64_t values = work.bytes / SizeOf(reduction.type);

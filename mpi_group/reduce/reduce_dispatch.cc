@@ -14,7 +14,8 @@ using Variants = absl::InlinedVector<const ReduceVariant*, 3>;
 Variants FindSupported() {
   Variants supported;
 #if defined(__x86_64__)
-  // clang 14 cannot be asked by name whether there is F16C. What follows checks that the system saves its registers.
+  // clang 14's __builtin_cpu_supports does not know F16C, so cpuid says it. The checks below make sure that the
+  // operating system saves its registers.
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

@@ -1,15 +1,15 @@
 #ifndef HOOKE_MPI_GROUP_REDUCE_REDUCE_DISPATCH_H_
 #define HOOKE_MPI_GROUP_REDUCE_REDUCE_DISPATCH_H_
 
-// Which of the compiled variants of reduce.h this machine can run.
+// Finds the compiled variants of reduce.h that this machine can run.
 
 #include "absl/types/span.h"
 #include "mpi_group/reduce/reduce_variant.h"
 
 namespace hooke {
 
-// Those that the CPU and the operating system support, the fastest first; never empty, the same on each call. Found out
-// once; any thread may ask. reduce.cc takes the first; tests and benchmarks run all.
+// The variants that the CPU and the operating system support, the fastest first. Never empty; the same on each call.
+// Any thread may ask. reduce.cc takes the first; tests and benchmarks run all.
 absl::Span<const ReduceVariant* const> SupportedReduceVariants();
 
 }  // namespace hooke

@@ -1,12 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_REDUCE_REDUCE_KERNELS_H_
 #define HOOKE_MPI_GROUP_REDUCE_REDUCE_KERNELS_H_
 
-// The kernels of a ReduceVariant, in the compilers' vectors (vector_size): of 64, 32 or 16 bytes, as the including
-// file's flags allow. Included by reduce_avx512.cc, reduce_avx2.cc and reduce_baseline.cc, each compiled with its own
-// flags: everything here has internal linkage, see reduce_variant.h.
+// The kernels of a ReduceVariant, written with compiler vectors (vector_size) of 64, 32 or 16 bytes. reduce_avx512.cc,
+// reduce_avx2.cc and reduce_baseline.cc include this file, each compiled with its own flags, which decide the vectors'
+// size. Everything here has internal linkage; reduce_variant.h says why.
 //
-// Values are summed in the order of the sources, a vector of places at a time: as the plain loop of reduce_reference.cc
-// does it, to the bit.
+// Values are summed in the order of the sources, a vector at a time. The result is bitwise that of the plain loop in
+// reduce_reference.cc.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@
 #endif
 
 namespace hooke {
-// Each including file has kernels of its own, for they differ by its flags.
+// Each including file gets its own kernels, as they differ by its flags.
 namespace {  // NOLINT(google-build-namespaces)
 
 #if defined(__AVX512F__)
@@ -35,7 +35,7 @@ struct Lanes {
 template <typename T, int n>
 using Vector = typename Lanes<T, n>::Vector;
 
-// Memory is aligned as its values are, not as a vector is.
+// The copy allows memory that is aligned only for values, not for vectors.
 template <typename V>
 V LoadVector(const char* from) {
   V vector;
@@ -48,7 +48,7 @@ void StoreVector(V vector, char* to) {
   __builtin_memcpy(to, &vector, sizeof(vector));
 }
 
-// A type's values in memory (Stored), in arithmetic (Value), and in memory as a reduction leaves them (Result).
+// The element types of a kernel: of its sources (Stored), in arithmetic (Value), and of its destinations (Result).
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -76,15 +76,15 @@ struct Bfloat {
   template <int n>
   static void Store(Vector<float, n> values, char* to) {
     const auto bits = (Vector<uint32_t, n>)values;
-    // Less than half a unit carries nothing, more carries one, half a unit carries one if the last bit is set.
+    // Rounds to nearest, ties to even: adds just under half a unit of the last kept bit, and one more if that bit is
+    // odd.
     const Vector<uint32_t, n> rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
     const Vector<uint32_t, n> nan = (bits >> 16) | 0x40;
     StoreVector(__builtin_convertvector(values == values ? rounded : nan, Vector<uint16_t, n>), to);
   }
 };
 
-// Bits of an IEEE binary32 and its distance to a binary16: the latter has 13 fraction bits less, and its exponents are
-// counted from 15 instead of 127.
+// Bit layout of IEEE binary32 against binary16: 13 more fraction bits, and an exponent bias of 127 instead of 15.
 constexpr int kFractionBitsLost = 13;
 constexpr uint32_t kExponentOffset = uint32_t{127 - 15} << 23;
 constexpr uint32_t kFloatInfinity = 0x7F800000;
@@ -95,7 +95,8 @@ Vector<float, n> FromHalves(Vector<uint16_t, n> halves) {
   const Bits wide = __builtin_convertvector(halves, Bits);
   const Bits magnitude = (wide & 0x7FFF) << kFractionBitsLost;
   const Bits normal = magnitude + kExponentOffset;
-  // A denormal is its fraction times 2^-24: put the fraction behind a one of 2^-14 and take that one away.
+  // A denormal binary16 is its fraction times 2^-24. Put behind a leading one, the fraction makes 2^-14 plus that
+  // value; subtract 2^-14 again.
   const Bits one = Bits{} + (kExponentOffset + (uint32_t{1} << 23));
   const auto denormal = (Bits)((Vector<float, n>)(magnitude + one) - (Vector<float, n>)one);
   const Bits special = magnitude | kFloatInfinity;
@@ -111,7 +112,8 @@ Vector<uint16_t, n> ToHalves(Vector<float, n> values) {
   const Bits magnitude = bits & 0x7FFFFFFF;
   const Bits odd = (magnitude >> kFractionBitsLost) & 1;
   const Bits normal = (magnitude - kExponentOffset + 0xFFF + odd) >> kFractionBitsLost;
-  // Added to 0.5, whose last bit is worth 2^-24, a value rounds to a multiple of the smallest denormal.
+  // The last bit of 0.5 in binary32 is worth 2^-24, the smallest denormal of binary16. So adding 0.5 rounds a value to
+  // a multiple of it.
   const Bits half = Bits{} + 0x3F000000;
   const Bits denormal = (Bits)((Vector<float, n>)magnitude + (Vector<float, n>)half) - half;
   const Bits special = magnitude > kFloatInfinity ? Bits{} + 0x7E00 : Bits{} + 0x7C00;
@@ -120,7 +122,7 @@ Vector<uint16_t, n> ToHalves(Vector<float, n> values) {
   return __builtin_convertvector(result | (bits & 0x80000000) >> 16, Vector<uint16_t, n>);
 }
 
-// What F16C has an instruction for.
+// F16C has instructions for these conversions.
 #if defined(__F16C__)
 template <>
 Vector<float, 8> FromHalves<8>(Vector<uint16_t, 8> halves) {
@@ -157,7 +159,7 @@ struct Half {
   }
 };
 
-// Values of 16 bits whose reductions are left as float32.
+// 16-bit sources whose results stay float32.
 template <typename Type>
 struct Wide {
   using Stored = typename Type::Stored;
@@ -173,7 +175,7 @@ struct Wide {
   }
 };
 
-// Integers are summed as unsigned ones, which wrap around.
+// Integers are summed as unsigned, because signed overflow is undefined and unsigned sums wrap around.
 template <typename T>
 struct Sum {
   explicit Sum(int) {}
@@ -197,7 +199,7 @@ struct Mean : Sum<T> {
   T factor;
 };
 
-// No CPU divides vectors of integers.
+// Divides one value at a time: CPUs have no vector division of integers.
 template <typename T, typename Signed>
 struct IntegerMean : Sum<T> {
   explicit IntegerMean(int mean_of) : Sum<T>(mean_of), divisor(mean_of) {}
@@ -241,7 +243,8 @@ inline constexpr uint64_t kStoredBytes = sizeof(typename Type::Stored);
 template <typename Type>
 inline constexpr uint64_t kResultBytes = sizeof(typename Type::Result);
 
-// `unroll` vectors of n values from byte `offset` of the sources on. All is loaded before anything is stored.
+// Reduces `unroll` vectors of n values each, from byte `offset` of the sources on. It loads everything before it stores
+// anything, as a destination may be a source.
 template <typename Type, typename Op, int n, int unroll>
 __attribute__((always_inline)) inline void ReduceVectors(const Op& op, const Places& at, uint64_t offset) {
   constexpr uint64_t kBytes = n * sizeof(typename Type::Stored);
@@ -261,7 +264,7 @@ __attribute__((always_inline)) inline void ReduceVectors(const Op& op, const Pla
   }
 }
 
-// The last values, fewer than 2 n of them: a vector of n, of n / 2, ...
+// Reduces the last values, fewer than 2n: a vector of n, then of n / 2, and so on.
 template <typename Type, typename Op, int n>
 void ReduceTail(const Op& op, const Places& at, uint64_t offset, uint64_t values) {
   if (values >= n) {
@@ -288,7 +291,7 @@ __attribute__((always_inline)) inline void ReducePlaces(const Op& op, const Plac
   if (values > 0) ReduceTail<Type, Op, kLanes / 2>(op, at, offset, values);
 }
 
-// Where the counts are constants, the pointers stay in registers.
+// The most frequent counts are spelled out as constants, so that the pointers stay in registers.
 template <typename Type, typename Op>
 void ReduceKernel(const char* const* sources, uint64_t source_count, char* const* destinations,
                   uint64_t destination_count, uint64_t values, int mean_of) {
@@ -302,7 +305,7 @@ void ReduceKernel(const char* const* sources, uint64_t source_count, char* const
   ReducePlaces<Type, Op>(op, {sources, source_count, destinations, destination_count}, values);
 }
 
-// From the one type to the other, n values at a time, then n / 2, ...
+// Converts values from one type to the other, n at a time, then n / 2, and so on.
 template <typename From, typename To, int n>
 void ConvertVectors(const char* from, char* to, uint64_t values) {
   for (; values >= n; values -= n) {
@@ -335,7 +338,7 @@ constexpr void FillIntegers(ReduceVariant::ReduceKernel (&kernels)[ReduceVariant
   kernels[3] = ReduceKernel<Plain<Signed>, Max<Signed>>;
 }
 
-// The including file's variant.
+// Makes the including file's variant.
 constexpr ReduceVariant VariantNamed(const char* name) {
   ReduceVariant variant = {};
   variant.name = name;

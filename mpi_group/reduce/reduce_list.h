@@ -9,13 +9,13 @@
 
 namespace hooke {
 
-// Reduce() of a list's values and those of others, contiguous, each as many bytes as the list; the result is the
-// list's. The list's own values are taken as number `place` of all: after others[place - 1], before others[place]. The
-// reduction's type is the list's.
+// Reduces the values of `others` into those of `list`, by Reduce(). Each of `others` is contiguous and has as many
+// bytes as the list. The list's own values come after others[place - 1] and before others[place]. The reduction's type
+// is the list's.
 void ReduceIntoList(const Reduction& reduction, absl::Span<const absl::Span<const char>> others, size_t place,
                     const TensorList& list);
 
-// Rounds float32 values, as many as the list has, to its 16-bit ones.
+// Rounds float32 values to the list's 16-bit type and stores them in the list, which has equally many values.
 void NarrowIntoList(absl::Span<const float> from, const TensorList& list);
 
 }  // namespace hooke

@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// A type's values in memory, and what they are reduced as.
+// A type's values in memory (Stored) and in arithmetic (Value).
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -53,10 +53,12 @@ struct Half {
     const int sign = std::signbit(value) ? 0x8000 : 0;
     const float magnitude = std::fabs(value);
     if (std::isnan(value)) return static_cast<Stored>(sign | 0x7E00);
-    if (magnitude >= 65520) return static_cast<Stored>(sign | 0x7C00);  // Halfway from the largest to the next power.
+    // Halfway between the largest finite value and the next power of two.
+    if (magnitude >= 65520) return static_cast<Stored>(sign | 0x7C00);
     if (magnitude == 0) return static_cast<Stored>(sign);
     const int exponent = std::max(std::ilogb(magnitude), -14);
-    // 1024 to 2048, the leading one included (or below, for a denormal): added, it completes the exponent.
+    // From 1024 to 2048 with the leading one; below 1024 for a denormal. Added to the exponent, the leading one
+    // completes it.
     const int fraction = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
     return static_cast<Stored>(sign | (((exponent + 14) << 10) + fraction));
   }

@@ -1,8 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_REDUCE_REDUCE_REFERENCE_H_
 #define HOOKE_MPI_GROUP_REDUCE_REDUCE_REFERENCE_H_
 
-// The functions of reduce.h, slow and obvious: what the fast ones are tested against and compared with. Contracts as
-// there.
+// Slow, obvious versions of the functions of reduce.h, with the same contracts. Tests compare the fast ones with them.
 
 #include <cstdint>
 

@@ -25,7 +25,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, Re
 constexpr uint64_t kSizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 1000, 4099};
 constexpr int kMostSources = 5;
 
-// Signs, exponents and fractions of a type; exponent bits 0 for integers.
+// The bit layout of a type; integers have no exponent bits.
 struct Format {
   int bits;
   int exponent_bits;
@@ -53,7 +53,7 @@ Format FormatOf(DataType type) {
   return {};
 }
 
-// A quarter special values, a quarter any bits, the rest near one (integers: small).
+// A random value: a quarter are special values, a quarter arbitrary bits, the rest near one (integers: small).
 uint64_t AnyValue(const Format& format, std::mt19937_64& random) {
   const uint64_t bits = random();
   const uint64_t sign = (bits & 1) << (format.bits - 1);
@@ -74,8 +74,8 @@ uint64_t AnyValue(const Format& format, std::mt19937_64& random) {
   }
 }
 
-// Values of a type that start one value behind an address as new gives it, so that no vector is aligned, with more
-// bytes on both sides that must stay as they are.
+// A buffer of values that starts one value behind an aligned address, so that no vector is aligned. Guard bytes on both
+// sides must stay unchanged.
 class Buffer {
  public:
   Buffer(DataType type, uint64_t values)
@@ -112,14 +112,14 @@ std::vector<Buffer> AnySources(DataType type, uint64_t values) {
   return sources;
 }
 
-// Runs one variant as Reduce() runs the best one.
+// Does what Reduce() does, with the given variant.
 void ReduceWith(const ReduceVariant& variant, const Reduction& reduction, absl::Span<const char* const> sources,
                 absl::Span<char* const> destinations, uint64_t values) {
   variant.reduce[static_cast<int>(reduction.type)][static_cast<int>(reduction.op)](
       sources.data(), sources.size(), destinations.data(), destinations.size(), values, reduction.mean_of);
 }
 
-// The first value that differs, but for which NaN it is; empty if none does.
+// Describes the first value that differs; empty if none does. All NaNs count as equal.
 std::string Difference(DataType type, Buffer& got, Buffer& want, uint64_t values) {
   const Format format = FormatOf(type);
   for (uint64_t i = 0; i < values; ++i) {
@@ -157,8 +157,8 @@ void ExpectAsReference(const ReduceVariant& variant, const Reduction& reduction,
   }
 }
 
-// Every variant of every kernel gives what the plain loop gives, to the bit, for any number of sources, in place or
-// not, of any size and alignment, and writes nothing else.
+// Every kernel of every variant gives bitwise the result of the plain loop and writes nothing else, for any number of
+// sources, in place or not, of any size and alignment.
 TEST(ReduceTest, VariantsEqualReference) {
   for (DataType type : kTypes) {
     for (uint64_t values : kSizes) {
@@ -183,7 +183,7 @@ TEST(ReduceTest, VariantsEqualReference) {
   }
 }
 
-// Two values, in each place of a vector and in a tail, in every variant.
+// One reduction of two values. It is tried in every variant, at each place of a vector and in a tail.
 struct PairCase {
   const char* what;
   Reduction reduction;
@@ -192,7 +192,7 @@ struct PairCase {
   uint64_t want;
 };
 
-// What the reductions are to do at the edges, said in bits and not by the reference.
+// Edge cases, whose expected results are written as bits rather than taken from the reference.
 TEST(ReduceTest, Edges) {
   constexpr DataType kF32 = DataType::kFloat32, kF64 = DataType::kFloat64, kBf16 = DataType::kBFloat16;
   constexpr DataType kF16 = DataType::kFloat16, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
@@ -260,7 +260,8 @@ TEST(ReduceTest, MinAndMaxKeepNan) {
   }
 }
 
-// Reduce() without a divisor only sums, FinishReduction() divides, ReduceInto() reduces in the order into, from.
+// Reduce() without a divisor only sums, FinishReduction() divides, and ReduceInto() takes its operands in the order
+// into, from.
 TEST(ReduceTest, PublicFunctions) {
   std::vector<float> into = {1, 2, 3};
   const std::vector<float> from = {3, 4, 8};
@@ -274,8 +275,7 @@ TEST(ReduceTest, PublicFunctions) {
   EXPECT_THAT(into, ElementsAre(2, 3, 5.5));
 }
 
-// Sums of 16-bit values that stay float32 are those of the plain loop, to the bit, in every variant, and what is beside
-// them stays as it was.
+// In every variant wide sums of 16-bit values are bitwise those of the plain loop, and nothing beside them is written.
 TEST(ReduceTest, WideSumsEqualReference) {
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
     for (uint64_t values : kSizes) {
@@ -299,7 +299,7 @@ TEST(ReduceTest, WideSumsEqualReference) {
   }
 }
 
-// What is lost in 16 bits is kept: 2048 and 256 are followed by 2050 and 258 there.
+// Wide sums keep what 16 bits cannot hold: there 2048 is followed by 2050, and 256 by 258.
 TEST(ReduceTest, WideSumsAreNotRounded) {
   const struct {
     DataType type;
@@ -326,7 +326,7 @@ WidenKernel NarrowOf(const ReduceVariant& variant, DataType type) {
   return type == DataType::kBFloat16 ? variant.narrow_bfloat16 : variant.narrow_float16;
 }
 
-// All 65536 values of 16 bits are widened as by the reference, and come back when narrowed.
+// All 65536 16-bit values are widened as the reference does it, and narrowing gives them back.
 TEST(ConversionTest, EveryValueWidensAndComesBack) {
   constexpr uint64_t kValues = 65536;
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
@@ -343,8 +343,8 @@ TEST(ConversionTest, EveryValueWidensAndComesBack) {
   }
 }
 
-// Floats of every sign, exponent and upper fraction, with lower fractions at, before and behind the ties of both types,
-// are rounded as by the reference.
+// Floats are rounded as the reference does it: every sign, exponent and upper fraction, with lower fractions at and
+// around the ties of both types.
 TEST(ConversionTest, EveryRoundingEqualsReference) {
   constexpr uint64_t kValues = 65536;
   for (uint32_t low : {0x0000u, 0x0001u, 0x0FFFu, 0x1000u, 0x1001u, 0x2FFFu, 0x3000u, 0x7FFFu, 0x8000u, 0x8001u,
@@ -363,7 +363,7 @@ TEST(ConversionTest, EveryRoundingEqualsReference) {
   }
 }
 
-// The public conversions, of sizes that no vector divides.
+// The public conversions work for sizes that are not a multiple of a vector.
 TEST(ConversionTest, PublicFunctions) {
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
     std::vector<float> floats(19), back(19);
@@ -375,7 +375,7 @@ TEST(ConversionTest, PublicFunctions) {
   }
 }
 
-// Any machine can run the last variant, and names tell them apart in reports.
+// The last variant runs on any machine, and the variants have different names.
 TEST(DispatchTest, BaselineIsAlwaysThere) {
   ASSERT_FALSE(SupportedReduceVariants().empty());
   EXPECT_EQ(SupportedReduceVariants().back(), &kReduceBaseline);

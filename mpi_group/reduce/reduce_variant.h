@@ -1,18 +1,18 @@
 #ifndef HOOKE_MPI_GROUP_REDUCE_REDUCE_VARIANT_H_
 #define HOOKE_MPI_GROUP_REDUCE_REDUCE_VARIANT_H_
 
-// The functions of reduce.h as compiled for one kind of CPU. reduce.cc calls the best one that the CPU supports
-// (reduce_dispatch.h); all of them give the same bits, but for which NaN a NaN is.
+// The functions of reduce.h, compiled for one kind of CPU. reduce.cc calls the best variant that the CPU supports
+// (reduce_dispatch.h). All variants give bitwise the same results, except for the bits of a NaN.
 //
-// This file and reduce_kernels.h are compiled with instructions that this CPU may lack. They include nothing with
-// inline functions: the linker keeps one copy of such a function for the whole program, and might keep theirs.
+// This file and reduce_kernels.h are compiled with instructions that the CPU at hand may lack. So they include nothing
+// with inline functions: the linker keeps one copy of such a function for the whole program, and that might be theirs.
 
 #include <cstdint>
 
 namespace hooke {
 
 struct ReduceVariant {
-  // As Reduce() does it, with at least one source and one destination.
+  // A kernel behind Reduce(). It gets at least one source and one destination.
   using ReduceKernel = void (*)(const char* const* sources, uint64_t source_count, char* const* destinations,
                                 uint64_t destination_count, uint64_t values, int mean_of);
   using WidenKernel = void (*)(const char* from, char* to, uint64_t values);
@@ -21,18 +21,18 @@ struct ReduceVariant {
   static constexpr int kOps = 4;
 
   const char* name;
-  ReduceKernel reduce[kTypes][kOps];  // In the order of DataType and ReduceOp. For kMean `mean_of` is at least 1.
+  ReduceKernel reduce[kTypes][kOps];  // Indexed by DataType and ReduceOp. kMean needs a `mean_of` of at least 1.
   WidenKernel widen_bfloat16;
   WidenKernel widen_float16;
   WidenKernel narrow_bfloat16;
   WidenKernel narrow_float16;
-  ReduceKernel wide_sum_bfloat16;  // As ReduceWide() does it: destinations are of float32, `mean_of` is not looked at.
+  ReduceKernel wide_sum_bfloat16;  // A kernel behind ReduceWide(): destinations are float32, `mean_of` is ignored.
   ReduceKernel wide_sum_float16;
 };
 
 extern const ReduceVariant kReduceBaseline;
-extern const ReduceVariant kReduceAvx2;    // Only on x86-64, as the next one.
-extern const ReduceVariant kReduceAvx512;  // AVX-512 F, BW, VL and DQ.
+extern const ReduceVariant kReduceAvx2;    // Exists only on x86-64, as the next one.
+extern const ReduceVariant kReduceAvx512;  // Needs AVX-512 F, BW, VL and DQ.
 
 }  // namespace hooke
 
