@@ -7,7 +7,7 @@
 
 namespace hooke {
 
-// Owns an open file, or none.
+// Owns an open file descriptor, or none, and closes it.
 class FileDescriptor {
  public:
   FileDescriptor() = default;

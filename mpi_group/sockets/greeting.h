@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_GREETING_H_
 #define HOOKE_MPI_GROUP_SOCKETS_GREETING_H_
 
-// What each end of a new connection says first, the connecting one before the other. Part of socket_mesh.cc.
+// The first message of each end of a new connection. The connecting end sends it first.
 
 #include <array>
 #include <cstdint>

@@ -18,7 +18,7 @@
 namespace hooke {
 namespace {
 
-// -1, or nothing to read, where a card does not know.
+// 0 if the card's speed is unknown: the kernel then says -1 or nothing.
 uint32_t MegabitsOf(const char* interface) {
   int64_t megabits = 0;
   std::ifstream(absl::StrCat("/sys/class/net/", interface, "/speed")) >> megabits;

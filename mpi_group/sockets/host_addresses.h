@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_HOST_ADDRESSES_H_
 #define HOOKE_MPI_GROUP_SOCKETS_HOST_ADDRESSES_H_
 
-// At which IP addresses a process can be reached, and which of them another tries first. Used by socket_mesh.cc.
+// The IP addresses at which a process can be reached, and the order in which another process tries them.
 
 #include <sys/socket.h>
 
@@ -17,20 +17,22 @@ namespace hooke {
 struct HostAddress {
   uint8_t family = 0;  // 4 or 6.
   uint8_t prefix_bits = 0;
-  uint32_t megabits = 0;               // Of its network card a second; 0: unknown.
-  std::array<uint8_t, 16> bytes = {};  // Network order; the first 4 of IPv4.
+  uint32_t megabits = 0;               // Speed of its network card in Mbit/s; 0: unknown.
+  std::array<uint8_t, 16> bytes = {};  // In network order; IPv4 uses the first 4.
 
   friend bool operator==(const HostAddress& a, const HostAddress& b) {
     return a.family == b.family && a.bytes == b.bytes;
   }
 };
 
-// Of all network interfaces that are up, without those that only this machine sees: loopback and link-local ones.
+// The addresses of all network interfaces that are up, without loopback and link-local ones, which only this machine
+// can reach.
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 
-// The addresses of a peer, first those that are likely good and fast: in a network that both are in, of a faster card,
-// as the peer lists them. Last those that this host has too, as a bridge for containers has on every host.
+// Orders a peer's addresses. First come those in a network that this host is in too; among equals faster cards come
+// first. Last come addresses that this host has as well: these are not the peer's alone, like that of a container
+// bridge, which is the same on every host. Otherwise the peer's order stays.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers);
 
 // "10.0.0.1"
@@ -42,8 +44,8 @@ struct SocketAddress {
 };
 SocketAddress ToSocketAddress(const HostAddress& address, uint16_t port);
 
-// Whether this machine has an InfiniBand, RoCE or like device in use: MPI libraries reach the other nodes through it,
-// past TCP. `folder` stands for the kernel's list of such devices.
+// True if this machine has an active RDMA device (InfiniBand, RoCE and the like): MPI libraries use it to reach other
+// nodes, bypassing TCP. `folder` is the kernel's list of such devices.
 bool HasRdmaDevice(const std::string& folder = "/sys/class/infiniband");
 
 }  // namespace hooke

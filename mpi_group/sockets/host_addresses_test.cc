@@ -29,7 +29,7 @@ std::vector<std::string> Texts(const std::vector<HostAddress>& addresses) {
   return texts;
 }
 
-// First comes the fastest card of a network that both hosts are in, last what this host has too.
+// The fastest card in a shared network comes first, addresses that this host has too come last.
 TEST(HostAddressesTest, OrderOfTrial) {
   const std::vector<HostAddress> own = {Ip4({172, 17, 0, 1}, 16), Ip4({10, 0, 0, 1}, 24, 1000),
                                         Ip4({10, 0, 1, 1}, 25, 100000)};
@@ -42,7 +42,7 @@ TEST(HostAddressesTest, OrderOfTrial) {
   EXPECT_THAT(Texts(InOrderOfTrial({}, {})), ElementsAre());
 }
 
-// Addresses of both families come out as the socket calls and people know them.
+// Addresses of both families convert to socket addresses and to text.
 TEST(HostAddressesTest, BothFamilies) {
   HostAddress six;
   six.family = 6;
@@ -54,7 +54,7 @@ TEST(HostAddressesTest, BothFamilies) {
   for (const HostAddress& address : OwnAddresses()) EXPECT_FALSE(address == LoopbackAddress()) << TextOf(address);
 }
 
-// A device counts only with a port that is in use.
+// An RDMA device counts only if one of its ports is active.
 TEST(HostAddressesTest, RdmaDevice) {
   std::string folder = absl::StrCat(testing::TempDir(), "/rdma-XXXXXX");
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

@@ -15,7 +15,8 @@
 namespace hooke {
 namespace {
 
-// Who is let in without having said who it is, beside as many as there are ranks; the longest silent one makes room.
+// How many accepted connections may be silent at a time, besides one per rank. Beyond that the oldest one is closed to
+// make room.
 constexpr size_t kSilentVisitors = 16;
 
 void SendAtOnce(int socket) {
@@ -23,7 +24,7 @@ void SendAtOnce(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-// So little always fits into a fresh connection's buffer.
+// A greeting always fits into a fresh connection's buffer, so it is sent whole or not at all.
 bool Say(int socket, const Greeting& greeting) {
   return send(socket, &greeting, sizeof(greeting), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(greeting);
 }
@@ -104,7 +105,7 @@ bool MeshMaker::Complete() const {
 bool MeshMaker::StartNext(Attempt& attempt, absl::Time now, absl::Time until) {
   const size_t count = attempt.peer->addresses.size();
   while (attempt.tried < count) {
-    // What is left of the time is shared by the addresses that are.
+    // The remaining addresses share the remaining time.
     attempt.until = now + (until - now) / static_cast<int64_t>(count - attempt.tried);
     const SocketAddress address = ToSocketAddress(attempt.peer->addresses[attempt.tried++], attempt.peer->port);
     attempt.socket = FileDescriptor(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -126,7 +127,7 @@ void MeshMaker::Fail(Attempt& attempt, const std::string& what) {
   attempt.socket = FileDescriptor();
 }
 
-// Called when something may have happened to any of the sockets; looks whether it did.
+// Called when any of the sockets may be ready; checks whether this one is.
 void MeshMaker::Advance(Attempt& attempt) {
   if (!attempt.socket.open()) return;
   const int socket = attempt.socket.get();
@@ -171,7 +172,7 @@ void MeshMaker::Hear(Visitor& visitor) {
   if (!(visitor.greeting == expected) || std::find(above.begin(), above.end(), from) == above.end()) return;
   SendAtOnce(socket.get());
   if (!Say(socket.get(), {Greeting::kMagic, options_.token, options_.rank, from})) return;
-  // In place of an earlier one: the peer has given that up.
+  // Replaces an earlier connection of this peer, which must have given that one up.
   connections_[from] = std::move(socket);
 }
 

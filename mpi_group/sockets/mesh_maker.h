@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_MESH_MAKER_H_
 #define HOOKE_MPI_GROUP_SOCKETS_MESH_MAKER_H_
 
-// One rank's part in making a mesh: connects to the peers below it, and takes the connections of those above it, all at
-// the same time and in one thread. Part of socket_mesh.cc; tests let strangers meet it.
+// One rank's part in making a mesh: it connects to all lower peers and accepts connections from all higher ones, at the
+// same time and in one thread. A part of socket_mesh.cc, with a header of its own so that tests can play strangers.
 
 #include <cstdint>
 #include <deque>
@@ -22,15 +22,15 @@ struct Listener {
   FileDescriptor socket;
   uint16_t port = 0;
 };
-// On a port that is free, of all addresses of this host, IPv4 and IPv6; or of the loopback address alone, where nobody
-// else can reach it.
+// Both listen on a free port. ListenAnywhere() takes all addresses of this host, IPv4 and IPv6. ListenOnLoopback()
+// takes the loopback address alone, which no other host can reach.
 absl::StatusOr<Listener> ListenAnywhere();
 absl::StatusOr<Listener> ListenOnLoopback();
 
 struct MeshPeer {
   int rank = -1;
   uint16_t port = 0;
-  std::vector<HostAddress> addresses;  // In the order of trial.
+  std::vector<HostAddress> addresses;  // In the order in which they are tried.
 };
 
 class MeshMaker {
@@ -39,20 +39,21 @@ class MeshMaker {
     int rank = 0;
     int ranks = 0;
     GroupToken token = {};
-    std::vector<MeshPeer> below;  // To connect to.
-    std::vector<int> above;       // To wait for.
+    std::vector<MeshPeer> below;  // Lower ranks, to connect to.
+    std::vector<int> above;       // Higher ranks, which connect to this one.
   };
 
   MeshMaker(Options options, FileDescriptor listener);
 
-  // Returns what could not be done before `until`; empty if all is.
+  // Connects to all peers. Returns an empty string, or a description of what was missing at `until`.
   std::string Run(absl::Time until);
 
-  // By rank.
+  // The connections, indexed by rank.
   std::vector<FileDescriptor> Take() { return std::move(connections_); }
 
  private:
-  // Says nothing before it has shown the token. A stranger may keep it open and silent.
+  // An accepted connection that has not yet shown the token, until which it is sent nothing. A stranger may keep it
+  // open and silent.
   struct Visitor {
     FileDescriptor socket;
     Greeting greeting;
@@ -60,17 +61,17 @@ class MeshMaker {
   };
   struct Attempt {
     const MeshPeer* peer;
-    size_t tried = 0;  // Of its addresses.
+    size_t tried = 0;  // Number of its addresses that were tried.
     FileDescriptor socket;
     bool connected = false;
     Greeting answer;
     size_t received = 0;
     absl::Time until;
-    std::string mistakes;  // What came of each address.
+    std::string mistakes;  // For messages: how each tried address failed.
   };
 
   bool Complete() const;
-  // False when there is no address left.
+  // Tries the next address; false if none is left.
   bool StartNext(Attempt& attempt, absl::Time now, absl::Time until);
   void Fail(Attempt& attempt, const std::string& what);
   void Advance(Attempt& attempt);

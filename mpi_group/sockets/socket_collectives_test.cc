@@ -1,4 +1,4 @@
-// Every collective over sockets between threads.
+// Tests every collective over sockets between threads.
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,7 @@ struct NodesCase {
 
 class SocketCollectivesTest : public testing::TestWithParam<std::tuple<NodesCase, NamedCheck>> {};
 
-// Every collective is right where messages go over sockets, or some of them over sockets and others not, for every
-// size, type and reduction.
+// Every collective is right for every size, type and reduction, whether all messages go over sockets or only some.
 TEST_P(SocketCollectivesTest, AllCases) {
   const auto& [nodes, collective] = GetParam();
   SocketRanks ranks(nodes.node_of_rank);

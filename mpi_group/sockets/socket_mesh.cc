@@ -17,12 +17,13 @@
 namespace hooke {
 namespace {
 
-// What a rank says about itself. Travels as these very bytes: the ranks of a group run the same program.
+// A rank's description of itself for the others. It travels as raw bytes, because the ranks of a group run the same
+// program.
 struct Endpoint {
-  static constexpr size_t kAddresses = 16;  // More are left out.
+  static constexpr size_t kAddresses = 16;  // Further addresses are left out.
 
-  uint64_t identity = 0;  // A hash.
-  GroupToken token = {};  // Rank 0's is the group's.
+  uint64_t identity = 0;  // Hash of MeshOptions::identity.
+  GroupToken token = {};  // Rank 0's token becomes the group's.
   uint32_t addresses = 0;
   uint16_t port = 0;  // 0: it cannot listen.
   bool rdma = false;
@@ -37,7 +38,7 @@ Endpoint OwnEndpoint(const MeshOptions& options, uint16_t port) {
   own.rdma = options.rdma;
   own.addresses = static_cast<uint32_t>(std::min(options.addresses.size(), Endpoint::kAddresses));
   std::copy_n(options.addresses.begin(), own.addresses, own.address.begin());
-  // No port is told without a token that nobody else can know.
+  // Without a secret token anybody could connect, so the rank does not reveal its port.
   if (getrandom(own.token.data(), own.token.size(), 0) != static_cast<ssize_t>(own.token.size())) own.port = 0;
   return own;
 }
@@ -46,7 +47,7 @@ absl::Span<const HostAddress> AddressesOf(const Endpoint& endpoint) {
   return absl::MakeConstSpan(endpoint.address).first(std::min<size_t>(endpoint.addresses, Endpoint::kAddresses));
 }
 
-// Whether all ranks are on this very host, and what they call nodes are parts of it.
+// True if all ranks are on one machine, even if the group treats parts of it as several nodes.
 absl::StatusOr<bool> OnOneHost(Transport& transport, const std::string& identity, absl::Time deadline) {
   std::vector<uint64_t> identities(transport.size());
   identities[transport.rank()] = HashOfIdentity(identity);
@@ -56,7 +57,7 @@ absl::StatusOr<bool> OnOneHost(Transport& transport, const std::string& identity
   return std::count(identities.begin(), identities.end(), identities[0]) == transport.size();
 }
 
-// The same on all ranks, for all know the same.
+// Why there can be no mesh; empty if there can. All ranks know the same endpoints and come to the same answer.
 std::string WhyNot(absl::Span<const Endpoint> endpoints, const MeshOptions& options) {
   for (size_t rank = 0; rank < endpoints.size(); ++rank) {
     if (endpoints[rank].port == 0) return absl::StrCat("rank ", rank, " cannot listen on a TCP port");
@@ -104,7 +105,7 @@ absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const
   if (!mesh.why_not.empty()) return mesh;
   const absl::Time now = SteadyNow();
   MeshMaker maker(MakerOptions(transport.rank(), nodes, endpoints), std::move(listener->socket));
-  // Half of the time at most: what remains is for going on without sockets.
+  // Takes half of the time at most; the rest is for going on without sockets.
   mesh.why_not = maker.Run(now + std::min(options.patience, (deadline - now) / 2));
   const absl::StatusOr<bool> all = OnAllRanks(transport, mesh.why_not.empty(), deadline);
   if (!all.ok()) return all.status();

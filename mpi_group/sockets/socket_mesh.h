@@ -1,11 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_SOCKET_MESH_H_
 #define HOOKE_MPI_GROUP_SOCKETS_SOCKET_MESH_H_
 
-// TCP connections between all ranks of a group that are on different nodes, made when they first meet. Addresses, ports
-// and a random token go over the group's transport; each end of a connection shows the other that token before it
-// counts, so that no stranger who finds the port gets into the group, and no other program that happens to listen where
-// a rank was expected is taken for it. One that listens there on purpose sees the token, which is not encrypted: hosts
-// that can take a rank's address are trusted, as MPI trusts them. Used by socket_transport.cc.
+// Makes TCP connections between all ranks of a group that are on different nodes, when the group is set up. The group's
+// transport carries addresses, ports and a random token. Each end of a connection must show the other that token. So no
+// stranger who finds the port gets into the group, and no program that happens to listen there is taken for a rank.
+//
+// The token is not encrypted, so a program that takes a rank's address on purpose could read it. Such hosts are
+// trusted, as MPI trusts them.
 
 #include <string>
 #include <vector>
@@ -20,23 +21,23 @@
 namespace hooke {
 
 struct MeshOptions {
-  std::string identity;                // NodeIdentity(): ranks that have the same one reach each other by loopback.
-  std::vector<HostAddress> addresses;  // OwnAddresses(), or a part of them.
-  bool rdma = false;                   // HasRdmaDevice().
-  // Also where a rank has such a device; the same on all ranks.
+  std::string identity;                // NodeIdentity(). Ranks with equal ones connect by loopback.
+  std::vector<HostAddress> addresses;  // OwnAddresses(), or some of them.
+  bool rdma = false;                   // HasRdmaDevice(). If any rank has one, no connections are made.
+  // Makes connections even if a rank has an RDMA device. The same on all ranks.
   bool even_with_rdma = false;
-  // For connecting; a rank that cannot be reached takes all of it.
+  // The time allowed for connecting. A rank that cannot be reached takes all of it.
   absl::Duration patience = absl::Seconds(10);
 };
 
 struct Mesh {
-  // By rank; non-blocking, without Nagle's delay. None to this rank itself and to those of its own node; none at all
-  // where why_not is set.
+  // Indexed by rank; non-blocking, without Nagle's delay. There is none to this rank itself or to ranks of its own
+  // node. If why_not is set, there are none at all.
   std::vector<FileDescriptor> connections;
-  std::string why_not;  // Set on all ranks, if on any. For people.
+  std::string why_not;  // For the log: why there are no connections. Set on all ranks if on any.
 };
 
-// Collective. The transport's errors.
+// Collective. Errors are those of the transport.
 absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const MeshOptions& options,
                                  absl::Time deadline);
 

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
 
-// Meshes of ranks that are threads; options[r] are rank r's.
+// Connects ranks that are threads and returns their meshes; options[r] are rank r's.
 std::vector<Mesh> Connect(const std::vector<int>& node_of_rank, const std::vector<MeshOptions>& options) {
   const std::vector<std::unique_ptr<Transport>> transports =
       MakeInProcessTransports(static_cast<int>(node_of_rank.size()));
@@ -75,7 +75,7 @@ TEST(SocketMeshTest, PairsOfDifferentNodes) {
   }
 }
 
-// Where a rank has a device that MPI drives better, no rank is connected, and all say why; unless it is asked for.
+// If a rank has an RDMA device, no rank is connected and all say why, unless the options ask for sockets anyway.
 TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
   std::vector<MeshOptions> options(3, OnThisHost());
   options[1].rdma = true;
@@ -87,7 +87,7 @@ TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
   for (const Mesh& mesh : Connect({0, 1, 2}, options)) EXPECT_EQ(mesh.why_not, "");
 }
 
-// A host that cannot be reached leaves all ranks without sockets, in time, and the ones concerned say which.
+// If a host cannot be reached, all ranks go without sockets, in time, and those concerned say which host it is.
 TEST(SocketMeshTest, UnreachableRank) {
   std::vector<MeshOptions> options(3, OnThisHost());
   for (MeshOptions& each : options) each.patience = absl::Seconds(1);
@@ -101,7 +101,7 @@ TEST(SocketMeshTest, UnreachableRank) {
   }
 }
 
-// One rank that makes connections by hand.
+// Runs one rank's MeshMaker; the test makes the other connections by hand.
 class MeshMakerTest : public testing::Test {
  protected:
   static constexpr GroupToken kToken = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
@@ -111,7 +111,7 @@ class MeshMakerTest : public testing::Test {
     if (listener.ok()) listener_ = *std::move(listener);
   }
 
-  // A rank of three, all of different nodes.
+  // The options of a rank of three, without peers.
   static MeshMaker::Options RankOfThree(int rank) {
     MeshMaker::Options options;
     options.rank = rank;
@@ -120,7 +120,7 @@ class MeshMakerTest : public testing::Test {
     return options;
   }
 
-  // Connected to `port` of this host.
+  // Returns a socket connected to `port` of this host.
   static FileDescriptor ConnectTo(uint16_t port) {
     const SocketAddress address = ToSocketAddress(LoopbackAddress(), port);
     FileDescriptor made(socket(AF_INET, SOCK_STREAM, 0));
@@ -133,7 +133,7 @@ class MeshMakerTest : public testing::Test {
     EXPECT_EQ(send(socket.get(), &value, bytes, MSG_NOSIGNAL), bytes);
   }
 
-  // What comes until the other end closes; waits 10 seconds at most.
+  // Returns the bytes that come until the other end closes; waits 10 seconds at most.
   static std::string ReceiveAll(const FileDescriptor& socket) {
     const timeval limit = {10, 0};
     setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -146,8 +146,8 @@ class MeshMakerTest : public testing::Test {
   Listener listener_;
 };
 
-// Strangers get nothing but an end of their connection: with garbage, with a wrong token, as a rank that is not waited
-// for. Silent and half-open ones change nothing either; the real rank gets in beside them.
+// Strangers that send garbage, a wrong token, or the number of an unexpected rank see only their connection close.
+// Silent and half-open ones change nothing either. The real rank still gets in.
 TEST_F(MeshMakerTest, StrangersStayOutside) {
   MeshMaker::Options options = RankOfThree(0);
   options.above = {2};
@@ -164,7 +164,7 @@ TEST_F(MeshMakerTest, StrangersStayOutside) {
     strangers.push_back(ConnectTo(listener_.port));
     Send(strangers.back(), greeting);
   }
-  ConnectTo(listener_.port);  // And gone at once.
+  ConnectTo(listener_.port);  // It leaves at once.
   const uint16_t port = listener_.port;
   MeshMaker maker(options, std::move(listener_.socket));
   std::thread rank([&maker] { EXPECT_EQ(maker.Run(Soon()), ""); });
@@ -187,7 +187,7 @@ TEST_F(MeshMakerTest, StrangersStayOutside) {
   EXPECT_EQ(byte, 'x');
 }
 
-// More silent strangers than are let in do not keep the real rank out.
+// Even more silent strangers than may wait do not keep the real rank out.
 TEST_F(MeshMakerTest, ManySilentStrangers) {
   MeshMaker::Options options = RankOfThree(0);
   options.above = {2};
@@ -200,8 +200,8 @@ TEST_F(MeshMakerTest, ManySilentStrangers) {
   EXPECT_EQ(maker.Run(Soon()), "");
 }
 
-// A program that listens where a rank was expected, and answers anything, gets no further; nor does one that is silent.
-// The rank's next address counts, and what came of the others is told.
+// A stranger that listens at a rank's address is not taken for the rank, whether it answers something or stays silent.
+// The rank's next address is tried, and errors tell how the others failed.
 TEST_F(MeshMakerTest, StrangersThatListen) {
   MeshMaker::Options options = RankOfThree(1);
   options.below = {{0, listener_.port, {LoopbackAddress(), LoopbackAddress()}}};
@@ -217,7 +217,7 @@ TEST_F(MeshMakerTest, StrangersThatListen) {
     accepted.emplace_back(accept(listener_.socket.get(), nullptr, nullptr));
     Greeting greeting;
     EXPECT_EQ(recv(accepted.back().get(), &greeting, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
-    if (i == 0) Send(accepted.back(), greeting);  // As an echo server does.
+    if (i == 0) Send(accepted.back(), greeting);  // Answers like an echo server.
   }
   rank.join();
   EXPECT_EQ(accepted.size(), 2);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_SOCKET_RANKS_H_
 #define HOOKE_MPI_GROUP_SOCKETS_SOCKET_RANKS_H_
 
-// Ranks as threads of one process whose messages between nodes go over sockets. For tests.
+// For tests: ranks that are threads of one process, and whose messages between nodes go over sockets.
 
 #include <memory>
 #include <vector>
@@ -20,7 +20,7 @@ class SocketRanks {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Transport& operator[](int rank) { return *ranks_[rank]; }
-  // As when its process ends.
+  // Destroys the rank's transports, as when its process ends.
   void Destroy(int rank);
 
  private:

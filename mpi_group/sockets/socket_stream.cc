@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kHeader = sizeof(MessageHeader);
 static_assert(std::is_trivially_copyable_v<MessageHeader> && kHeader == 24, "headers travel as bytes");
 
-// Messages of one system call.
+// Largest number of messages sent by one system call.
 constexpr size_t kTogether = 8;
 
 bool IsNothingNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -78,12 +78,12 @@ absl::StatusOr<bool> SocketStream::Send() {
   return sent > 0;
 }
 
-// A header and its message's bytes in one system call, as far as both have come. Where the header turns out to be
-// another than the expected one, some bytes that followed it lie in the message's memory: unspecified after an error.
+// Receives a header and its message's bytes in one system call, as far as they have come. If the header turns out to be
+// wrong, some bytes behind it already lie in the message's memory, which is unspecified after an error.
 absl::StatusOr<bool> SocketStream::Receive() {
   SocketMessage& message = *receives_.front();
   if (header_bytes_ == kHeader && message.moved < kHeader) {
-    // It came before it was expected.
+    // LookForStray has read this header before the receive was started.
     absl::Status status = CheckArrived(message.header);
     if (!status.ok()) return status;
   }

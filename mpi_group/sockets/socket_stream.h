@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_SOCKET_STREAM_H_
 #define HOOKE_MPI_GROUP_SOCKETS_SOCKET_STREAM_H_
 
-// Messages over one connection, both ways at once: each is a header, then its bytes, straight from and into the memory
-// of their callers. Never blocks. Used by socket_transport.cc; one thread at a time.
+// Sends and receives messages over one connection, both ways at once. A message is a header followed by its bytes,
+// which move straight from and into the callers' memory. Never blocks. One thread at a time may use a stream.
 
 #include <cstdint>
 #include <deque>
@@ -15,19 +15,19 @@
 
 namespace hooke {
 
-// What goes before a message's bytes, as these very bytes: the ranks of a group run the same program.
+// The header of a message. It travels as raw bytes, because the ranks of a group run the same program.
 struct MessageHeader {
-  uint64_t call = 0;  // Its number.
+  uint64_t call = 0;  // The call's number.
   uint64_t bytes = 0;
-  uint32_t fingerprint = 0;  // Of the call.
+  uint32_t fingerprint = 0;  // The call's fingerprint.
   uint32_t zero = 0;
 };
 
-// One that is under way. The header is what is sent, or what is expected.
+// A message under way. Its header is the one to send, or the one that is expected.
 struct SocketMessage {
   MessageHeader header;
-  char* bytes = nullptr;  // A send's are only read.
-  uint64_t moved = 0;     // Of the header and the bytes.
+  char* bytes = nullptr;  // A send only reads them.
+  uint64_t moved = 0;     // Bytes moved so far, the header's included.
   int peer = -1;
   bool receives = false;
   bool done = false;
@@ -38,25 +38,28 @@ class SocketStream {
   // A connected, non-blocking TCP socket to rank `peer`.
   SocketStream(FileDescriptor socket, int peer) : socket_(std::move(socket)), peer_(peer) {}
 
-  // The message stays where it is until it is done. Each kind in the order in which the peer starts its counterparts.
+  // Starts a message, which must stay in place until it is done. Sends and receives must each come in the order in
+  // which the peer starts their counterparts.
   void Start(SocketMessage* message) { (message->receives ? receives_ : sends_).push_back(message); }
 
-  // Moves what can be moved at once, a part of it at least; whether any bytes were. UNAVAILABLE: the peer is gone.
-  // INVALID_ARGUMENT: what comes is not what is expected. After an error nothing moves any more: both return it again.
+  // Moves as many bytes as it can without waiting. Returns true if it moved any. UNAVAILABLE: the peer is gone.
+  // INVALID_ARGUMENT: an unexpected message has come. After an error nothing moves any more, and both functions return
+  // that error again.
   absl::StatusOr<bool> Move();
-  // Only what is sent: for who has just started a send, and knows of no reason why anything should have come.
+  // Moves only outgoing bytes. For a caller that has just started a send and has no reason to look for incoming ones.
   absl::StatusOr<bool> MoveOut();
 
-  // A message that nothing here expects so far: INVALID_ARGUMENT if it will never be expected, as it is of an earlier
-  // call than the given one, or of one that has its number and is another. A connection that ended is no error here.
+  // Looks at a message that has come before any receive was started. INVALID_ARGUMENT if no receive can match it any
+  // more: its call is earlier than the given one, or has the same number and another fingerprint. A closed connection
+  // is no error here.
   absl::Status LookForStray(uint64_t call, uint32_t fingerprint);
 
   bool idle() const { return sends_.empty() && receives_.empty(); }
   int socket() const { return socket_.get(); }
-  // As poll knows them: what Move waits for.
+  // The poll events that Move needs in order to go on.
   int16_t events() const;
 
-  // Forgets all messages: their memory is touched no more.
+  // Forgets all messages and does not touch their memory any more.
   void Drop();
 
  private:
@@ -69,9 +72,9 @@ class SocketStream {
   const int peer_;
   std::deque<SocketMessage*> sends_;
   std::deque<SocketMessage*> receives_;
-  MessageHeader arrived_;      // Of the message that is coming in.
-  uint64_t header_bytes_ = 0;  // Of it, that have come.
-  absl::Status failure_;       // Of a move. Past a header that was refused comes nothing that could be understood.
+  MessageHeader arrived_;      // Header of the incoming message.
+  uint64_t header_bytes_ = 0;  // Bytes of `arrived_` received so far.
+  absl::Status failure_;       // The first error. It stays, because nothing after a refused header can be interpreted.
 };
 
 }  // namespace hooke

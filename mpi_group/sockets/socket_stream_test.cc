@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two ends of a connection.
+// Returns the two ends of a connection.
 std::array<FileDescriptor, 2> Connected() {
   int ends[2] = {-1, -1};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
@@ -33,7 +33,7 @@ SocketMessage MessageOf(uint64_t call, std::string& bytes, bool receives) {
   return message;
 }
 
-// Bytes that follow a refused header are no message's, however often a stream is asked to move.
+// Bytes behind a refused header are never taken for a message, however often the stream is asked to move.
 TEST(SocketStreamTest, RefusesForGood) {
   std::array<FileDescriptor, 2> ends = Connected();
   SocketStream stream(std::move(ends[0]), /*peer=*/7);
@@ -51,7 +51,7 @@ TEST(SocketStreamTest, RefusesForGood) {
   EXPECT_FALSE(message.done);
 }
 
-// What has come stays where it is while a stream only sends.
+// MoveOut() does not read incoming bytes.
 TEST(SocketStreamTest, MoveOutTakesNothing) {
   std::array<FileDescriptor, 2> ends = Connected();
   SocketStream stream(std::move(ends[0]), /*peer=*/1);

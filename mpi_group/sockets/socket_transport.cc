@@ -18,14 +18,15 @@
 namespace hooke {
 namespace {
 
-// To look for notices takes as long as to start several messages: calls that nobody waits in do it no more often.
+// Checking for notices takes as long as starting several messages, so short calls check no more often than this.
 constexpr absl::Duration kLook = absl::Milliseconds(1);
-// The other transport moves its messages only inside its calls: while there are some, sleeps are short.
+// The inner transport moves messages only inside its calls, so sleeps are short while it has any.
 constexpr absl::Duration kNap = absl::Microseconds(50);
-// A failure elsewhere is seen soon, at no cost to waits that end as they should.
+// When a wait first checks for failures elsewhere, and how often afterwards: soon, but so late that most waits never
+// do.
 constexpr absl::Duration kFirstWatch = absl::Milliseconds(1);
 constexpr absl::Duration kWatch = absl::Milliseconds(4);
-// A rank that fails tells why before it goes; the news may come later than the end of its connection.
+// A failing rank sends a notice before it ends, but the notice may arrive later than the end of its connection.
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(200);
 
 timespec ToPollTime(absl::Duration duration) { return absl::ToTimespec(std::max(duration, absl::ZeroDuration())); }
@@ -49,7 +50,7 @@ class TransportOverStreams final : public SocketTransport {
     if (outgoing.bytes.empty()) return Ticket();
     if (!failure_.ok()) return failure_;
     if (!streams_[outgoing.to].has_value()) return Through(transport_.StartSend(outgoing));
-    // Never written to: it is a send.
+    // A send never writes to the bytes.
     return Start(outgoing.to, {const_cast<char*>(outgoing.bytes.data()), outgoing.bytes.size()}, /*receives=*/false);
   }
 
@@ -74,7 +75,7 @@ class TransportOverStreams final : public SocketTransport {
     const SocketMessage& message = messages_[ticket.slot / 2];
     if (message.done) return true;
     const absl::StatusOr<bool> moved = MoveAll();
-    if (!moved.ok()) Fail(Explain(moved.status())).IgnoreError();  // Wait returns it.
+    if (!moved.ok()) Fail(Explain(moved.status())).IgnoreError();  // Wait returns the error.
     return message.done || !failure_.ok();
   }
 
@@ -97,7 +98,7 @@ class TransportOverStreams final : public SocketTransport {
   }
 
  private:
-  // Tickets of both kinds: even ones are of this transport's own messages.
+  // Even tickets are messages over sockets, odd ones belong to the inner transport.
   static bool IsThrough(Ticket ticket) { return ticket.slot % 2 == 1; }
 
   absl::StatusOr<Ticket> Through(absl::StatusOr<Ticket> ticket) {
@@ -118,11 +119,11 @@ class TransportOverStreams final : public SocketTransport {
     streams_[peer]->Start(&messages_[slot]);
     if (first) ++busy_;
     if (receives) return Ticket{2 * slot};
-    // The link is not to wait until this rank does.
+    // Sends at once, so that the link is not idle until this rank waits.
     const absl::StatusOr<bool> moved = Moved(*streams_[peer], streams_[peer]->MoveOut());
     if (!moved.ok()) return Fail(Explain(moved.status()));
     if (look_due_) {
-      // The others may have given up before this rank came.
+      // The others may have given up before this rank entered the call.
       look_due_ = false;
       absl::Status status = transport_.CheckNotices();
       if (!status.ok()) return Fail(status);
@@ -130,7 +131,7 @@ class TransportOverStreams final : public SocketTransport {
     return Ticket{2 * slot};
   }
 
-  // From here on every call returns this.
+  // Makes every later call return this status.
   absl::Status Fail(const absl::Status& status) {
     failure_ = status;
     Drop();
@@ -156,11 +157,11 @@ class TransportOverStreams final : public SocketTransport {
     return status;
   }
 
-  // Moves bytes until `enough`, an error, or the deadline; that it has passed is for the caller to see.
+  // Moves bytes until enough() is true, an error, or the deadline. OK after the deadline too: the caller checks for it.
   //
-  // While patience lasts the rank polls, and after each poll in vain gives its core to whoever can use it. That may be
-  // the kernel, which hands what a link brings at full speed to a thread of its own: a rank that held on to the core
-  // would wait for bytes that it keeps from coming. Or the peer, where hosts share cores, or this rank's computation.
+  // While patience lasts the rank polls, and yields its core after each poll in vain. Somebody else may need that core
+  // for this wait to end: the kernel, which receives at full speed in a thread of its own; the peer, if ranks share
+  // cores; or this rank's own computation.
   absl::Status MoveUntil(absl::FunctionRef<bool()> enough, absl::Time deadline) {
     if (enough()) return absl::OkStatus();
     absl::Time last_moved = SteadyNow();
@@ -172,7 +173,7 @@ class TransportOverStreams final : public SocketTransport {
       const absl::Time now = SteadyNow();
       if (now >= deadline) return absl::OkStatus();
       const bool watch = now >= next_watch;
-      // That moves the other transport's messages too.
+      // CheckNotices also moves the inner transport's messages.
       absl::Status status = watch || through_ > 0 ? transport_.CheckNotices() : absl::OkStatus();
       if (status.ok() && watch) status = LookForStrays();
       if (!status.ok()) return status;
@@ -200,13 +201,13 @@ class TransportOverStreams final : public SocketTransport {
     return any;
   }
 
-  // Passes on what came of a move of a stream that was busy.
+  // Keeps `busy_` right after a busy stream has moved, and passes on the result.
   absl::StatusOr<bool> Moved(const SocketStream& stream, const absl::StatusOr<bool>& moved) {
     if (moved.ok() && stream.idle()) --busy_;
     return moved;
   }
 
-  // Until some connection is ready.
+  // Sleeps until some connection is ready.
   void Sleep(absl::Duration at_most) {
     polled_.clear();
     for (const std::optional<SocketStream>& stream : streams_) {
@@ -225,7 +226,7 @@ class TransportOverStreams final : public SocketTransport {
     return absl::OkStatus();
   }
 
-  // Adds to what a stream says what only this rank or others know.
+  // Adds details to a stream's error: the call that this rank is in, or the notice of the rank that failed.
   absl::Status Explain(const absl::Status& status) {
     if (absl::IsInvalidArgument(status)) {
       return absl::InvalidArgumentError(absl::StrCat(status.message(), " (this rank: ", call_.Text(), ")"));
@@ -245,17 +246,17 @@ class TransportOverStreams final : public SocketTransport {
   }
 
   Transport& transport_;
-  std::vector<std::optional<SocketStream>> streams_;  // By rank.
-  std::deque<SocketMessage> messages_;                // Slots: streams point to them, so they stay where they are.
-  std::vector<int> free_;                             // Of them.
-  std::vector<pollfd> polled_;                        // Kept: a wait allocates nothing.
+  std::vector<std::optional<SocketStream>> streams_;  // Indexed by rank; none if the inner transport serves the rank.
+  std::deque<SocketMessage> messages_;  // Indexed by Ticket::slot / 2. A deque, because streams point to its messages.
+  std::vector<int> free_;               // Free slots of `messages_`.
+  std::vector<pollfd> polled_;          // A member only to keep its memory between waits.
   CallLabel call_;
   uint32_t fingerprint_ = CallLabel().Fingerprint();
-  int busy_ = 0;     // Streams with messages under way.
-  int through_ = 0;  // Messages under way of the other transport.
+  int busy_ = 0;     // Number of streams with messages under way.
+  int through_ = 0;  // Number of messages under way in the inner transport.
   absl::Duration patience_ = SocketPatienceFor(/*enough_cores=*/false);
-  absl::Time next_look_ = absl::InfinitePast();  // For notices.
-  bool look_due_ = false;                        // After the next send.
+  absl::Time next_look_ = absl::InfinitePast();  // Time from which a call checks for notices.
+  bool look_due_ = false;                        // A check is due after the next send.
   absl::Status failure_;
 };
 

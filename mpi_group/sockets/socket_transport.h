@@ -1,17 +1,17 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_SOCKET_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_SOCKETS_SOCKET_TRANSPORT_H_
 
-// A Transport whose messages between nodes travel over TCP connections of its own, both ways at once and straight from
-// and into the caller's memory. Between ranks of one node they go through the transport that it is made over, as do
-// notices and the settlement of failures. Used by groups/group_nodes.cc.
+// A Transport that sends messages between nodes over its own TCP connections, both ways at once and straight from and
+// into the caller's memory. Messages inside a node, notices and the settlement of failures go through the inner
+// transport that it is made over.
 //
-// A message that is sent is done when the kernel has taken it, which carries it on while this rank is at other work.
-// A message of another call, or of another size, than its receiver expects is INVALID_ARGUMENT as soon as it comes.
+// A send is done when the kernel has taken all bytes; the kernel carries them on while this rank does other work. A
+// message of another call or size than its receiver expects is INVALID_ARGUMENT as soon as it comes.
 //
-// Notices are looked for after a call's first send, not before it: the answer is on its way meanwhile, and what goes to
-// a rank that has given up ends in its kernel, not in its memory. Of the calls of one millisecond only one does so; a
-// rank that waits for longer than that looks anyway. IsDone and StartSend, where they find a connection ended, listen
-// for 0.2 s for what its peer said of it.
+// A call checks for notices after its first send, not before it. Meanwhile the message is already on its way, and if
+// its receiver has given up, it ends in the receiver's kernel and not in its memory. Only one call per millisecond
+// checks, as longer waits check anyway. If IsDone or StartSend find a connection closed, they wait up to 0.2 s for the
+// notice that explains it.
 
 #include <memory>
 #include <vector>
@@ -22,19 +22,19 @@
 
 namespace hooke {
 
-// For how long a rank that waits asks its sockets again and again, from when bytes last moved, before it sleeps until
-// the kernel wakes it: that takes longer than most answers, above all on virtual machines. Among ranks that have a core
-// each it costs little; else it takes time from those that are waited for.
+// How long a waiting rank polls its sockets after bytes last moved, before it sleeps until the kernel wakes it. Waking
+// up takes longer than most answers, above all on virtual machines. Polling costs little if every rank has its own
+// core; otherwise it takes time from the ranks that are waited for.
 absl::Duration SocketPatienceFor(bool enough_cores);
 
 class SocketTransport : public Transport {
  public:
-  // Before this is called: as for too few cores.
+  // Sets how long a wait polls. The default is that for too few cores.
   virtual void SetPatience(absl::Duration patience) = 0;
 };
 
-// connections[r] is a connected, non-blocking TCP socket to rank r, or none: then `transport` carries the messages.
-// That outlives the new one and is used by no one else meanwhile.
+// connections[r] is a connected, non-blocking TCP socket to rank r; if there is none, `transport` carries the messages.
+// `transport` must outlive the result, and nobody else uses it meanwhile.
 std::unique_ptr<SocketTransport> MakeSocketTransport(Transport& transport, std::vector<FileDescriptor> connections);
 
 }  // namespace hooke

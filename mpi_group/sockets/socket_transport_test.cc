@@ -28,7 +28,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// More than sockets keep, so that neither side is done before the other takes part.
+// More bytes than sockets buffer, so that a send is not done before its receiver takes part.
 constexpr size_t kLong = size_t{8} << 20;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
@@ -39,8 +39,8 @@ CallLabel AllReduce(uint64_t number, uint64_t values = 10) {
 
 std::string Message(absl::Status status) { return std::string(status.message()); }
 
-// Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for, also
-// where some go over sockets and others do not.
+// Many messages of many sizes, both ways with every peer, arrive intact in whatever order they are waited for, even if
+// only some of them go over sockets.
 TEST(SocketTransportTest, ManyMessagesUnderWay) {
   for (const std::vector<int>& node_of_rank : {std::vector<int>{0, 1}, {0, 1, 2, 3}, {0, 0, 1, 1}}) {
     SocketRanks ranks(node_of_rank);
@@ -53,7 +53,7 @@ TEST(SocketTransportTest, ManyMessagesUnderWay) {
   }
 }
 
-// A rank may sleep at once, or ask its sockets for long: messages are the same.
+// Messages arrive with every patience, from sleeping at once to polling for ever.
 TEST(SocketTransportTest, EveryPatience) {
   for (absl::Duration patience :
        {absl::ZeroDuration(), SocketPatienceFor(false), SocketPatienceFor(true), absl::InfiniteDuration()}) {
@@ -65,7 +65,7 @@ TEST(SocketTransportTest, EveryPatience) {
   }
 }
 
-// A ticket says by itself when its message is done, and waiting for it is still allowed.
+// IsDone() tells when a message is done, and waiting for it afterwards still works.
 TEST(SocketTransportTest, IsDone) {
   SocketRanks ranks({0, 1});
   RunRanks(2, [&](int rank) {
@@ -80,7 +80,7 @@ TEST(SocketTransportTest, IsDone) {
   });
 }
 
-// A peer that is silent, or stops in the middle of a message, is named when the deadline has passed.
+// The error at the deadline names a peer that is silent or stops in the middle of a message.
 TEST(SocketTransportTest, DeadlineNamesThePeer) {
   SocketRanks ranks({0, 1, 2});
   std::string bytes(kLong, ' ');
@@ -111,7 +111,7 @@ TEST(SocketTransportTest, GonePeerIsUnavailable) {
   EXPECT_THAT(Message(sent), HasSubstr("sending to rank 1, which has left the group"));
 }
 
-// A message of another size than its receiver's is an error as soon as it comes, and says both sizes.
+// A message of another size than its receiver expects is an error as soon as it comes; the error has both sizes.
 TEST(SocketTransportTest, WrongSize) {
   SocketRanks ranks({0, 1});
   char bytes[5] = {};
@@ -121,7 +121,7 @@ TEST(SocketTransportTest, WrongSize) {
   EXPECT_THAT(Message(status), HasSubstr("receiving from rank 0: 4 bytes came where 5 were expected"));
 }
 
-// A message of another call is refused though its size fits; the error says what this rank is in.
+// A message of another call is refused even if its size fits. The error names this rank's call.
 TEST(SocketTransportTest, OtherCall) {
   for (const CallLabel& other : {AllReduce(1), AllReduce(3), AllReduce(2, 11)}) {
     SocketRanks ranks({0, 1});
@@ -136,8 +136,8 @@ TEST(SocketTransportTest, OtherCall) {
   }
 }
 
-// A rank that waits for one peer sees a message of another one that it will never take: of an earlier call, or of this
-// one under another name. One of a later call is no mistake: that peer is ahead.
+// A rank that waits for one peer notices a message of another peer that it can never take: one of an earlier call, or
+// of the same number with another label. A message of a later call is no error, as that peer is only ahead.
 TEST(SocketTransportTest, StrayMessages) {
   const struct {
     CallLabel call;
@@ -162,7 +162,7 @@ TEST(SocketTransportTest, StrayMessages) {
   }
 }
 
-// What came before it was expected, and was looked at, is received like anything else.
+// A message whose header was read before its receive was started is received like any other.
 TEST(SocketTransportTest, EarlyMessageIsTaken) {
   SocketRanks ranks({0, 1, 2});
   for (int rank : {0, 1, 2}) ranks[rank].Begin(AllReduce(1), absl::Now());
@@ -173,7 +173,7 @@ TEST(SocketTransportTest, EarlyMessageIsTaken) {
   std::string other(late.size(), ' ');
   RunRanks(2, [&](int thread) {
     if (thread == 0) {
-      absl::SleepFor(absl::Milliseconds(10));  // So that rank 1 looks around meanwhile; right without it too.
+      absl::SleepFor(absl::Milliseconds(10));  // Lets rank 1 look for strays meanwhile; the test holds without it too.
       EXPECT_EQ(ranks[2].Send({1, late}, Soon()), absl::OkStatus());
       return;
     }
@@ -204,7 +204,7 @@ TEST(SocketTransportTest, SettlingWakesAll) {
   EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
 }
 
-// A transport that asks the test for notices.
+// A transport whose notices come from the test.
 class AskingTransport : public ForwardingTransport {
  public:
   AskingTransport(std::unique_ptr<Transport> transport, std::function<absl::Status()> look)
@@ -234,7 +234,7 @@ class LoneRank {
   void Hear(const std::string& bytes) const {
     ASSERT_EQ(send(peer_.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
-  // Of what the rank has sent, all of it not yet taken.
+  // Number of bytes that the rank has sent, none of which the test has taken yet.
   ssize_t BytesSent() const {
     char bytes[1000];
     return recv(peer_.get(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
@@ -246,7 +246,7 @@ class LoneRank {
   std::unique_ptr<Transport> rank_;
 };
 
-// Whatever bytes a peer sends, none are written past a message's memory, and the rank is told.
+// Whatever bytes a peer sends, none are written past a message's memory, and the rank gets an error.
 TEST(SocketTransportTest, Garbage) {
   for (char garbage : {'\0', '\1', '\xff'}) {
     LoneRank lone;
@@ -258,8 +258,7 @@ TEST(SocketTransportTest, Garbage) {
   }
 }
 
-// A message that is refused while somebody asks whether it is done is refused for whoever waits for it too, though what
-// follows would be enough to complete it.
+// A message that IsDone() has refused stays refused for Wait(), even if the bytes behind it would complete it.
 TEST(SocketTransportTest, GarbageSeenByIsDone) {
   LoneRank lone;
   std::string memory(50, '.');
@@ -276,7 +275,7 @@ TEST(SocketTransportTest, GarbageSeenByIsDone) {
   EXPECT_EQ(lone.rank().StartReceive({1, absl::MakeSpan(memory)}).status(), status);
 }
 
-// A rank that comes when the others have given up is told so at its first send, which is under way by then.
+// A rank that comes after the others have given up learns it at its first send, whose bytes are under way by then.
 TEST(SocketTransportTest, FirstSendGoesBeforeNotices) {
   ssize_t sent = -1;
   std::function<ssize_t()> bytes_sent;
@@ -292,7 +291,7 @@ TEST(SocketTransportTest, FirstSendGoesBeforeNotices) {
   EXPECT_EQ(lone.BytesSent(), 24 + 4);
 }
 
-// Short calls look for notices once a millisecond, not each of them.
+// Short calls check for notices once a millisecond, not each time.
 TEST(SocketTransportTest, NoticesAreLookedForNowAndThen) {
   int looks = 0;
   LoneRank lone([&looks] {
