@@ -2,7 +2,8 @@
 #define HOOKE_MPI_GROUP_CHOOSE_ALGORITHM_H_
 
 // Chooses the algorithm of a collective. A pure function: ranks that pass the same topology, workload and tuning get
-// the same answer. Ranks may disagree on whether values lie in an arena; the group settles that before it asks.
+// the same answer. Ranks that disagree on whether their values lie in an arena may get different answers; the group
+// reports that as an error.
 
 #include <cstdint>
 #include <vector>
