@@ -6,8 +6,8 @@
 namespace hooke {
 namespace {
 
-// Between two meetings: before the first one other ranks may still write their own values; after the second one they
-// may do so again.
+// Does the work between two meetings. Before the first one other ranks may still write their values, and after the
+// second one they may write them again.
 template <typename Work>
 absl::Status InPlace(const NodeCall& call, const Work& work) {
   absl::Status status = call.meeting.Meet(call.purpose);
@@ -16,7 +16,7 @@ absl::Status InPlace(const NodeCall& call, const Work& work) {
   return call.meeting.Meet();
 }
 
-// Reduces a range of the values from all ranks and writes it to `to`: all ranks, or one.
+// Reduces a range of all ranks' values and writes the result to ranks [to.first, to.second).
 void ReduceRange(const SharedArena& arena, const TensorList& values, ByteRange range, const Reduction& reduction,
                  std::pair<int, int> to) {
   Sources sources(arena.ranks());
@@ -28,7 +28,8 @@ void ReduceRange(const SharedArena& arena, const TensorList& values, ByteRange r
   });
 }
 
-// Copies a range of the values from one rank to all others. In blocks, so that they are read from memory once.
+// Copies a range of one rank's values to all other ranks, in blocks that stay in the cache, so that they are read from
+// memory only once.
 void CopyRange(const SharedArena& arena, const TensorList& values, ByteRange range, int from) {
   constexpr uint64_t kBlock = uint64_t{64} << 10;
   ForEachPiece(values, range, [&](char* memory, uint64_t bytes, uint64_t) {

@@ -1,15 +1,18 @@
 #ifndef HOOKE_MPI_GROUP_NODE_NODE_COLLECTIVES_H_
 #define HOOKE_MPI_GROUP_NODE_NODE_COLLECTIVES_H_
 
-// Collectives among the ranks of one node, through memory that all of them reach; functions over a NodeMeeting as
-// others are over a Transport. n is the number of the node's ranks, V the bytes of the values.
+// Collectives among the ranks of one node, through memory that they share. They are functions over a NodeMeeting, as
+// others are functions over a Transport. n is the number of the node's ranks, V the bytes of the values.
 //
-// Arena...: in place, on values that lie in an arena at the same places on all ranks; two meetings; no value is copied.
-// Staged...: on values anywhere, cut into chunks: each rank copies a chunk to its slot, all meet, each takes from the
-// slots what it needs, while who is faster brings the next one. One meeting per chunk.
+// Arena... functions work in place on values that lie in an arena at the same offsets on all ranks. They take two
+// meetings and copy no value.
 //
-// After OK all ranks hold bitwise the same where they are to hold the same; values are reduced in rank order. After an
-// error the values are unspecified. `reduction.mean_of` may be 0: then there are more ranks on other nodes.
+// Staged... functions take values anywhere, cut into chunks, with one meeting per chunk. Each rank copies a chunk to
+// its slot, all meet, and each takes what it needs from the slots. Meanwhile faster ranks already copy the next chunk
+// to their other slot.
+//
+// Values are reduced in rank order, and equal results are bitwise equal on all ranks. After an error the values are
+// unspecified. `reduction.mean_of` is 0 if ranks on other nodes contribute too: then the caller divides.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -23,10 +26,10 @@ namespace hooke {
 struct NodeCall {
   NodeMeeting& meeting;
   Purpose purpose;
-  uint64_t chunk_bytes = uint64_t{64} << 10;  // Of staged ones; no more than StagingRoom(meeting) is used.
+  uint64_t chunk_bytes = uint64_t{64} << 10;  // Chunk size of Staged... functions; at most StagingRoom(meeting) counts.
 };
 
-// What a meeting needs for chunks of this many bytes.
+// The sizes of a meeting's memory that chunks of `chunk_bytes` need.
 struct StagingSizes {
   uint64_t slot_bytes = 0;
   uint64_t extra_bytes = 0;
@@ -34,17 +37,17 @@ struct StagingSizes {
 StagingSizes StagingFor(uint64_t chunk_bytes, int ranks);
 uint64_t StagingRoom(const NodeMeeting& meeting);
 
-// Each rank reduces 1/n of the values from all and writes it to all: reads V, writes V, all of it in place.
+// Each rank reduces 1/n of the values of all ranks and writes the result to all, in place: it reads V and writes V.
 absl::Status ArenaAllReduce(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                             const Reduction& reduction);
 // Each rank reduces 1/n of the values into the root's memory.
 absl::Status ArenaReduce(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                          const Reduction& reduction, int root);
-// Each rank reduces its own part from all; parts as for Group::ReduceScatter, one per rank of the node.
+// Each rank reduces its own part of all ranks' values. Parts are as for Group::ReduceScatter, one per rank of the node.
 absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                 absl::Span<const ValueRange> parts, const Reduction& reduction);
-// The same of 16-bit values, whose sums are not rounded but left in `sums`, as many as the rank's own part has; the
-// values stay as they are.
+// The same for sums of 16-bit values, without rounding: the sums of the own part go to `sums`, which has as many values
+// as the part. The values stay unchanged.
 absl::Status ArenaWideReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                     absl::Span<const ValueRange> parts, absl::Span<float> sums);
 // Each rank writes its own part to all others.
@@ -53,25 +56,28 @@ absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, cons
 // Each rank copies 1/n of the root's values to all others.
 absl::Status ArenaBroadcast(const NodeCall& call, const SharedArena& arena, const TensorList& values, int root);
 
-// The same work without the meetings, for a rank that works on values that no other rank touches between two meetings:
-// its own values become the reduction of all ranks'; and all others get its values.
+// The work of the above without the meetings, for a range of values that no other rank touches at the same time.
+// ReduceFromArena() replaces this rank's values by the reduction of all ranks' values. CopyToArena() copies them to all
+// other ranks.
 void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction);
 void CopyToArena(const SharedArena& arena, const TensorList& values);
-// The sums of all ranks' 16-bit values, as ReduceWide makes them; as many as `values`, which stay as they are.
+// Writes the float32 sums of all ranks' 16-bit values to `sums`, as ReduceWide does. `sums` has as many values as
+// `values`, which stay unchanged.
 void ReduceWideFromArena(const SharedArena& arena, const TensorList& values, absl::Span<float> sums);
 
-// Every rank reduces all values from all slots: copies V, reads nV. For two ranks, and for few values.
+// Every rank reduces all values itself: it copies V and reads nV. Best for two ranks, and for few values.
 absl::Status StagedAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction);
-// Each rank reduces 1/n of each chunk, and takes the others' while it reduces the next one: copies 2V, reads V.
+// Each rank reduces 1/n of each chunk, and copies the others' results while it reduces the next chunk. It copies 2V and
+// reads V.
 absl::Status StagedSlicesAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction);
-// The others copy V, the root reads nV.
+// The root reads nV, each other rank copies V.
 absl::Status StagedReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction, int root);
 absl::Status StagedReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                                  const Reduction& reduction);
 absl::Status StagedWideReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                                      absl::Span<float> sums);
 absl::Status StagedAllGather(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts);
-// The root copies V, while the others do.
+// The root copies V to its slots while the others copy V from them.
 absl::Status StagedBroadcast(const NodeCall& call, const TensorList& values, int root);
 
 }  // namespace hooke

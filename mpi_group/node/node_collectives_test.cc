@@ -17,7 +17,7 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(20);
-constexpr uint64_t kUntouched = 3;  // Values before, between and after the pieces of a list.
+constexpr uint64_t kUntouched = 3;  // Number of guard values before, between and after the pieces of a list.
 
 struct Case {
   int ranks = 2;
@@ -33,7 +33,7 @@ int64_t Sum(int ranks, uint64_t index) {
   return sum;
 }
 
-// One rank's list in two pieces, in an arena or not.
+// One rank's list of two pieces, in an arena or in memory of its own.
 struct RankList {
   RankList(NodeRanks& ranks, int rank, const Case& tested) : own(tested.values + 3 * kUntouched) {
     absl::Span<int64_t> room = absl::MakeSpan(own);
@@ -69,11 +69,10 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-// Runs body(rank, call, list) on all ranks of a case, three times over.
 using Body = std::function<absl::Status(int rank, const NodeCall&, const SharedArena&, const TensorList&)>;
 using Expected = std::function<int64_t(int rank, uint64_t index)>;
 
-// Values that `expected` calls -1 are not looked at.
+// Runs the body on all ranks of a case, three times, and expects `expected` of every value, except where that is -1.
 void Check(const Case& tested, const Body& body, const Expected& expected) {
   SCOPED_TRACE(absl::StrCat(tested.ranks, " ranks, ", tested.values, " values, chunks of ", tested.chunk_bytes,
                             tested.arena ? ", in an arena" : ""));
@@ -97,7 +96,7 @@ void Check(const Case& tested, const Body& body, const Expected& expected) {
 
 Reduction SumOf(int ranks) { return {DataType::kInt64, ReduceOp::kSum, ranks}; }
 
-// Every rank ends with the sum, beside memory that is as before, in every way of doing it.
+// With every algorithm every rank ends with the sum, and memory around the list is unchanged.
 TEST(NodeCollectivesTest, AllReduce) {
   for (const Case& tested : AllCases()) {
     const Expected sum = [&](int, uint64_t index) { return Sum(tested.ranks, index); };
@@ -152,7 +151,7 @@ TEST(NodeCollectivesTest, Broadcast) {
   }
 }
 
-// Parts of different lengths, some of them empty; the last value is in none.
+// Parts of different lengths, some of them empty; the last value belongs to no part.
 Parts UnevenParts(const Case& tested) {
   Parts parts = EvenParts(tested.values - 1, tested.ranks);
   for (int rank = 0; rank < tested.ranks; ++rank) {
@@ -182,10 +181,10 @@ TEST(NodeCollectivesTest, ReduceScatter) {
   }
 }
 
-// Whole numbers that float16 has; sums of them it has not.
+// Whole numbers that float16 can hold, but whose sums it cannot.
 float Half(int rank, uint64_t index) { return static_cast<float>(1024 + index % 1000 + rank); }
 
-// Each rank ends with the unrounded sums of its part; the values stay.
+// Each rank ends with the unrounded sums of its part; the values themselves are unchanged.
 TEST(NodeCollectivesTest, WideReduceScatter) {
   for (const Case& tested : AllCases()) {
     SCOPED_TRACE(absl::StrCat(tested.ranks, " ranks, ", tested.values, " values, chunks of ", tested.chunk_bytes));
@@ -217,7 +216,7 @@ TEST(NodeCollectivesTest, WideReduceScatter) {
   }
 }
 
-// Each rank's part reaches all; what is in no part stays.
+// Each rank's part reaches all ranks; values outside the parts are unchanged.
 TEST(NodeCollectivesTest, AllGather) {
   for (const Case& tested : AllCases()) {
     const Parts parts = UnevenParts(tested);
@@ -233,7 +232,7 @@ TEST(NodeCollectivesTest, AllGather) {
   }
 }
 
-// Ranks that reduce to different things all hear of it, and no value is written.
+// Ranks that call different reductions all get an error, and no value is written.
 TEST(NodeCollectivesTest, DifferentCallsAreRefusedOnAllRanks) {
   const Case tested = {3, 10, 1024, true};
   NodeRanks ranks(tested.ranks, {}, {}, 1000);
@@ -249,7 +248,7 @@ TEST(NodeCollectivesTest, DifferentCallsAreRefusedOnAllRanks) {
   });
 }
 
-// A list is the arena's only if all of it is.
+// An arena contains a list only if it contains all of it.
 TEST(SharedArenaTest, Contains) {
   NodeRanks ranks(2, {}, {}, 40);
   const absl::Span<char> own = ranks.arena(0).ValuesOf(0);

@@ -17,9 +17,9 @@
 namespace hooke {
 namespace {
 
-// Loads in a row before the core is told that it spins.
+// A waiting rank spins this often without a pause instruction, and with one afterwards.
 constexpr int kEagerSpins = 64;
-// So often a sleeper looks whether something else went wrong meanwhile.
+// How often a sleeping rank wakes to check for failures elsewhere.
 constexpr absl::Duration kNap = absl::Milliseconds(10);
 
 uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
@@ -95,8 +95,8 @@ absl::Status NodeMeeting::Meet(const Purpose& purpose) {
 void NodeMeeting::Arrive() {
   round_ = (round_ + 1) & ~kLeft;
   Seat& own = SeatOf(rank_, round_);
-  // Both this store and load, and the two of a sleeper in Sleep, are sequentially consistent: either it sees the
-  // arrival or it is seen.
+  // This store and load, and a sleeper's two accesses, are sequentially consistent. So either the sleeper sees the
+  // arrival, or this rank sees the sleeper and wakes it.
   own.arrived.store(round_);
   if (own.sleepers.load() > 0) FutexWakeAll(own.arrived);
 }

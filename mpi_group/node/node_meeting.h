@@ -1,18 +1,18 @@
 #ifndef HOOKE_MPI_GROUP_NODE_NODE_MEETING_H_
 #define HOOKE_MPI_GROUP_NODE_NODE_MEETING_H_
 
-// How the ranks of one node meet in memory that all of them reach: one after the other arrives with what it brings, all
-// go on when the last has come. What node_collectives.h is made of. Tests lay it over ordinary memory that threads
-// share.
+// A meeting of the ranks of one node in memory that they share: a barrier at which each rank can also hand data to the
+// others. The functions of node_collectives.h are built on it. Tests lay it over ordinary memory that threads share.
 //
-// Meetings are counted in rounds. A rank has two slots, for odd and even rounds: it fills the round's slot, arrives,
-// and may then read what all others brought. Two are enough: a rank fills the slot of round k again for round k + 2,
-// that is after round k + 1 was over, to which each rank came only after it had read all it wanted of round k. So one
-// meeting per call is enough too. The same holds for anything else that is written before the meeting of one round and
-// read between it and the next.
+// Meetings are counted in rounds. A rank has two slots, one for odd and one for even rounds. It fills the round's slot,
+// arrives, and may then read what all others brought.
 //
-// Calls come from one thread at a time. Errors are a Transport's: DEADLINE_EXCEEDED names all ranks that are missing;
-// UNAVAILABLE a rank that left; INVALID_ARGUMENT, on all ranks: they are about to do different things.
+// Two slots are enough. A rank fills the slot of round k again for round k + 2, after round k + 1 is over. Each rank
+// came to round k + 1 only after it had read all that it wanted of round k. So one meeting per call is enough too. The
+// same holds for anything else that is written before one meeting and read between it and the next.
+//
+// Calls come from one thread at a time. Errors are those of a Transport: DEADLINE_EXCEEDED names all missing ranks;
+// UNAVAILABLE a rank that has left; INVALID_ARGUMENT, on all ranks, means that their purposes differ.
 
 #include <atomic>
 #include <cstdint>
@@ -25,15 +25,15 @@
 
 namespace hooke {
 
-// What a rank is about to do; all ranks must be about to do the same.
+// The operation that a rank is about to do; all ranks must bring the same.
 struct Purpose {
   uint64_t values = 0;
-  uint64_t places = 0;  // Stands for where the values lie, as far as that must be the same on all ranks.
+  uint64_t places = 0;  // A hash of the places of the values, as far as these must be the same on all ranks.
   int32_t root = -1;
   uint8_t operation = 0;  // An Operation.
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  uint8_t route = 0;  // Tells apart ways of doing it.
+  uint8_t route = 0;  // The algorithm of the operation.
 
   friend bool operator==(const Purpose& a, const Purpose& b) {
     return a.values == b.values && a.places == b.places && a.root == b.root && a.operation == b.operation &&
@@ -41,12 +41,12 @@ struct Purpose {
   }
 };
 
-// How long to wait in which way: first spinning, then giving the core away, then asleep.
+// How a rank waits: it spins so many times, then yields the core so many times, then sleeps.
 struct Patience {
   int spins = 2000;
   int yields = 20;
 };
-// Among ranks that have a core each, spinning is fastest; else it keeps from work whom one waits for.
+// Spinning is fastest if every rank has its own core. Otherwise it takes the core from a rank that is waited for.
 Patience PatienceFor(bool enough_cores);
 
 class NodeMeeting {
@@ -54,14 +54,15 @@ class NodeMeeting {
   struct Options {
     int rank = 0;
     int ranks = 1;
-    // A region per rank follows another. Zeroed before the first rank makes its meeting; 64-byte aligned; outlives it.
+    // Start of the shared memory: one region per rank, one after the other. It is zeroed before the first rank makes
+    // its meeting, 64-byte aligned, and outlives the meeting.
     char* base = nullptr;
     uint64_t bytes_per_rank = 0;  // A multiple of 64, at least RegionBytes(slot_bytes, extra_bytes).
-    uint64_t slot_bytes = 0;      // What a rank can bring.
-    uint64_t extra_bytes = 0;     // More memory of a rank's, for what all know how to use; any size.
-    // As others know the ranks: local rank i is numbers[i]; empty: i.
+    uint64_t slot_bytes = 0;      // Bytes that a rank can bring to a meeting.
+    uint64_t extra_bytes = 0;     // Size of the additional memory of a rank, which the meeting itself does not use.
+    // The ranks' numbers in the group, for errors: local rank i is numbers[i]. Empty: i.
     std::vector<int> numbers;
-    // Asked now and then by a rank that waits long: an error ends the wait. May be null.
+    // Called now and then in a long wait; an error ends the wait. May be null.
     std::function<absl::Status()> interrupted;
   };
   static uint64_t RegionBytes(uint64_t slot_bytes, uint64_t extra_bytes);
@@ -75,34 +76,37 @@ class NodeMeeting {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   uint64_t slot_bytes() const { return options_.slot_bytes; }
-  // Before this is called: as for too few cores.
+  // Sets how waits spin and sleep. The default is that for too few cores.
   void SetPatience(const Patience& patience) { patience_ = patience; }
 
-  // From here a new time limit runs, for any number of meetings. The clock is read only by who waits for long.
+  // Starts a new time limit, for any number of meetings. To save time the clock is read only once a rank has to wait
+  // for long.
   void Begin(absl::Duration limit) {
     limit_ = limit;
     deadline_ = absl::InfinitePast();
   }
-  // When the rank that waits began to do so, as far as the clock was read since Begin.
+  // When the first long wait since Begin() started; InfinitePast if there was none.
   absl::Time waiting_since() const { return deadline_ == absl::InfinitePast() ? deadline_ : deadline_ - limit_; }
 
-  // Where this rank puts what it brings to the next meeting: 32-byte aligned.
+  // Memory for what this rank brings to the next meeting: its slot, 32-byte aligned.
   char* NextSlot() { return SeatOf(rank_, round_ + 1).data(); }
-  // Returns OK after all ranks have called it. What they wrote before is then visible to all.
+  // Returns OK after all ranks have called it; everything they wrote before is then visible to all.
   absl::Status Meet();
-  // Checks too that all ranks have the same purpose.
+  // The same, and checks that all ranks have the same purpose.
   absl::Status Meet(const Purpose& purpose);
-  // What a rank brought to the last meeting.
+  // The slot that a rank brought to the last meeting.
   const char* Slot(int rank) const { return SeatOf(rank, round_).data(); }
-  // extra_bytes of a rank's, 64-byte aligned.
+  // The additional memory of a rank: extra_bytes, 64-byte aligned.
   char* Extra(int rank) const { return options_.base + options_.bytes_per_rank * rank + extra_offset_; }
 
  private:
-  // The beginning of a slot. What is brought follows at once, so that a few values travel in the same cache line.
-  // `arrived` is the last round to which the rank came with this slot, modulo 2^31, and kLeft once it is gone.
+  // The header of a slot. The data follows directly, so that a few values travel in the same cache line.
+  //
+  // `arrived` is the last round to which the rank came with this slot, modulo 2^31; the kLeft bit is set once the rank
+  // is gone.
   struct alignas(32) Seat {
     std::atomic<uint32_t> arrived;
-    std::atomic<uint32_t> sleepers;  // Ranks that may be asleep until `arrived` changes.
+    std::atomic<uint32_t> sleepers;  // Number of ranks that may sleep until `arrived` changes.
     Purpose purpose;
 
     char* data() { return reinterpret_cast<char*>(this + 1); }
@@ -132,7 +136,7 @@ class NodeMeeting {
   Patience patience_ = PatienceFor(/*enough_cores=*/false);
   uint32_t round_ = 0;
   absl::Duration limit_ = absl::InfiniteDuration();
-  absl::Time deadline_ = absl::InfinitePast();  // Until somebody needs it.
+  absl::Time deadline_ = absl::InfinitePast();  // InfinitePast until a wait needs it.
 };
 
 }  // namespace hooke

@@ -25,7 +25,7 @@ Purpose AllReduceOf(uint64_t values) {
   return purpose;
 }
 
-// What each rank brings is what all others find, meeting after meeting, though the fast ones run ahead.
+// All ranks find what each rank brought, meeting after meeting, even if the fast ones run ahead.
 TEST(NodeMeetingTest, AllSeeWhatEachBrings) {
   for (int n : {1, 2, 3, 8}) {
     NodeRanks ranks(n);
@@ -66,7 +66,7 @@ TEST(NodeMeetingTest, NobodyPassesBeforeAllHaveCome) {
   }
 }
 
-// At the deadline all ranks that did not come are named, by the numbers others know them by.
+// The error at the deadline names all missing ranks by their numbers in the group.
 TEST(NodeMeetingTest, DeadlineNamesTheMissing) {
   NodeRanks ranks(3, {4, 6, 9});
   ranks.meeting(1).Begin(absl::Milliseconds(20));
@@ -75,8 +75,8 @@ TEST(NodeMeetingTest, DeadlineNamesTheMissing) {
   EXPECT_EQ(status.message(), "waited until the deadline for rank 4, rank 9");
 }
 
-// A rank that leaves is reported to those who wait for it, long before the deadline; who came before it left is not in
-// their way.
+// Ranks that wait for a rank that leaves learn it long before the deadline. A rank that leaves after it has arrived
+// does not disturb that meeting.
 TEST(NodeMeetingTest, LeavingRankIsUnavailable) {
   NodeRanks ranks(2);
   RunRanks(2, [&](int rank) {
@@ -99,7 +99,7 @@ TEST(NodeMeetingTest, InterruptedWaitEnds) {
   EXPECT_EQ(ranks.meeting(0).Meet(), absl::AbortedError("rank 7 failed"));
 }
 
-// Ranks that are about to do different things all hear of it, each with who does what.
+// Ranks with different purposes all get an error, which says which rank calls what.
 TEST(NodeMeetingTest, DifferentPurposesAreAnErrorOnAllRanks) {
   constexpr int kRanks = 3;
   NodeRanks ranks(kRanks);
@@ -113,7 +113,7 @@ TEST(NodeMeetingTest, DifferentPurposesAreAnErrorOnAllRanks) {
   });
 }
 
-// The clock is read only by who waits for long.
+// Only a long wait reads the clock.
 TEST(NodeMeetingTest, QuickMeetingsReadNoClock) {
   NodeRanks ranks(1);
   ranks.meeting(0).Begin(kLong);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_NODE_NODE_PIECES_H_
 #define HOOKE_MPI_GROUP_NODE_NODE_PIECES_H_
 
-// What node_arena_collectives.cc and node_staged_collectives.cc share: walking over a part of a list without making a
-// list of it.
+// Common parts of node_arena_collectives.cc and node_staged_collectives.cc: they walk over a range of a list without
+// making a list of it.
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace hooke {
 
-// Bytes over a whole list.
+// Half open: [begin, end), counted in bytes over the whole list.
 struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -26,7 +26,7 @@ inline ByteRange BytesOf(const TensorList& values, ValueRange range) {
   return {range.begin * value_bytes, range.end * value_bytes};
 }
 
-// body(memory, bytes, offset) for each piece of memory that holds bytes of the range; `offset` counts from its begin.
+// Calls body(memory, bytes, offset) for each contiguous piece of the range; `offset` counts from the range's begin.
 template <typename Body>
 void ForEachPiece(const TensorList& values, ByteRange range, const Body& body) {
   uint64_t piece_begin = 0;
@@ -49,8 +49,8 @@ inline void CopyOut(const char* from, const TensorList& values, ByteRange range)
                [from](char* memory, uint64_t bytes, uint64_t offset) { std::memcpy(memory, from + offset, bytes); });
 }
 
-// Slice i of n of `bytes`: as long as the others but for the last ones, and cut at cache lines, so that no two ranks
-// write to one.
+// Cuts `bytes` into n slices and returns slice i. All have the same length, except that the last ones may be shorter or
+// empty. Cuts are at cache lines, so that no two ranks write to the same line.
 inline ByteRange LineSlice(uint64_t bytes, int i, int n) {
   constexpr uint64_t kLine = 64;
   const uint64_t slice = ((bytes + n - 1) / n + kLine - 1) / kLine * kLine;

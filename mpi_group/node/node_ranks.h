@@ -13,8 +13,8 @@
 
 namespace hooke {
 
-// The ranks of a node as threads, over ordinary memory that they share, so that the thread sanitizer sees every access.
-// For tests.
+// For tests: the ranks of a node as threads, over ordinary memory that they share, so that the thread sanitizer sees
+// every access.
 class NodeRanks {
  public:
   static constexpr uint64_t kChunkBytes = 4096;

@@ -8,12 +8,12 @@ constexpr uint64_t kLine = 64;
 
 uint64_t RoundUp(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// A slot's memory begins in the middle of a cache line. What fits into the rest of it goes there and travels with the
-// rank's arrival; more begins with the next line, for the vector units' sake.
+// A slot's memory begins in the middle of a cache line. Small data goes into the rest of that line and travels together
+// with the rank's arrival. Larger data begins at the next line, so that vectors are aligned.
 constexpr uint64_t kRestOfLine = 32;
 uint64_t Skip(uint64_t bytes) { return bytes <= kRestOfLine ? 0 : kRestOfLine; }
 
-// The ends of portions of a range, each of at most `bytes`, a multiple of a line.
+// Portion `index` of a range that is cut into portions of at most `bytes` bytes, a multiple of a cache line.
 ByteRange Portion(ByteRange range, uint64_t index, uint64_t bytes) {
   const uint64_t begin = std::min(range.end, range.begin + index * bytes);
   return {begin, std::min(range.end, begin + bytes)};
@@ -28,7 +28,8 @@ absl::Status MeetFor(const NodeCall& call, uint64_t index) {
   return index == 0 ? call.meeting.Meet(call.purpose) : call.meeting.Meet();
 }
 
-// A portion of the values on its way: brought(portion) before the meeting, taken(portion) after it.
+// Moves the values through the slots, portion by portion: bring(portion, slot) before a meeting, take(portion, offset
+// in the slots) after it.
 template <typename Bring, typename Take>
 absl::Status Stage(const NodeCall& call, ByteRange all, uint64_t chunk, const Bring& bring, const Take& take) {
   const uint64_t portions = Portions(all, chunk);
@@ -42,7 +43,8 @@ absl::Status Stage(const NodeCall& call, ByteRange all, uint64_t chunk, const Br
   return absl::OkStatus();
 }
 
-// Reduces what the others brought, `skip` bytes into their slots, and this rank's own values to a range of the values.
+// Reduces the others' data, which lies `skip` bytes into their slots, and this rank's own values into the given range
+// of the values.
 void TakeReduction(const NodeMeeting& meeting, uint64_t skip, const Reduction& reduction, const TensorList& values,
                    ByteRange range) {
   Sources sources(meeting.ranks());
@@ -53,7 +55,8 @@ void TakeReduction(const NodeMeeting& meeting, uint64_t skip, const Reduction& r
   });
 }
 
-// What the others brought, `skip` bytes into their slots, and this rank's own values of a range of them, as sums.
+// Sums the others' data, which lies `skip` bytes into their slots, and this rank's own values of the given range, into
+// `sums`.
 void TakeWideSums(const NodeMeeting& meeting, uint64_t skip, const TensorList& values, ByteRange range,
                   absl::Span<float> sums) {
   const uint64_t value_bytes = SizeOf(values.type());
@@ -71,8 +74,8 @@ uint64_t LongestPart(const TensorList& values, absl::Span<const ValueRange> part
   return longest;
 }
 
-// A slot holds a portion of each rank's part, one after the other. After the meeting: take(portion of the own part,
-// where it lies in the slots).
+// A slot holds a portion of each rank's part, one after the other. After each meeting it calls take(portion of the own
+// part, its offset in the slots).
 template <typename Take>
 absl::Status StageParts(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                         const Take& take) {
@@ -108,8 +111,8 @@ absl::Status StagedAllReduce(const NodeCall& call, const TensorList& values, con
       [&](ByteRange portion, uint64_t skip) { TakeReduction(call.meeting, skip, reduction, values, portion); });
 }
 
-// Portion i is in its slots at meeting i and reduced after it; the results are there at meeting i + 1 and are taken
-// after it. Two places for results are enough for the reason that two slots are.
+// Portion i is in the slots at meeting i and is reduced after it. Its results are complete at meeting i + 1 and are
+// copied after that. Two buffers for results are enough for the same reason as two slots are.
 absl::Status StagedSlicesAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction) {
   NodeMeeting& meeting = call.meeting;
   const int n = meeting.ranks();

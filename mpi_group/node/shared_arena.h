@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_NODE_SHARED_ARENA_H_
 #define HOOKE_MPI_GROUP_NODE_SHARED_ARENA_H_
 
-// A vector of each rank of a node in memory that all of them reach: where node_collectives.h works in place. Made by
-// TransportGroup; tests lay arenas over ordinary memory shared by threads.
+// An arena: memory that the ranks of a node share, with one vector of each rank. Collectives work in place in it
+// (node_collectives.h). Tests lay arenas over ordinary memory that threads share.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,8 +20,8 @@ class SharedArena {
     int ranks = 1;
     char* base = nullptr;         // 64-byte aligned; outlives the arena.
     uint64_t bytes_per_rank = 0;  // A multiple of 64, at least `bytes`.
-    uint64_t bytes = 0;           // Of a rank's vector.
-    uint64_t number = 0;          // Among the group's arenas; the same on all ranks.
+    uint64_t bytes = 0;           // Size of a rank's vector.
+    uint64_t number = 0;          // The arena's number in its group; the same on all ranks.
   };
 
   explicit SharedArena(const Layout& layout) : layout_(layout) {}
@@ -30,12 +30,12 @@ class SharedArena {
   int ranks() const { return layout_.ranks; }
   uint64_t number() const { return layout_.number; }
   absl::Span<char> ValuesOf(int rank) const { return {layout_.base + layout_.bytes_per_rank * rank, layout_.bytes}; }
-  // Where `own`, which lies in this rank's vector, lies in another's.
+  // The address in another rank's vector of the place that `own` has in this rank's vector.
   char* PlaceOf(int rank, const char* own) const {
     return layout_.base + layout_.bytes_per_rank * rank + (own - ValuesOf(layout_.rank).data());
   }
 
-  // Whether all of a list's values lie in this rank's own vector.
+  // True if all of a list's values lie in this rank's own vector.
   bool Contains(const TensorList& values) const {
     const absl::Span<char> own = ValuesOf(rank());
     const std::less_equal<const char*> not_after;
@@ -44,7 +44,7 @@ class SharedArena {
     });
   }
 
-  // Stands for the places of a list's values in the arena; differs between different ones in all likelihood.
+  // A hash of the places of a list's values in the arena, almost certainly different for different places.
   uint64_t Places(const TensorList& values) const {
     uint64_t hash = number() + 1;
     for (absl::Span<char> piece : values.pieces()) {

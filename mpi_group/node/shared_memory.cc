@@ -30,17 +30,17 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * t
 
 using Name = std::array<char, 60>;  // Zero-terminated.
 
-// What the first rank tells the others.
+// The first rank's message to the others.
 struct Offer {
-  Name name = {};     // A path.
-  int32_t error = 0;  // An errno: why it could not make the object.
+  Name name = {};     // The path under which to open the object.
+  int32_t error = 0;  // The errno of making the object; 0 if it was made.
   uint64_t device = 0;
   uint64_t inode = 0;
 };
 
 enum class Named { kNo, kYes };
 
-// Makes the object, which is empty; -1 and errno in place of it.
+// Makes an empty shared memory object and returns its descriptor; -1 and errno on failure.
 int Make(Named named, Offer& offer) {
   int file = -1;
   if (named == Named::kYes) {
@@ -58,9 +58,9 @@ int Make(Named named, Offer& offer) {
   return file;
 }
 
-// -1 and errno if there is no such object here, or another one under that name.
+// Opens the offered object. -1 and errno if there is none here, or another file has its name.
 int Open(const Offer& offer) {
-  // Whatever it is: it becomes nobody's terminal and is not waited for.
+  // The path may name anything here: do not take a terminal, and do not wait for a pipe.
   const int file = open(offer.name.data(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat opened = {};
   if (file < 0) return file;
@@ -70,7 +70,7 @@ int Open(const Offer& offer) {
   return -1;
 }
 
-// OK if `ok` on all ranks; else `error` on all ranks, or what keeps them from agreeing.
+// Returns OK if `ok` is true on all ranks, else `error` on each, or the error of the vote itself.
 absl::Status Agree(Transport& transport, bool ok, const absl::Status& error, absl::Time deadline) {
   const absl::StatusOr<bool> all = OnAllRanks(transport, ok, deadline);
   if (!all.ok()) return all.status();
@@ -87,7 +87,7 @@ absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline)
   return absl::OkStatus();
 }
 
-// Why this rank has no common object, as far as it knows; `error` is its own errno, 0 if it could open the object.
+// Why there is no common object, as far as this rank knows. `error` is its own errno, 0 if it could open the object.
 absl::Status NotOpened(const Offer& offer, int error) {
   std::string why =
       "another rank of the node cannot open the shared memory object that this one can; that rank's "
@@ -103,7 +103,7 @@ absl::Status NotOpened(const Offer& offer, int error) {
   return absl::FailedPreconditionError(why);
 }
 
-// The same empty object on all ranks; its name, if it had one, already gone.
+// Opens the same empty object on all ranks. If it had a name, that is already removed on return.
 absl::StatusOr<int> OpenTogether(Transport& transport, Named named, absl::Time deadline) {
   Offer offer;
   int file = -1;
@@ -121,9 +121,10 @@ absl::StatusOr<int> OpenTogether(Transport& transport, Named named, absl::Time d
   return status;
 }
 
-// All of the file, aligned to huge pages; MAP_FAILED if that can't be.
+// Maps the whole file, aligned to huge pages; MAP_FAILED if it cannot.
 void* MapFile(int file, uint64_t bytes) {
-  // Room is taken first, then the aligned part of it is replaced and the rest given back.
+  // mmap cannot align to huge pages. So take more address space than needed, map the file over its aligned part, and
+  // give back the rest.
   void* const room =
       mmap(nullptr, bytes + kHugePageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return MAP_FAILED;
@@ -140,8 +141,8 @@ void* MapFile(int file, uint64_t bytes) {
   return base;
 }
 
-// Takes memory for a part of the file now, so that touching it never fails. Through the mapping, for only so the system
-// gives huge pages; kernels before 5.14 know only how to take it from the file.
+// Reserves memory for a part of the file, so that touching it never fails. It goes through the mapping, because only so
+// the system gives huge pages. Kernels before 5.14 cannot do that; there the file is extended instead.
 bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
   if (bytes >= kHugePageBytes) madvise(base + offset, bytes, MADV_HUGEPAGE);
   int error = EINTR;
@@ -171,16 +172,16 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& tr
 
   const absl::Status no_room = absl::ResourceExhaustedError(
       absl::StrCat("no room for ", total, " bytes of shared memory on the node: enlarge /dev/shm"));
-  // All ranks set the same size; none of them touches what another one may not have set yet.
+  // Every rank sets the file's size, to the same value, before it maps it. So no rank depends on another's ftruncate.
   void* base = ftruncate(*file, static_cast<off_t>(total)) == 0 ? MapFile(*file, total) : MAP_FAILED;
   absl::Status status = Agree(transport, base != MAP_FAILED, no_room, deadline);
   if (status.ok()) {
-    // Each rank reserves its own region, so that it lies in the memory next to that rank's core.
+    // Each rank reserves its own region, so that its memory is close to that rank's core.
     const bool reserved = Reserve(*file, static_cast<char*>(base), region * transport.rank(), region);
     status = Agree(transport, reserved, no_room, deadline);
   }
   if (status.ok()) {
-    // Now, not when it is first used.
+    // Maps all pages now rather than at first use.
     if (region >= kHugePageBytes) madvise(base, total, MADV_HUGEPAGE);
     madvise(base, total, kPopulateWrite);
     return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(base), region, transport.size()));

@@ -1,11 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_NODE_SHARED_MEMORY_H_
 #define HOOKE_MPI_GROUP_NODE_SHARED_MEMORY_H_
 
-// Memory that all ranks of a group map: a file of /dev/shm that never has a name and is opened through the first rank's
-// /proc/PID/fd. So nothing is left behind however and whenever the ranks end, and freeing it never waits for another
-// rank (as MPI_Win_free would). Where a rank cannot open it that way, as in a PID namespace of its own, it has a name
-// until all have it: killed in that moment, the first rank leaves "/dev/shm/hooke-PID-...", which is empty. Used by
-// TransportGroup for its arenas.
+// Memory that all ranks of a group map: an unnamed file in /dev/shm, which the others open through the first rank's
+// /proc/PID/fd. So nothing is left behind, whenever and however the ranks end. Freeing it never waits for another rank,
+// as MPI_Win_free would.
+//
+// If a rank cannot open it that way, for instance in a PID namespace of its own, the file has a name until all have
+// opened it. If the first rank is killed in that moment, an empty file "/dev/shm/hooke-PID-..." stays behind.
 
 #include <cstdint>
 #include <memory>
@@ -18,10 +19,10 @@ namespace hooke {
 
 class SharedMemory {
  public:
-  // Collective; all ranks pass the same size, > 0. Zeroed, and reserved: touching it never fails. After an error the
-  // transport may still be used if the code is one of these two, which all ranks get together: FAILED_PRECONDITION: the
+  // Collective; all ranks pass the same size, > 0. The memory is zeroed, and reserved, so that touching it never fails.
+  // After two of the errors, which all ranks get together, the transport may still be used. FAILED_PRECONDITION: the
   // ranks are not on one node, or one of them cannot open shared memory; the message says why, if this rank knows.
-  // RESOURCE_EXHAUSTED: the node has not that much shared memory left.
+  // RESOURCE_EXHAUSTED: the node has too little shared memory left.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Create(Transport& transport, uint64_t bytes_per_rank,
                                                               absl::Time deadline);
 
@@ -29,8 +30,8 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // The ranks' regions follow each other, each a whole number of pages of at least the size asked for; huge pages,
-  // where the system has them, if it is as much as one.
+  // The ranks' regions follow each other. Each is a whole number of pages, at least the size asked for. Regions of a
+  // huge page or more use huge pages if the system has them.
   char* base() const { return base_; }
   uint64_t bytes_per_rank() const { return bytes_per_rank_; }
 

@@ -32,7 +32,7 @@
 namespace hooke {
 namespace {
 
-// Shared memory objects that this process made and did not remove.
+// Counts shared memory objects that this process made and did not remove.
 int NamesLeft() {
   int count = 0;
   DIR* folder = opendir("/dev/shm");
@@ -44,7 +44,7 @@ int NamesLeft() {
   return count;
 }
 
-// What one rank writes all others read; the memory begins with zeros, and no name is left while it is in use.
+// All ranks see what one rank writes. The memory begins as zeros, and no name is left while it is in use.
 TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
   constexpr int kRanks = 3;
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
@@ -64,8 +64,8 @@ TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
   });
 }
 
-// Receives some of the first rank's offers as those of other files, as a rank with process numbers of its own sees
-// them.
+// Changes the first `changed` offers that it receives so that they name other files. A rank in another PID namespace
+// sees that.
 class ElsewhereTransport : public ForwardingTransport {
  public:
   ElsewhereTransport(std::unique_ptr<Transport> transport, int changed)
@@ -93,7 +93,7 @@ class ElsewhereTransport : public ForwardingTransport {
   int left_;
 };
 
-// A rank that finds another file under the number that it was told is offered a name, and that is gone at once.
+// A rank that finds another file under /proc/PID/fd is offered a named file, whose name is gone soon after.
 TEST(SharedMemoryTest, ByNameWhereTheNumberIsAnothers) {
   constexpr ptrdiff_t kPage = 4096;
   std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
@@ -113,7 +113,7 @@ TEST(SharedMemoryTest, ByNameWhereTheNumberIsAnothers) {
   EXPECT_EQ(second.names_offered, 1);
 }
 
-// Where that is another file too, all ranks are told, and the name is gone.
+// If the name leads to another file as well, all ranks get an error, and the name is gone.
 TEST(SharedMemoryTest, NoNameIsLeftWhereNothingCanBeOpened) {
   std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   transports[1] = std::make_unique<ElsewhereTransport>(std::move(transports[1]), 2);
@@ -126,7 +126,7 @@ TEST(SharedMemoryTest, NoNameIsLeftWhereNothingCanBeOpened) {
   EXPECT_EQ(NamesLeft(), 0);
 }
 
-// More than the node has is refused on all ranks, and the transport is still good.
+// All ranks refuse more memory than the node has, and the transport remains usable.
 TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
@@ -139,7 +139,7 @@ TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
   EXPECT_EQ(NamesLeft(), 0);
 }
 
-// Where the system gives no shared memory, all ranks are told why, and the transport is still good.
+// If the system gives no shared memory, all ranks learn why, and the transport remains usable.
 TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
 #if HOOKE_SANITIZED
   GTEST_SKIP() << "the sanitizer opens files itself, and takes it for an error of the program when it cannot";
@@ -162,7 +162,7 @@ TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
   });
 }
 
-// A rank that does not take part costs the others their deadline.
+// If a rank does not take part, the others return at their deadline.
 TEST(SharedMemoryTest, MissingRank) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   const absl::Status status = SharedMemory::Create(*transports[0], 1, absl::Now() + absl::Milliseconds(20)).status();
