@@ -11,33 +11,35 @@
 namespace hooke {
 namespace {
 
-// What the nodes' reductions still leave to do between them.
+// A mean is a sum until all nodes' values are in; it is divided at the end.
 ReduceOp Undivided(ReduceOp op) { return op == ReduceOp::kMean ? ReduceOp::kSum : op; }
 
 void Finish(const TwoLevelCall& call, const TensorList& values, ReduceOp op) {
   for (absl::Span<char> piece : values.pieces()) FinishReduction(values.type(), op, call.ranks, piece);
 }
 
-// Slice i belongs to local rank i; the others have none.
+// Slice i belongs to local rank i, for the first `drivers` ranks; the others have empty slices.
 Parts DriverParts(uint64_t values, int drivers, int ranks) {
   Parts parts = EvenParts(values, drivers);
   parts.resize(ranks, ValueRange{values, values});
   return parts;
 }
 
-// Of the slice of one of several drivers. Divides means itself: each value where it gets its result first.
+// All-reduces this driver's slice around the ring of nodes. It divides means itself, each value where its sum becomes
+// complete.
 absl::Status RingBetweenNodes(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op,
                               RingStages stages) {
   const int h = call.between->size();
   const TensorList slice = values.Slice(slices[call.node.meeting.rank()]);
   stages.mean_of = call.ranks;
-  stages.as_of_values = slices.front().size();  // The longest one.
+  stages.as_of_values = slices.front().size();  // The longest slice.
   return PassAroundRing(*call.between, slice, EvenParts(slice.size(), h), {0, 2 * (h - 1)}, op, call.call, stages);
 }
 
 absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& values, const Parts& slices,
                                    ReduceOp op) {
-  // A rank comes here while others are in a ring with stages: all send the same chunks, divided alike.
+  // Other nodes may be in a ring with stages meanwhile, so this one must send the same chunks and divide in the same
+  // places.
   if (call.algorithm == Algorithm::kRing) return RingBetweenNodes(call, values, slices, op, {});
   const TensorList slice = values.Slice(slices[call.node.meeting.rank()]);
   absl::Status status = AllReduceBy(call.algorithm, *call.between, slice, Undivided(op), call.call);
@@ -45,7 +47,7 @@ absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& v
   return status;
 }
 
-// Between the two meetings only driver i touches slice i, on its node: each of them goes at its own pace.
+// Between the two meetings only driver i touches slice i on its node, so each driver goes at its own pace.
 absl::Status ArenaRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) {
@@ -74,7 +76,7 @@ absl::Status AllGatherInNode(const TwoLevelCall& call, const TensorList& values,
                                : StagedAllGather(call.node, values, parts);
 }
 
-// Lists, one after another, and where each of them lies.
+// Several lists as one; parts[i] is the range of list i.
 struct Joined {
   TensorList values;
   Parts parts;
@@ -86,7 +88,7 @@ Joined Join(DataType type, const std::vector<TensorList>& lists) {
   uint64_t end = 0;
   for (const TensorList& list : lists) {
     for (absl::Span<char> piece : list.pieces()) {
-      // Neighbours become one piece again.
+      // Pieces that are neighbours in memory become one piece again.
       if (!pieces.empty() && pieces.back().end() == piece.begin()) {
         pieces.back() = {pieces.back().data(), pieces.back().size() + piece.size()};
       } else {
@@ -100,7 +102,8 @@ Joined Join(DataType type, const std::vector<TensorList>& lists) {
   return joined;
 }
 
-// What the drivers of a node, whose slices these are, work on while this rank works on `chunk`: part i is driver i's.
+// The chunks on which all drivers of this node work while this rank works on `chunk`. `slices` are the drivers' slices;
+// part i is driver i's chunk.
 Joined ChunksOfDrivers(const std::vector<TensorList>& slices, int nodes, const RingChunk& chunk) {
   std::vector<TensorList> chunks;
   chunks.reserve(slices.size());
@@ -110,8 +113,8 @@ Joined ChunksOfDrivers(const std::vector<TensorList>& slices, int nodes, const R
   return Join(slices.front().type(), chunks);
 }
 
-// Where all ranks of a node are drivers. Their rings have as many chunks, which come in the same order, so in every
-// stage all ranks of a node meet.
+// For nodes whose ranks are all drivers. Their rings have equally many chunks in the same order, so that all ranks of a
+// node meet in every stage.
 absl::Status StagedRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
   std::vector<TensorList> of_drivers;
   of_drivers.reserve(slices.size());
@@ -146,7 +149,7 @@ std::vector<TensorList> AllNodes(const TensorList& values, const NodesParts& whe
   return lists;
 }
 
-// Slice `driver` of each node's values; part i is that of node i.
+// Joins slice `driver` of each node's values; part i belongs to node i.
 Joined SliceOfDriver(DataType type, const std::vector<TensorList>& nodes, int drivers, int driver) {
   std::vector<TensorList> slices;
   slices.reserve(nodes.size());
@@ -154,7 +157,7 @@ Joined SliceOfDriver(DataType type, const std::vector<TensorList>& nodes, int dr
   return Join(type, slices);
 }
 
-// The slices of all drivers; part i is that of the node's i-th rank, empty where it is no driver.
+// Joins the slices of all drivers; part i belongs to the node's i-th rank and is empty if that is no driver.
 Joined SlicesOfDrivers(DataType type, const std::vector<TensorList>& nodes, int drivers, int ranks) {
   std::vector<TensorList> slices(ranks, nodes.front().Slice({0, 0}));
   for (int driver = 0; driver < drivers; ++driver) {

@@ -1,6 +1,6 @@
-// All-reduces of several nodes by a ring: work in the nodes goes on while links carry what came before. In short
-// chunks, so that few values are many of them. Sums of 16-bit values are in two_level_test.cc, all else that groups do
-// in groups/transport_group_test.cc.
+// All-reduces between nodes by a ring, in which nodes work while links carry earlier chunks. Chunks are short, so that
+// few values make many. two_level_test.cc tests sums of 16-bit values, groups/transport_group_test.cc all other
+// operations of groups.
 
 #include <gtest/gtest.h>
 
@@ -28,10 +28,10 @@
 namespace hooke {
 namespace {
 
-using NodeNames = std::vector<std::string>;  // Of each rank.
+using NodeNames = std::vector<std::string>;  // The name of each rank's node.
 constexpr uint64_t kChunkBytes = 64;
 
-// Says before a message to another node that it is about to leave, until it is told that this was the one.
+// Calls leaves(rank) before each message to another node, until that returns true.
 class WatchedTransport : public ForwardingTransport {
  public:
   WatchedTransport(std::unique_ptr<Transport> transport, NodeNames nodes, std::function<bool(int rank)> leaves)
@@ -49,8 +49,8 @@ class WatchedTransport : public ForwardingTransport {
   std::function<bool(int rank)> leaves_;
 };
 
-// Some messages to other nodes leave late: while their sender waits for a message that has not come yet, or for the
-// message itself; as with sockets, whose buffers are full. Which ones follows from the seed.
+// Delays some messages to other nodes: they leave only when their sender waits, for them or for a message that has not
+// come yet. Sockets do that when their buffers are full. The seed decides which messages are late.
 class LateTransport : public ForwardingTransport {
  public:
   LateTransport(std::unique_ptr<Transport> transport, NodeNames nodes, uint64_t seed)
@@ -94,7 +94,7 @@ class LateTransport : public ForwardingTransport {
 
   const NodeNames nodes_;
   std::mt19937_64 random_;
-  std::vector<std::optional<Ticket>> tickets_;  // Of sends, once they have left.
+  std::vector<std::optional<Ticket>> tickets_;  // Tickets of sends that have left.
   std::vector<std::pair<int, Outgoing>> held_;
 };
 
@@ -126,7 +126,7 @@ std::vector<std::unique_ptr<Group>> MakeGroups(const NodeNames& nodes, const std
 // Small whole numbers, whose sums are exact.
 float Value(int rank, uint64_t i) { return static_cast<float>((rank + 1) * (1 + i % 37)); }
 
-// What one rank does and sees; `values` become the mean of all ranks'.
+// Runs a mean on one rank and checks its values.
 void CheckMean(Group& group, absl::Span<float> values) {
   for (uint64_t i = 0; i < values.size(); ++i) values[i] = Value(group.rank(), i);
   ASSERT_EQ(group.AllReduce(TensorList(values), ReduceOp::kMean), absl::OkStatus());
@@ -139,8 +139,8 @@ void CheckMean(Group& group, absl::Span<float> values) {
   }
 }
 
-// On even nodes and uneven ones, neighbours or not; of every size around those where one of a node's ranks has a value
-// or a chunk more than another.
+// Nodes may have equal or different numbers of ranks, neighbours or not. Sizes are all those around the points where a
+// rank of a node has one value or one chunk more than another.
 TEST(TwoLevelRingTest, AllSizes) {
   const NodeNames kNodes[] = {
       {"a", "a", "b", "b"},
@@ -164,7 +164,7 @@ TEST(TwoLevelRingTest, AllSizes) {
   }
 }
 
-// When a rank's first values leave, the last of its slice are still its own: the node has not summed them yet.
+// When a rank's first values leave, the last ones of its slice are still its own: the node has not summed them yet.
 TEST(TwoLevelRingTest, LinksDoNotWaitForTheWholeNode) {
   const NodeNames nodes = {"a", "a", "b", "b"};
   constexpr uint64_t kValues = 4096;
@@ -190,7 +190,7 @@ TEST(TwoLevelRingTest, LinksDoNotWaitForTheWholeNode) {
   }
 }
 
-// Nobody waits in its node for a rank that waits for its message, whichever messages leave late.
+// Late messages cause no deadlock: no rank waits inside its node for a rank that needs its message.
 TEST(TwoLevelRingTest, LateMessages) {
   const NodeNames nodes = {"a", "a", "b", "b"};
   for (uint64_t seed = 0; seed < 100; ++seed) {

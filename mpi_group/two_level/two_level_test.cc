@@ -1,5 +1,5 @@
-// Sums of 16-bit values between nodes: the values are such that a sum that is rounded on its way is wrong. What holds
-// for all types is tested in groups/transport_group_test.cc.
+// Sums of 16-bit values between nodes, with values whose sum is wrong if it is rounded on its way.
+// groups/transport_group_test.cc tests what holds for all types.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@
 namespace hooke {
 namespace {
 
-using NodeNames = std::vector<std::string>;  // Of each rank.
+using NodeNames = std::vector<std::string>;  // The name of each rank's node.
 
 const std::vector<NodeNames>& AllNodes() {
   static const auto* const nodes = new std::vector<NodeNames>{
@@ -56,7 +56,7 @@ class CountingTransport : public ForwardingTransport {
   std::atomic<uint64_t>* const bytes_;
 };
 
-// A group of several nodes, which the test makes out of one.
+// The groups of ranks on several simulated nodes.
 struct Groups {
   explicit Groups(const NodeNames& nodes, GroupOptions options = {}) {
     options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
@@ -68,11 +68,11 @@ struct Groups {
   }
   int size() const { return static_cast<int>(of_rank.size()); }
 
-  std::atomic<uint64_t> bytes{0};  // Between nodes.
+  std::atomic<uint64_t> bytes{0};  // Bytes sent between nodes.
   std::vector<std::unique_ptr<Group>> of_rank;
 };
 
-// 2048 + 1 is 2048 in float16, 256 + 1 is 256 in bfloat16.
+// Adding 1 is lost in rounding: 2048 + 1 is 2048 in float16, 256 + 1 is 256 in bfloat16.
 float Big(DataType type) { return type == DataType::kFloat16 ? 2048 : 256; }
 
 uint16_t Rounded(DataType type, float value) {
@@ -81,7 +81,7 @@ uint16_t Rounded(DataType type, float value) {
   return bits;
 }
 
-// Value i is big on rank i modulo their number and one on all others: whichever ranks are added first.
+// Value i is big on rank i % ranks and one on all others, so that every order of additions is tried.
 void Fill(DataType type, int rank, int ranks, absl::Span<uint16_t> values) {
   const uint16_t big = Rounded(type, Big(type));
   const uint16_t one = Rounded(type, 1);
@@ -99,7 +99,7 @@ void ExpectAll(absl::Span<const uint16_t> values, uint16_t wanted, const char* o
                                      << wrong - values.begin();
 }
 
-// What one rank does and sees.
+// Runs the sums on one rank and checks its values.
 void CheckSums(Group& group, DataType type, absl::Span<uint16_t> values) {
   const int n = group.size();
   const TensorList list(type, MutableBytesOf(values));
@@ -138,13 +138,13 @@ void CheckSumsOfAllSizes(const NodeNames& nodes, const GroupOptions& options, st
   });
 }
 
-// A sum is rounded once, exactly, and alike on all ranks, whatever the size makes of it between nodes, on even nodes
-// and uneven ones, in an arena or not.
+// A sum is rounded once, exactly, and to the same bits on all ranks: for every size, with equal and different nodes, in
+// an arena or not.
 TEST(TwoLevelSumsTest, AreRoundedOnce) {
   for (const NodeNames& nodes : AllNodes()) CheckSumsOfAllSizes(nodes, {}, {1, 3, 20, 12345, 300001});
 }
 
-// So is one by every algorithm between nodes, in short chunks.
+// The same holds for every algorithm between nodes, with short chunks.
 TEST(TwoLevelSumsTest, AreRoundedOnceByEveryAlgorithm) {
   for (Algorithm algorithm : {Algorithm::kReference, Algorithm::kRing, Algorithm::kPairwise,
                               Algorithm::kRecursiveDoubling, Algorithm::kHalvingDoubling}) {
@@ -165,10 +165,10 @@ TEST(TwoLevelSumsTest, AreRoundedOnceByEveryAlgorithm) {
   }
 }
 
-// A node sends 3(h-1)/h of an all-reduce's bytes and 2(h-1)/h of a reduce-scatter's, however many ranks it has and
-// wherever the values lie: float32 sums, and results of 16 bits.
+// A node sends 3(h-1)/h of the bytes in an all-reduce and 2(h-1)/h in a reduce-scatter, as sums travel as float32 and
+// results as 16 bits. Neither the number of its ranks nor the place of the values changes that.
 TEST(TwoLevelSumsTest, BytesBetweenNodes) {
-  constexpr uint64_t kValues = uint64_t{240} << 12;  // Even parts of parts, for any of these nodes.
+  constexpr uint64_t kValues = uint64_t{240} << 12;  // Divides evenly into parts of parts for all these layouts.
   constexpr uint64_t kBytes = 2 * kValues;
   const struct {
     NodeNames nodes;

@@ -18,7 +18,7 @@ absl::Span<float> RoomForSums(const TwoLevelCall& call, uint64_t values) {
   return absl::MakeSpan(sums).first(values);
 }
 
-// Of the node's ranks, this rank's slice.
+// Sums the values of the node's ranks in this rank's slice.
 absl::StatusOr<absl::Span<float>> SumsInNode(const TwoLevelCall& call, const TensorList& values,
                                              absl::Span<const ValueRange> parts) {
   const absl::Span<float> sums = RoomForSums(call, parts[call.node.meeting.rank()].size());
@@ -28,7 +28,7 @@ absl::StatusOr<absl::Span<float>> SumsInNode(const TwoLevelCall& call, const Ten
   return sums;
 }
 
-// Those in `range` are whole.
+// Finishes and rounds the sums in `range`, which are complete, and stores them in the slice.
 void Round(const TwoLevelCall& call, absl::Span<float> sums, ValueRange range, ReduceOp op, const TensorList& slice) {
   const absl::Span<float> whole = sums.subspan(range.begin, range.size());
   FinishReduction(DataType::kFloat32, op, call.ranks, MutableBytesOf(whole));
@@ -43,15 +43,15 @@ absl::Status ReduceScatterBetweenNodes(const TwoLevelCall& call, absl::Span<floa
   return status;
 }
 
-// Which of the sums a chunk of them is.
+// The range of `sums` that a chunk of them covers.
 ValueRange RangeOf(const TensorList& chunk, absl::Span<const float> sums) {
   if (chunk.empty()) return {};
   const uint64_t begin = reinterpret_cast<const float*>(chunk.pieces().front().data()) - sums.data();
   return {begin, begin + chunk.size()};
 }
 
-// Twice around, each time chunk by chunk: as float32 until a chunk has its result, then as 16 bits. The messages are
-// those of ReduceScatterBy and AllGatherBy by a ring, for other nodes' values may lie in no arena.
+// Two turns of the ring, chunk by chunk: as float32 until a chunk is complete, then as 16 bits. It sends the same
+// messages as ReduceScatterBy and AllGatherBy do with a ring, because on other nodes the values may lie in no arena.
 absl::Status ArenaRingBetweenNodes(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
   const SharedArena& arena = *call.arena;
   const int h = call.between->size();
@@ -88,7 +88,7 @@ absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, a
   if (!sums.ok() || call.between == nullptr) return sums.status();
   const TensorList slice = values.Slice(parts[call.node.meeting.rank()]);
   if (!Does(call.algorithm, Operation::kReduceScatter)) {
-    // Few values: all get the same sums and round them alike.
+    // Algorithms for few values: all ranks get the same sums and round them in the same way.
     absl::Status status = AllReduceBy(call.algorithm, *call.between, TensorList(*sums), ReduceOp::kSum, call.call);
     if (status.ok()) Round(call, *sums, {0, slice.size()}, op, slice);
     return status;
@@ -99,7 +99,7 @@ absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, a
   return AllGatherBy(call.algorithm, *call.between, slice, nodes_parts, call.call);
 }
 
-// Between the two meetings only driver i touches slice i, on its node.
+// Between the two meetings only driver i touches slice i on its node.
 absl::Status WideArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) status = ArenaRingBetweenNodes(call, slice, op);
