@@ -1,4 +1,4 @@
-// One rank goes wrong: every rank of the group is told so, soon, whichever way the values travel.
+// If one rank goes wrong, every rank of the group learns it soon, whichever way the values travel.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,15 +31,15 @@ enum class Where { kArena, kStaged, kMessages, kSockets, kTwoLevel, kTwoLevelAre
 
 bool InArena(Where where) { return where == Where::kArena || where == Where::kTwoLevelArena; }
 
-// A rank alone on its node has only messages.
+// Every rank is alone on its node, so there are only messages.
 bool ByMessages(Where where) { return where == Where::kMessages || where == Where::kSockets; }
 
-// Two ranks on each node, but for an odd last one: shared memory in a node, messages between them.
+// Two ranks on each node, except for an odd last one: shared memory inside nodes, messages between them.
 bool ByBoth(Where where) { return where == Where::kTwoLevel || where == Where::kTwoLevelArena; }
 
 struct Error {
   std::string name;
-  std::string wrong;  // What the rank in error calls; a call's text without its number.
+  std::string wrong;  // The call of the wrong rank, as its label's text without the number.
   std::string right;
 };
 
@@ -67,7 +67,7 @@ std::vector<std::unique_ptr<Group>> Groups(int n, Where where, absl::Duration de
   return groups;
 }
 
-// The calls of a round, on a rank that goes wrong in it as `error` says, or not if that is empty.
+// One rank's calls of a round. The rank goes wrong as `error` says, or does everything right if that is empty.
 absl::Status Round(Group& group, absl::Span<float> values, const std::string& error) {
   TensorList sum(values);
   if (error == "Size") sum = TensorList(values.first(kValues - 1));
@@ -83,7 +83,7 @@ absl::Status Round(Group& group, absl::Span<float> values, const std::string& er
   return status;
 }
 
-// What each rank is told; `victim` goes wrong in one round.
+// Runs rounds until each rank has an error, and returns these; `victim` goes wrong in one round.
 std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& groups, Where where, int victim,
                                      const std::string& error) {
   std::vector<absl::Status> told(groups.size());
@@ -99,8 +99,8 @@ std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& 
   return told;
 }
 
-// Whether nothing of the different calls meets: two ranks wait for each other to receive, as two roots do, or to send;
-// or one waits in its node's memory for another, which waits for a message.
+// True if nothing in the differing calls shows the error before the deadline. Two ranks may wait for each other to
+// receive, as two roots do, or to send. Or a rank waits in its node's memory for one that waits for a message.
 bool TakesTheDeadline(Where where, const std::string& error) {
   if (error == "Root" || error == "Order") return ByMessages(where) || ByBoth(where);
   return ByBoth(where) && (error == "Skip" || error == "Empty");
@@ -108,8 +108,8 @@ bool TakesTheDeadline(Where where, const std::string& error) {
 
 class GroupErrorTest : public testing::TestWithParam<std::tuple<int, Where, Error>> {};
 
-// A call that differs on one rank, in whatever way, is an error on every rank; it says what that rank calls and what
-// the others do. That takes until the deadline only where it must.
+// Any call that differs on one rank is an error on every rank, which names the call of that rank and the call of the
+// others. It takes until the deadline only where it must.
 TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
   const auto& [n, where, error] = GetParam();
   const int victim = n - 1;
@@ -165,8 +165,8 @@ INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupErrorTest,
                                           testing::ValuesIn(kErrors)),
                          NameOfError);
 
-// A call that is wrong by itself is told to the others, long before the deadline: also to those that have not come to
-// it.
+// A rank whose call is invalid tells the others long before the deadline, even those that have not entered the call
+// yet.
 TEST(GroupRefusalTest, IsNamedOnEveryRank) {
   for (Where where :
        {Where::kArena, Where::kStaged, Where::kMessages, Where::kSockets, Where::kTwoLevel, Where::kTwoLevelArena}) {
@@ -189,7 +189,7 @@ TEST(GroupRefusalTest, IsNamedOnEveryRank) {
 
 class GroupAbsenceTest : public testing::TestWithParam<std::tuple<int, Where>> {};
 
-// A rank that stops calling is named by all others; when it calls again it is told the same.
+// All others name a rank that stops calling. When it calls again, it gets the same error.
 TEST_P(GroupAbsenceTest, MissingRankIsNamedOnEveryRank) {
   const auto& [n, where] = GetParam();
   const int victim = n / 2;
@@ -203,7 +203,7 @@ TEST_P(GroupAbsenceTest, MissingRankIsNamedOnEveryRank) {
   RunRanks(n, [&](int rank) {
     if (rank != victim) told[rank] = sum(rank);
   });
-  // What the others brought still lies in shared memory: then it is the call after that fails.
+  // If the others' data still lies in shared memory, this call succeeds and only the next one fails.
   for (int i = 0; i < 2 && told[victim].ok(); ++i) told[victim] = sum(victim);
   EXPECT_THAT(told, Each(Property(&absl::Status::code, absl::StatusCode::kDeadlineExceeded)));
   for (const absl::Status& status : told) {
@@ -213,7 +213,7 @@ TEST_P(GroupAbsenceTest, MissingRankIsNamedOnEveryRank) {
   }
 }
 
-// A rank that is gone is named by all others, long before the deadline.
+// All others name a rank that is gone, long before the deadline.
 TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
   const auto& [n, where] = GetParam();
   const int victim = n / 2;

@@ -17,7 +17,8 @@
 namespace hooke {
 namespace {
 
-// Null where MPI is to carry all, or must: then *why says so, if the tuning does not.
+// Connects the nodes by sockets. Null if the inner transport shall carry all messages or has to; *why says why it has
+// to.
 absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
                                                               Tuning::BetweenNodes between, absl::Time deadline,
                                                               std::string* why) {

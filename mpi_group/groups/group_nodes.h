@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_GROUPS_GROUP_NODES_H_
 #define HOOKE_MPI_GROUP_GROUPS_GROUP_NODES_H_
 
-// What the ranks of a group learn about each other when they first meet: who shares a node, how many cores they have,
-// by which tuning they choose algorithms; and what they set up then: the memory through which the ranks of a node meet,
-// connections between nodes, and transports of some of the ranks. Part of TransportGroup.
+// The set-up of a group. Its ranks learn who shares a node, whether ranks have cores enough, and the tuning of rank 0.
+// They set up the memory in which the ranks of a node meet, connections between nodes, and transports over some of the
+// ranks. A part of TransportGroup.
 
 #include <map>
 #include <memory>
@@ -24,10 +24,10 @@ namespace hooke {
 
 class GroupNodes {
  public:
-  // Collective. `identity` is NodeIdentity() or a stand-in for it; rank 0's tuning is every rank's. `transport`
-  // outlives the object and is used only through it. Where the ranks of a node can't share memory, why_not_shared()
-  // says why, and no rank uses any; where nodes are not connected by sockets though the tuning allows it,
-  // why_no_sockets().
+  // Collective. `identity` is NodeIdentity() or a name in its place. Rank 0's tuning counts on all ranks. `transport`
+  // must outlive the object and is used only through it. If the ranks of some node cannot share memory, no rank uses
+  // shared memory, and why_not_shared() says why. If the tuning allows sockets between nodes but there are none,
+  // why_no_sockets() says why.
   static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const std::string& identity,
                                                             const Tuning& tuning, absl::Time deadline);
 
@@ -36,26 +36,28 @@ class GroupNodes {
   const std::string& why_not_shared() const { return why_not_shared_; }
   const std::string& why_no_sockets() const { return why_no_sockets_; }
 
-  // Of all ranks; by sockets between nodes where they are connected so.
+  // The transport of all ranks; it uses sockets between nodes if these are connected.
   Transport& transport() { return transport_; }
 
   const Nodes& nodes() const { return nodes_; }
   int node() const { return nodes_.node_of_rank[transport_.rank()]; }
   int NodeOf(int rank) const { return nodes_.node_of_rank[rank]; }
-  // A rank as its own node counts.
+  // The index of a rank among the ranks of its own node.
   int LocalRank(int rank) const;
 
-  // Null where memory is not shared.
+  // Null if memory is not shared.
   NodeMeeting* meeting() { return meeting_.get(); }
-  // Of the i-th ranks of all nodes, this rank being the i-th of its own; null from topology().smallest_node on.
+  // A transport over the i-th ranks of all nodes, if this rank is the i-th of its own; null from i =
+  // topology().smallest_node on.
   Transport* drivers() { return drivers_.get(); }
-  // Of the root and of the first rank of each other node, in the order of the nodes; null on all other ranks.
+  // A transport over the root and the first rank of each other node, in the order of the nodes; null on all other
+  // ranks.
   Transport* LeadersFor(int root);
-  // The leader of this rank's node, as the node counts.
+  // The local rank of this node's leader: the root on its own node, else 0.
   int LocalLeaderFor(int root) const { return NodeOf(root) == node() ? LocalRank(root) : 0; }
 
-  // Collective: memory that the ranks of each node share. Null, on all ranks, if one node has no room; *why says so.
-  // `number` tells the arenas of a group apart, those lent to it too; the same on all ranks.
+  // Collective: makes an arena in memory that the ranks of each node share. Null on all ranks if one node has no room;
+  // *why then says so. `number` distinguishes all arenas of a group, lent ones included; the same on all ranks.
   struct Arena {
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<SharedArena> arena;
@@ -67,13 +69,13 @@ class GroupNodes {
   GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes);
 
   const std::vector<int>& LocalRanks() const { return nodes_.ranks_of_node[node()]; }
-  // The same memory on all ranks of a node, or null on all ranks of the group.
+  // Makes memory that all ranks of a node share; null on all ranks of the group if one node cannot.
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
-  // Through the meeting: the cores that some rank of the node may run on.
+  // Exchanges core sets through the meeting and counts the cores on which some rank of the node may run.
   absl::StatusOr<int> CoresOfNode(absl::Duration limit);
 
-  const std::unique_ptr<SocketTransport> sockets_;  // Null where MPI carries all.
+  const std::unique_ptr<SocketTransport> sockets_;  // Null if the given transport carries all messages.
   Transport& transport_;
   const Nodes nodes_;
   const std::unique_ptr<Transport> local_;

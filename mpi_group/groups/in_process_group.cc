@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// The transports of clones: the ranks' k-th calls get those of one network.
+// Makes the transports of clones: the k-th calls of all ranks get the transports of one network.
 class Clones {
  public:
   explicit Clones(int n) : calls_(n) {}
@@ -24,8 +24,8 @@ class Clones {
 
  private:
   absl::Mutex mutex_;
-  std::vector<size_t> calls_ ABSL_GUARDED_BY(mutex_);  // Of each rank.
-  // Of each call, those that no rank has taken yet.
+  std::vector<size_t> calls_ ABSL_GUARDED_BY(mutex_);  // Number of calls of each rank.
+  // For each call, the transports that no rank has taken yet.
   std::vector<std::vector<std::unique_ptr<Transport>>> networks_ ABSL_GUARDED_BY(mutex_);
 };
 

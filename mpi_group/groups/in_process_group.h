@@ -8,8 +8,8 @@
 
 namespace hooke {
 
-// Groups whose n >= 1 ranks are threads of this process, for tests and for groups without MPI: one over each of
-// MakeInProcessTransports(n). Element r is rank r.
+// Makes the groups of n >= 1 ranks that are threads of this process, for tests and for groups without MPI. Element r is
+// rank r's, over element r of MakeInProcessTransports(n).
 std::vector<std::unique_ptr<Group>> MakeInProcessGroups(int n, const GroupOptions& options = {});
 
 }  // namespace hooke

@@ -1,4 +1,4 @@
-// The cases of collectives/collectives_test.cc and transport_group_test.cc between processes; run under mpirun by
+// The cases of collectives/collectives_test.cc and transport_group_test.cc between processes. It runs under mpirun with
 // several numbers of ranks.
 
 #include <gtest/gtest.h>
@@ -53,8 +53,8 @@ enum class Layout { kOneNode, kTwoNodes, kTwoNodesBySockets };
 
 class MpiGroupTest : public testing::TestWithParam<std::tuple<Layout, CollectiveCase>> {};
 
-// All operations of a group are right, in ordinary memory and in the shared arena, on one node as on two of every
-// second rank, which the test makes out of one.
+// All operations of a group are right, in ordinary memory and in the arena, on one node and on two simulated nodes that
+// take every second rank.
 TEST_P(MpiGroupTest, AllOperations) {
   const auto& [layout, one] = GetParam();
   GroupOptions options;
@@ -85,8 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::ValuesIn(AllCollectiveCases())),
     [](const auto& info) { return NameOf(std::get<1>(info.param)) + NameOf(std::get<0>(info.param)); });
 
-// Messages longer than MPI takes at once travel in several; the limit is lowered to see it, to one that divides
-// nothing.
+// Messages longer than MPI's limit travel in several parts. The test lowers the limit to a number that divides no size.
 TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
   const std::unique_ptr<Transport> transport = NewTransport(1001);
   ASSERT_NE(transport, nullptr);

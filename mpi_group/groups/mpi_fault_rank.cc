@@ -1,4 +1,4 @@
-// One rank of mpi_fault_test.cc: calls collectives without end until something fails; then writes what it was told to
+// One rank of mpi_fault_test.cc. It calls collectives without end until something fails, then writes the error to
 // FOLDER/RANK.report and exits with 1. With --error, rank 1 goes wrong in the fifth round.
 
 #include <unistd.h>
@@ -40,8 +40,8 @@ int Reports(const std::string& folder) {
   return count;
 }
 
-// mpirun ends the other ranks as soon as one exits: this one stays until as many have reported as the test expects, so
-// that it sees what each was told.
+// mpirun ends the other ranks as soon as one exits. So this rank stays until as many ranks have reported as the test
+// expects.
 void Report(const Options& options, const MpiSession& session, const absl::Status& status) {
   const std::string path = absl::StrCat(options.folder, "/", session.rank());
   std::ofstream(path) << status;
@@ -50,7 +50,7 @@ void Report(const Options& options, const MpiSession& session, const absl::Statu
   while (Reports(options.folder) < options.reports && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
 }
 
-// The calls of a round, on a rank that goes wrong in it as `error` says, or not if that is empty.
+// One rank's calls of a round. The rank goes wrong as `error` says, or does everything right if that is empty.
 absl::Status Round(Group& group, absl::Span<float> values, const std::string& error, const Options& options) {
   TensorList sum(error == "size" ? values.first(values.size() - 1) : values);
   if (error == "type") sum = TensorList(absl::MakeSpan(reinterpret_cast<int32_t*>(values.data()), values.size()));
@@ -68,7 +68,7 @@ absl::Status Round(Group& group, absl::Span<float> values, const std::string& er
 absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
   GroupOptions group_options;
   group_options.deadline = absl::Milliseconds(options.deadline_ms);
-  // As if every two ranks had a node of their own, or each one: then there are only messages.
+  // Simulates nodes of two ranks, or nodes of one rank, between which there are only messages.
   const bool two_level = absl::StartsWith(options.values, "two-level");
   const bool shared = options.values == "shared" || options.values == "two-level";
   if (two_level) {
@@ -80,7 +80,7 @@ absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
       options.values == "messages" ? Tuning::BetweenNodes::kMpi : Tuning::BetweenNodes::kSockets;
   absl::StatusOr<std::unique_ptr<Group>> group = MakeMpiGroup(session, group_options);
   if (!group.ok()) return group.status();
-  // Peers may read a failed rank's values until it has exited: never freed.
+  // Never freed: peers may read a failed rank's values until it has exited.
   std::vector<float>& own = *new std::vector<float>(1 << 20);
   absl::StatusOr<absl::Span<float>> values = absl::MakeSpan(own);
   if (shared) values = AllocateSharedValues<float>(**group, own.size());

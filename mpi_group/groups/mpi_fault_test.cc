@@ -1,4 +1,4 @@
-// Ranks that are processes, killed or stopped in mid-collective:
+// Tests with ranks that are processes and are killed or stopped in mid-collective. Usage:
 //   mpi_fault_test PROGRAM MPIRUN...   (PROGRAM is mpi_fault_rank)
 
 #include <errno.h>
@@ -40,19 +40,19 @@ using testing::Pair;
 constexpr int kRanks = 3;
 constexpr int kVictim = 1;
 constexpr int kDeadlineMs = 1500;
-constexpr int kLongDeadlineMs = 20000;  // Of those that are not to need it.
+constexpr int kLongDeadlineMs = 20000;  // For tests that must end before their deadline.
 
 std::vector<std::string>& CommandLine() {
   static auto* const words = new std::vector<std::string>;
   return *words;
 }
 
-// Nobody is left to name the rank: KilledRankEndsTheGroup is all that can be asked.
+// No survivor is left to name the rank, so only KilledRankEndsTheGroup is tested.
 constexpr char kEndsSurvivors[] =
     "MPICH's mpirun ends all ranks when one is killed, also with -disable-auto-cleanup; build with Open MPI";
 bool EndsSurvivors() { return absl::StrContains(CommandLine()[1], "mpich"); }
 
-// Whether `happened` becomes true in time.
+// Returns true if happened() becomes true in time.
 bool Await(absl::Duration duration, const std::function<bool()>& happened) {
   for (const absl::Time deadline = absl::Now() + duration; absl::Now() < deadline;
        absl::SleepFor(absl::Milliseconds(5))) {
@@ -63,16 +63,17 @@ bool Await(absl::Duration duration, const std::function<bool()>& happened) {
 
 bool Gone(pid_t process) { return kill(process, 0) != 0 && errno == ESRCH; }
 
-// mpirun and its ranks, in a folder of their own. Nothing of it outlives this object.
+// mpirun and its ranks, with their own folder. The destructor ends and removes everything.
 class RunningGroup {
  public:
   struct Options {
-    // How they go between ranks: "messages" are MPI's, "sockets" ours; "two-level": by sockets between nodes of two
-    // ranks that share memory, where the values lie; "two-level-private": elsewhere.
+    // The way of the values between ranks: "shared" memory, "messages" of MPI, "sockets". "two-level": sockets between
+    // nodes of two ranks, and values in the memory that these share. "two-level-private": the same with values in
+    // ordinary memory.
     std::string values = "shared";
-    std::string error = "";       // As mpi_fault_rank knows it.
-    int reports = kRanks - 1;     // That are expected.
-    bool outlives_ranks = false;  // Whether mpirun lets the others go on when a rank dies.
+    std::string error = "";       // The --error of mpi_fault_rank.
+    int reports = kRanks - 1;     // Number of reports to expect.
+    bool outlives_ranks = false;  // If true, mpirun lets the others go on when a rank dies.
     int deadline_ms = kDeadlineMs;
     int ranks = kRanks;
   };
@@ -98,10 +99,10 @@ class RunningGroup {
     std::filesystem::remove_all(folder_);
   }
 
-  // Process of each rank that has summed for a while.
+  // The process of each rank that has completed some rounds.
   const std::map<int, pid_t>& ranks() const { return ranks_; }
 
-  // What each rank that has reported was told.
+  // The error of each rank that has reported.
   std::map<int, std::string> Reports() const {
     std::map<int, std::string> reports;
     for (const auto& file : std::filesystem::directory_iterator(folder_)) {
@@ -114,8 +115,8 @@ class RunningGroup {
     return reports;
   }
 
-  // The same without the victim. When the first one ends, mpirun wakes the victim to end it too, and it may get as far
-  // as a report of its own.
+  // The same without the victim. When the first rank ends, mpirun wakes the victim to end it too, and the victim may
+  // manage to report as well.
   std::map<int, std::string> ReportsOfSurvivors() const {
     std::map<int, std::string> reports = Reports();
     reports.erase(kVictim);
@@ -125,7 +126,7 @@ class RunningGroup {
   // mpirun's exit code; -1 if it does not end in time.
   int AwaitEnd(absl::Duration duration) {
     int state = 0;
-    // Its output is read on, or it could not end.
+    // Read its output, or a full pipe would keep it from ending.
     if (!Await(duration, [&] {
           ReadSome(absl::ZeroDuration());
           return waitpid(mpirun_, &state, WNOHANG) == mpirun_;
@@ -196,7 +197,7 @@ class RunningGroup {
   std::map<int, pid_t> ranks_;
 };
 
-// No process of the ranks', and no shared memory that any of them made.
+// Expects that no process of the ranks and no shared memory of theirs is left.
 void ExpectNothingLeft(const std::map<int, pid_t>& ranks) {
   for (const auto& [rank, process] : ranks) {
     EXPECT_TRUE(Await(absl::Seconds(10), [process = process] { return Gone(process); }))
@@ -209,8 +210,8 @@ void ExpectNothingLeft(const std::map<int, pid_t>& ranks) {
 
 const absl::Duration kToReport = absl::Milliseconds(kDeadlineMs) + absl::Seconds(5);
 
-// A rank stopped in mid-collective is named by every survivor soon after the deadline, whichever way values go, and all
-// processes end.
+// Every survivor names a rank that is stopped in mid-collective soon after the deadline, whichever way values travel,
+// and all processes end.
 TEST(MpiFaultTest, StoppedRankIsNamedByAll) {
   for (const char* values : {"shared", "messages", "sockets"}) {
     RunningGroup run({values});
@@ -237,7 +238,7 @@ TEST(MpiFaultTest, KilledRankEndsTheGroup) {
   }
 }
 
-// Where mpirun lets them live, the survivors of a killed rank name it.
+// If mpirun lets them live, the survivors of a killed rank name it.
 TEST(MpiFaultTest, KilledRankIsNamedByAll) {
   if (EndsSurvivors()) GTEST_SKIP() << kEndsSurvivors;
   for (const char* values : {"shared", "messages", "sockets"}) {
@@ -245,19 +246,20 @@ TEST(MpiFaultTest, KilledRankIsNamedByAll) {
     ASSERT_EQ(run.ranks().size(), kRanks);
     kill(run.ranks().at(kVictim), SIGKILL);
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks - 1; }));
-    // The end of its connections says more than its silence.
+    // Over sockets the closed connections show that the rank is gone; otherwise it is only silent.
     const bool sockets = std::string(values) == "sockets";
     EXPECT_THAT(run.Reports(), Each(Pair(_, HasSubstr(sockets ? "UNAVAILABLE: " : "DEADLINE_EXCEEDED: "))));
     EXPECT_THAT(run.Reports(),
                 Each(Pair(_, HasSubstr(sockets ? "lost rank 1 in call "
                                                : "for rank 1, which did not come or got stuck in call "))));
-    EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);  // Asked not to mind, Open MPI's reports success.
+    // Open MPI's mpirun reports success here, as it was told to ignore dead ranks.
+    EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
     ExpectNothingLeft(run.ranks());
   }
 }
 
-// Two nodes of two ranks: those that share memory with a rank that goes wrong and those that have only messages of its
-// node's are told the same.
+// Two nodes of two ranks: ranks that share memory with the wrong rank and ranks that only get messages from its node
+// report the same error.
 constexpr int kTwoLevelRanks = 4;
 
 constexpr const char* kTwoLevelValues[] = {"two-level", "two-level-private"};
@@ -271,7 +273,7 @@ RunningGroup::Options OnTwoLevels(const std::string& values, const std::string& 
   return options;
 }
 
-// A rank stopped in mid-collective is named by its node's and by the other node's ranks.
+// Ranks of its own node and of the other node name a rank that is stopped in mid-collective.
 TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
   for (const char* values : kTwoLevelValues) {
     SCOPED_TRACE(values);
@@ -279,7 +281,7 @@ TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
     ASSERT_EQ(run.ranks().size(), kTwoLevelRanks);
     kill(run.ranks().at(kVictim), SIGSTOP);
     EXPECT_TRUE(Await(kToReport, [&] { return run.ReportsOfSurvivors().size() == kTwoLevelRanks - 1; }));
-    // Its node meets it, the other node waits for its message.
+    // Its own node waits for it in shared memory, the other node for its message.
     EXPECT_THAT(run.ReportsOfSurvivors(),
                 Each(Pair(_, AllOf(HasSubstr("DEADLINE_EXCEEDED: "), ContainsRegex("waited .*for rank 1")))));
     EXPECT_GT(run.AwaitEnd(absl::Seconds(20)), 0);
@@ -287,7 +289,7 @@ TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
   }
 }
 
-// So is one that is killed, where mpirun lets the others live.
+// The same for a killed rank, if mpirun lets the others live.
 TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
   if (EndsSurvivors()) GTEST_SKIP() << kEndsSurvivors;
   for (const char* values : kTwoLevelValues) {
@@ -298,7 +300,7 @@ TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
     ASSERT_EQ(run.ranks().size(), kTwoLevelRanks);
     kill(run.ranks().at(kVictim), SIGKILL);
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kTwoLevelRanks - 1; }));
-    // By the end of its connections, or at the deadline where only its own node waits for it.
+    // The error comes from its closed connections, or at the deadline if only its own node waits for it.
     EXPECT_THAT(run.Reports(), Each(Pair(_, AllOf(ContainsRegex("UNAVAILABLE: |DEADLINE_EXCEEDED: "),
                                                   ContainsRegex("(lost|deadline for) rank 1")))));
     EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
@@ -306,8 +308,8 @@ TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
   }
 }
 
-// A wrong size is named at once; a call that is left out, where the ranks of its node wait for each other in different
-// places, at the deadline.
+// A wrong size is reported at once. A skipped call is reported at the deadline, as the ranks of its node wait for each
+// other in different places.
 TEST(MpiTwoLevelFaultTest, WrongCallIsNamedOnEveryRank) {
   for (const auto& [error, wrong] :
        {std::pair<std::string, std::string>{"size", "all-reduce .mean. of 1048575 float32"}, {"skip", "barrier"}}) {
@@ -325,7 +327,7 @@ TEST(MpiTwoLevelFaultTest, WrongCallIsNamedOnEveryRank) {
   }
 }
 
-// A rank that comes after the others have given up on it is told the same as they.
+// A rank that comes after the others have given up on it gets the same error as they.
 TEST(MpiFaultTest, LateRankIsToldTheSame) {
   for (const char* values : {"shared", "messages", "sockets"}) {
     RunningGroup run({values, "late", kRanks});
@@ -346,7 +348,7 @@ struct WrongCall {
 
 class MpiWrongCallTest : public testing::TestWithParam<std::tuple<WrongCall, std::string>> {};
 
-// Whatever one rank does wrong, every rank is told what that was, and what the others do, long before the deadline.
+// Whatever one rank does wrong, every rank's error names its call and that of the others, long before the deadline.
 TEST_P(MpiWrongCallTest, IsNamedOnEveryRank) {
   const auto& [wrong, values] = GetParam();
   RunningGroup run({values, wrong.error, kRanks, false, kLongDeadlineMs});

@@ -9,8 +9,8 @@
 
 namespace hooke {
 
-// The group of all ranks of MPI_COMM_WORLD. Collective. The session outlives the group. After an error of a group's
-// call the session is failed: the rank reports and ends with MpiSession::ExitWithoutFinalize.
+// Makes the group of all ranks of MPI_COMM_WORLD. Collective. The session must outlive the group. After an error of a
+// group's call the session is failed: the rank reports the error and ends by MpiSession::ExitWithoutFinalize.
 absl::StatusOr<std::unique_ptr<Group>> MakeMpiGroup(MpiSession& session, const GroupOptions& options);
 
 }  // namespace hooke

@@ -26,18 +26,18 @@
 namespace hooke {
 namespace {
 
-// Ordinary memory comes in these.
+// The unit of ordinary memory, which gives it the alignment of an arena.
 struct alignas(64) Line {
   char bytes[64] = {};
 };
 
-// Zeroed; null where there is no room.
+// Allocates zeroed memory; null if there is not enough.
 std::unique_ptr<Line[]> NewLines(uint64_t lines) {
   if (lines > std::numeric_limits<ptrdiff_t>::max() / sizeof(Line)) return nullptr;
   return std::unique_ptr<Line[]>(new (std::nothrow) Line[lines]);
 }
 
-// What a rank asks for, beside the values.
+// The arguments of a call, besides the values.
 struct Request {
   Operation operation = Operation::kBarrier;
   std::optional<ReduceOp> op;
@@ -189,10 +189,11 @@ class TransportGroup : public Group {
     if (!failure_.ok()) return failure_;
     if (another_ == nullptr) return Group::Clone();
     absl::StatusOr<std::unique_ptr<Transport>> transport = another_(SteadyNow() + options_.deadline);
-    if (absl::IsFailedPrecondition(transport.status())) return transport.status();  // On all ranks: nothing was sent.
+    // All ranks return here and nothing was sent, so the group remains usable.
+    if (absl::IsFailedPrecondition(transport.status())) return transport.status();
     if (!transport.ok()) return Fail(transport.status(), "another group of the same ranks");
     GroupOptions options = options_;
-    // What could not be done would take as long again.
+    // Sockets that could not be connected before would only cost the time again.
     if (nodes_ != nullptr && !nodes_->why_no_sockets().empty())
       options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
     auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
@@ -209,7 +210,7 @@ class TransportGroup : public Group {
     Purpose purpose;
     const SharedArena* arena = nullptr;
     Workload workload;
-    absl::Time deadline;  // Where there are messages.
+    absl::Time deadline;  // Set only for algorithms that send messages.
   };
 
   template <typename Collective>
@@ -232,7 +233,7 @@ class TransportGroup : public Group {
     Plan plan;
     plan.arena = arena;
     plan.workload = {request.operation, values.bytes(), plan.arena != nullptr, RoundsOnce(request, values.type())};
-    // Often the same call again.
+    // Calls often repeat, so the last choice is kept.
     if (!last_workload_.has_value() || !(*last_workload_ == plan.workload)) {
       last_choice_ = ChooseAlgorithm(nodes_->topology(), plan.workload, nodes_->tuning());
       last_workload_ = plan.workload;
@@ -264,14 +265,14 @@ class TransportGroup : public Group {
 
   Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
 
-  // Between nodes: as for a group of one rank of each.
+  // Between nodes the algorithm is that of a group with one rank per node.
   TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
     const int nodes = nodes_->topology().nodes;
     Topology between_nodes;
     between_nodes.ranks = between_nodes.nodes = nodes;
     Workload workload = plan.workload;
     workload.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, plan.choice.drivers));
-    // Sums that are rounded once travel as float32.
+    // Sums that are rounded once travel as float32, in twice the bytes.
     if (std::exchange(workload.rounds_once, false)) workload.bytes *= 2;
     const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
     Call call = CallFor(plan);
@@ -279,14 +280,14 @@ class TransportGroup : public Group {
     return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
   }
 
-  // Null where this rank is none.
+  // Null if this rank is no driver.
   Transport* DriversFor(const Plan& plan) { return rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr; }
 
   Transport& transport() { return nodes_ != nullptr ? nodes_->transport() : *transport_; }
 
   int rank_in_node() const { return nodes_->LocalRank(rank()); }
 
-  // At the first call.
+  // Sets up `nodes_` at the first call.
   absl::Status MeetOthers(absl::Time now) {
     if (nodes_ != nullptr) return absl::OkStatus();
     calls_.Tell(*transport_, now);
@@ -306,7 +307,8 @@ class TransportGroup : public Group {
     options_.logger->warn("{} is not available, ranks use memory of their own: {}", what, why);
   }
 
-  // What can be wrong with a call by itself. The others are told: they are in it, and would wait.
+  // Checks what can be wrong with this rank's call alone. The caller settles such an error, because the other ranks are
+  // in the call and would wait.
   absl::Status CheckRequest(const Request& request, const TensorList& values) const {
     switch (request.operation) {
       case Operation::kReduce:
@@ -321,7 +323,7 @@ class TransportGroup : public Group {
     }
   }
 
-  // Lent arenas have the numbers that they have in the group they come from, the group's own the next ones.
+  // Lent arenas keep the numbers that they have in their own group; own arenas get the next ones.
   uint64_t NextArena() const { return lent_.size() + arenas_.size(); }
 
   const SharedArena* ArenaOf(const TensorList& values) const {
@@ -334,7 +336,7 @@ class TransportGroup : public Group {
     return nullptr;
   }
 
-  // From now on every call returns this error.
+  // Settles the failure with the other ranks. From now on every call returns the resulting error.
   absl::Status Fail(const absl::Status& failure, absl::string_view what) {
     const bool waited =
         nodes_ != nullptr && nodes_->meeting() != nullptr && nodes_->meeting()->waiting_since() != absl::InfinitePast();
@@ -347,9 +349,9 @@ class TransportGroup : public Group {
   Scratch scratch_;  // Outlives the transport, whose unfinished messages use its memory.
   const std::unique_ptr<Transport> transport_;
   const NewTransport another_;
-  std::unique_ptr<GroupNodes> nodes_;  // From the first call on.
+  std::unique_ptr<GroupNodes> nodes_;  // Set by the first call.
   std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
-  std::vector<const SharedArena*> lent_;  // Of the groups that this one is a clone of.
+  std::vector<const SharedArena*> lent_;  // Arenas of the groups that this one is a clone of.
   std::vector<std::unique_ptr<Line[]>> private_;
   RecentCalls calls_;
   std::optional<Workload> last_workload_;

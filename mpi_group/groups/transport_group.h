@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_GROUPS_TRANSPORT_GROUP_H_
 #define HOOKE_MPI_GROUP_GROUPS_TRANSPORT_GROUP_H_
 
-// A Group over any Transport: takes each call's algorithm from ChooseAlgorithm, gives it a deadline and its working
-// memory, and says in an error what was being done. Used by MakeMpiGroup and MakeInProcessGroups.
+// A Group over any Transport. For each call it chooses the algorithm (ChooseAlgorithm), sets the deadline, lends the
+// working memory, and describes the call in errors.
 
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace hooke {
 
-// Another transport between the same ranks; collective.
+// Makes another transport between the same ranks. Collective.
 using NewTransport = std::function<absl::StatusOr<std::unique_ptr<Transport>>(absl::Time deadline)>;
 
-// `another` makes the transports of clones; null: the group has none.
+// `another` makes the transports of clones; if null, the group cannot be cloned.
 std::unique_ptr<Group> MakeTransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options,
                                           NewTransport another = nullptr);
 

@@ -35,7 +35,7 @@ GroupOptions WithDeadline(absl::Duration deadline) {
 
 class GroupTest : public testing::TestWithParam<std::tuple<int, CollectiveCase>> {};
 
-// All operations of a group are right, in ordinary memory and in the shared arena.
+// All operations of a group are right, in ordinary memory and in the arena.
 TEST_P(GroupTest, AllOperations) {
   const int n = std::get<0>(GetParam());
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(n);
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(All, GroupTest,
                            return absl::StrCat(NameOf(std::get<1>(info.param)), "On", std::get<0>(info.param));
                          });
 
-// Groups over several nodes, which the test makes out of one: nodes[r] is rank r's.
+// Groups over several simulated nodes: rank r is on node nodes[r].
 std::vector<std::unique_ptr<Group>> GroupsOn(const std::vector<std::string>& nodes, const GroupOptions& options = {}) {
   std::vector<std::unique_ptr<Group>> groups;
   for (std::unique_ptr<Transport>& transport : MakeInProcessTransports(static_cast<int>(nodes.size()))) {
@@ -79,8 +79,8 @@ const std::vector<NodesCase>& AllNodesCases() {
 
 class NodesTest : public testing::TestWithParam<std::tuple<NodesCase, CollectiveCase, Tuning::BetweenNodes>> {};
 
-// All operations are right between nodes too, with as many ranks on each or not, whichever ranks share one, by sockets
-// or not.
+// All operations are right between nodes too: with equal and different numbers of ranks, whichever ranks share a node,
+// with and without sockets.
 TEST_P(NodesTest, AllOperations) {
   const std::vector<std::string>& nodes = std::get<0>(GetParam()).nodes;
   GroupOptions options;
@@ -102,8 +102,8 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
                                std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
                          });
 
-// Whatever a tuning says, the results are right: every algorithm does every operation that it is for, in small
-// chunks; so does a sum of several lists of each rank.
+// Results are right whatever a tuning says: every algorithm does every operation that it implements, in small chunks,
+// sums of several lists per rank included.
 TEST(GroupTuningTest, EveryAlgorithm) {
   for (const std::vector<std::string>& nodes :
        {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
@@ -128,8 +128,8 @@ TEST(GroupTuningTest, EveryAlgorithm) {
   }
 }
 
-// A ring between nodes that goes on while each node reduces and shares its chunks is right: with many chunks and few,
-// nodes of one rank beside others, pieces that end anywhere.
+// A ring between nodes that runs while each node reduces and shares its chunks is right: with many chunks and few, with
+// nodes of one rank beside others, and with pieces that end anywhere.
 TEST(GroupTuningTest, RingBetweenNodes) {
   GroupOptions options;
   for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
@@ -150,7 +150,7 @@ TEST(GroupTuningTest, RingBetweenNodes) {
   }
 }
 
-// The ranks choose alike though they were given different tunings: rank 0's counts.
+// Ranks with different tunings choose the same algorithm: rank 0's tuning counts.
 TEST(GroupTuningTest, RankZerosCounts) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
@@ -169,7 +169,7 @@ TEST(GroupTuningTest, RankZerosCounts) {
   });
 }
 
-// A rank that never comes is named, with the operation, within the deadline; from then on the group refuses every call.
+// The error at the deadline names a rank that never comes and the operation. From then on the group refuses every call.
 TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Milliseconds(100)));
   std::vector<float> values(1000);
@@ -217,8 +217,8 @@ TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
   }
 }
 
-// Ranks that call different operations get an error each, none waits for its deadline; in the arena all of them say
-// what is wrong.
+// Ranks that call different operations all get an error before their deadline. In the arena all errors say what is
+// wrong.
 TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
   for (bool shared : {false, true}) {
     const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
@@ -237,8 +237,8 @@ TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
   }
 }
 
-// Ranks whose values do not lie alike, in the arena on one and not on the other, are all told so, whatever the sizes
-// and also where a tuning cuts the two kinds into different chunks; none ends with wrong values.
+// If values lie in the arena on one rank only, all ranks get an error, and none ends with wrong values. That holds for
+// all sizes, and also if a tuning cuts the two kinds into different chunks.
 TEST(GroupFaultTest, ArenaOnSomeRanksOnlyIsAnErrorOnEveryRank) {
   GroupOptions uneven = WithDeadline(absl::Seconds(60));
   for (TuningRule::Values kind : {TuningRule::Values::kArena, TuningRule::Values::kPrivate}) {
@@ -264,7 +264,7 @@ TEST(GroupFaultTest, ArenaOnSomeRanksOnlyIsAnErrorOnEveryRank) {
   }
 }
 
-// Nor do ranks that pass different places of an arena go on with wrong values.
+// Ranks that pass different places of an arena get an error as well, not wrong values.
 TEST(GroupFaultTest, DifferentPlacesAreAnErrorOnEveryRank) {
   for (size_t values : {100, 20000}) {
     const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
@@ -278,7 +278,7 @@ TEST(GroupFaultTest, DifferentPlacesAreAnErrorOnEveryRank) {
   }
 }
 
-// An arena that a clone was lent and the first of its own are told apart though they lie alike.
+// A clone distinguishes an arena that it was lent from its first own one, even if the values lie at the same offsets.
 TEST(GroupFaultTest, LentArenaIsNotAClonesOwn) {
   constexpr size_t kValues = 20000;
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
@@ -300,7 +300,7 @@ TEST(GroupFaultTest, LentArenaIsNotAClonesOwn) {
   clones.clear();
 }
 
-// No bytes are an empty span and nothing is wrong with them; more than there can be are refused on all ranks.
+// Allocating no bytes gives an empty span. All ranks refuse more bytes than there can be.
 TEST(GroupAllocationTest, NothingAndTooMuch) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   for (int n : {1, 2}) {
@@ -318,7 +318,8 @@ TEST(GroupAllocationTest, NothingAndTooMuch) {
   }
 }
 
-// Arguments that no rank can use are refused with what is wrong, and end the group: others may be in that call.
+// Invalid arguments are refused with an error that says why. They end the group, because other ranks may be in that
+// call.
 TEST(GroupFaultTest, BadArgumentsAreRefused) {
   std::vector<float> values(10);
   const TensorList list(absl::MakeSpan(values));
