@@ -11,10 +11,10 @@ namespace hooke {
 namespace {
 
 constexpr int kTag = 0;
-// For a statement that has begun to arrive.
+// Time for the rest of a statement that has begun to arrive.
 constexpr absl::Duration kTransfer = absl::Seconds(1);
 constexpr absl::Duration kNap = absl::Microseconds(200);
-// For the verdict to leave this rank. Ranks that take it later do without.
+// Time for the verdict to leave this rank. Ranks that are slower to take it conclude without it.
 constexpr absl::Duration kLinger = absl::Milliseconds(100);
 
 static_assert(std::is_trivially_copyable_v<Statement>, "statements travel as bytes");
@@ -39,7 +39,7 @@ absl::Status MpiNotices::HearAll() {
                                  communicator_, &taken),
                        "MPI_Irecv");
     if (!status.ok()) return status;
-    // The message is here or on its way, for it is short; but nobody is waited for without an end.
+    // The message is short, so it is here or nearly so. Still no wait may be endless.
     const absl::StatusOr<bool> done = AwaitAll(absl::MakeSpan(&taken, 1), {}, SteadyNow() + kTransfer);
     if (!done.ok()) return done.status();
     if (!*done) return absl::DeadlineExceededError(absl::StrCat("rank ", envelope.MPI_SOURCE, " died while telling"));
@@ -47,7 +47,7 @@ absl::Status MpiNotices::HearAll() {
   }
 }
 
-// A peer that cannot be told keeps nobody else from being told.
+// Tells all peers, even if telling one of them fails; returns the first error.
 absl::Status MpiNotices::Tell(const Statement& statement) {
   told_.push_back(statement);
   absl::Status first;
@@ -68,12 +68,12 @@ bool MpiNotices::AllToldAreDone() {
   });
 }
 
-// MPI may fail here too, if it did before: then what was heard so far is all there is.
+// If MPI fails here as well, the verdict follows from the statements heard so far.
 absl::Status MpiNotices::Settle(const CallHistory& history, const absl::Status& failure, absl::Time until) {
   if (!verdict_.ok()) return verdict_;
   const Statement own = FailureStatement(history, failure, SteadyNow());
   settlement_.Hear(rank_, own);
-  Tell(own).IgnoreError();  // Those that it did not reach learn of the failure by their own deadlines.
+  Tell(own).IgnoreError();  // Ranks that it does not reach notice the failure at their own deadlines.
   absl::Status status;
   while (status.ok()) {
     status = HearAll();

@@ -1,8 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_MPI_MPI_NOTICES_H_
 #define HOOKE_MPI_GROUP_MPI_MPI_NOTICES_H_
 
-// How ranks of an MpiTransport tell one another that a collective failed: statements on a communicator of their own.
-// While nothing fails there are no messages on it. Used by the thread that uses the transport.
+// Notices: statements by which ranks of an MpiTransport tell one another that a collective failed. They travel on a
+// communicator of their own, which carries nothing while nothing fails. Only the thread that uses the transport uses
+// this.
 
 #include <mpi.h>
 
@@ -17,7 +18,7 @@ namespace hooke {
 
 class MpiNotices {
  public:
-  // The communicator is its caller's, outlives it, and carries nothing else.
+  // The caller owns the communicator, keeps it longer than this object, and sends nothing else on it.
   MpiNotices(MPI_Comm communicator, int rank, int size)
       : communicator_(communicator), rank_(rank), size_(size), settlement_(size) {}
   MpiNotices(const MpiNotices&) = delete;
@@ -25,8 +26,8 @@ class MpiNotices {
 
   // Transport::CheckNotices; INTERNAL if MPI fails.
   absl::Status Check();
-  // Transport::Settle, at the first call; the same verdict at later ones. Statements that not all ranks have taken when
-  // it returns stay lent to MPI.
+  // Transport::Settle at the first call; later calls return the same verdict. MPI may still read statements that some
+  // rank has not received when it returns.
   absl::Status Settle(const CallHistory& history, const absl::Status& failure, absl::Time until);
 
  private:
@@ -38,10 +39,10 @@ class MpiNotices {
   const int rank_;
   const int size_;
   Settlement settlement_;
-  absl::Status verdict_;        // OK before Settle.
-  std::deque<Statement> told_;  // MPI reads them: they stay where they are.
+  absl::Status verdict_;        // OK until Settle has concluded.
+  std::deque<Statement> told_;  // A deque, because MPI reads the statements in place.
   std::vector<MPI_Request> telling_;
-  std::deque<Statement> heard_;  // MPI writes them.
+  std::deque<Statement> heard_;  // A deque, because MPI writes the statements in place.
 };
 
 }  // namespace hooke

@@ -1,12 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_MPI_MPI_SESSION_H_
 #define HOOKE_MPI_GROUP_MPI_MPI_SESSION_H_
 
-// A process's part in MPI, from MPI_Init_thread to MPI_Finalize; one per process. Made first in a rank's main,
-// destroyed last, after all groups made from it.
+// A process's use of MPI, from MPI_Init_thread to MPI_Finalize; one per process. A rank's main makes it first and
+// destroys it last, after all groups that were made from it.
 //
-// MPI_Finalize waits for all ranks, without a deadline. So it is called only if nothing failed and all ranks meet
-// within `finalize_deadline` in Finish. Otherwise the process is to end with a code other than 0 and without
-// MPI_Finalize, by ExitWithoutFinalize: mpirun then ends the other ranks.
+// MPI_Finalize waits for all ranks, without a deadline. So it is called only if nothing failed and all ranks meet in
+// Finish within `finalize_deadline`. Otherwise the process must end by ExitWithoutFinalize, with a code other than 0:
+// mpirun then ends the other ranks.
 
 #include <atomic>
 #include <memory>
@@ -21,35 +21,37 @@ class MpiSession {
  public:
   struct Options {
     absl::Duration finalize_deadline = absl::Seconds(10);
-    // Several threads call MPI at the same time, as those of a group and its clones do. Costs each call a lock.
+    // True if several threads call MPI at the same time, as a group and its clones do. It costs each call a lock.
     bool concurrent = false;
   };
 
-  // FAILED_PRECONDITION: MPI offers no MPI_THREAD_SERIALIZED, or, concurrent, no MPI_THREAD_MULTIPLE. INTERNAL: MPI's
-  // own message.
+  // FAILED_PRECONDITION: MPI does not offer MPI_THREAD_SERIALIZED, or, if concurrent, MPI_THREAD_MULTIPLE. INTERNAL: an
+  // error of MPI, with its message.
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(const Options& options);
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start() { return Start(Options()); }
 
-  // Finishes, if that was not done.
+  // Calls Finish() if nobody has.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // In MPI_COMM_WORLD.
+  // Rank and size in MPI_COMM_WORLD.
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool concurrent() const { return options_.concurrent; }
 
-  // The end of MPI in this process; collective. After an error (DEADLINE_EXCEEDED: not all ranks came;
-  // FAILED_PRECONDITION: the session is failed; INTERNAL: MPI's own message) the process ends by ExitWithoutFinalize.
+  // Ends MPI in this process; collective. After an error the process must end by ExitWithoutFinalize.
+  // DEADLINE_EXCEEDED: not all ranks came. FAILED_PRECONDITION: the session is failed. INTERNAL: an error of MPI, with
+  // its message.
   absl::Status Finish();
 
-  // After a failed collective: MPI may be in any state, and no call to it may be counted on. Transport::Settle tries.
+  // Notes that a collective failed. From then on MPI may be in any state, and nothing relies on calls to it; only
+  // Transport::Settle still tries some.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
 
-  // Ends the process at once, as after a failure: flushes the standard streams, runs no destructors and no exit
-  // handlers, for those of MPI libraries may wait for ranks that are gone. `code` is not 0.
+  // Ends the process at once, after a failure. It flushes the standard streams but runs no destructors and no exit
+  // handlers, because those of MPI libraries may wait for ranks that are gone. `code` is not 0.
   [[noreturn]] static void ExitWithoutFinalize(int code);
 
  private:
@@ -58,7 +60,7 @@ class MpiSession {
   const Options options_;
   const int rank_;
   const int size_;
-  std::atomic<bool> failed_ = false;  // Set by the threads of any group.
+  std::atomic<bool> failed_ = false;  // Atomic, as the threads of all groups set it.
   bool finished_ = false;
 };
 

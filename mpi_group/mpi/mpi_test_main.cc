@@ -1,5 +1,5 @@
-// The main of tests under mpirun. Every rank runs all test cases together; rank 0 prints and writes the result file, in
-// which a case fails if it fails on any rank.
+// The main of tests that run under mpirun. All ranks run all test cases together. Rank 0 prints and writes the result
+// file, in which a case fails if it fails on any rank.
 
 #include <gtest/gtest.h>
 #include <mpi.h>

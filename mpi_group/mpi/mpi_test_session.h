@@ -5,7 +5,7 @@
 
 namespace hooke {
 
-// The session of a test under mpirun; made and destroyed by mpi_test_main.cc.
+// The MPI session of a test that runs under mpirun. mpi_test_main.cc makes and destroys it.
 MpiSession& TestSession();
 
 }  // namespace hooke

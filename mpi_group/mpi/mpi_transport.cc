@@ -19,9 +19,9 @@
 namespace hooke {
 namespace {
 
-// A message's tag tells its call: some bits of the call's number, so that it is seen which of two calls came first, and
-// some of its fingerprint, so that different calls of one number differ but for chance. A receive takes only its own
-// call's messages: another's could be longer than its memory.
+// A message's tag identifies its call. It holds some bits of the call's number, which show the order of two calls, and
+// some bits of its fingerprint, which distinguish calls of one number, except by chance. A receive takes only messages
+// of its own call, because another call's could be longer than its memory.
 class Tags {
  public:
   explicit Tags(int tag_max) {
@@ -36,7 +36,8 @@ class Tags {
     return static_cast<int>(number << fingerprint_bits_ | (fingerprint & ((uint64_t{1} << fingerprint_bits_) - 1)));
   }
 
-  // Whether a call of tag `one` began before one of tag `other`, if they are less than half of all numbers apart.
+  // True if the call with tag `one` came before the one with tag `other`. Right if they are less than half of all
+  // numbers apart.
   bool IsBefore(int one, int other) const {
     const int64_t numbers = int64_t{1} << number_bits_;
     const int64_t ahead = ((other >> fingerprint_bits_) - (one >> fingerprint_bits_) + numbers) % numbers;
@@ -48,15 +49,16 @@ class Tags {
   int fingerprint_bits_ = 0;
 };
 
-// For how long a peer's message of another call must be seen while its message of this call does not come: over several
-// links a short message may arrive before the rest of a long one. At most half of the time that is left then.
+// How long a peer's message of another call must be visible, while its message of this call does not come, before it is
+// an error. Over several links a short message may arrive before the rest of a long one. At most half of the remaining
+// time.
 constexpr absl::Duration kStrangeFor = absl::Seconds(2);
 
-// What is left over from a call is found while a CallHistory remembers that call.
+// Messages left over from a call are looked for often enough that a CallHistory still remembers that call.
 constexpr int kCallsPerLook = 3;
 static_assert(kCallsPerLook < static_cast<int>(CallHistory::kCalls));
 
-// Of a transport's messages, and of its notices.
+// The two communicators of a transport.
 struct Communicators {
   MPI_Comm messages = MPI_COMM_NULL;
   MPI_Comm notices = MPI_COMM_NULL;
@@ -140,7 +142,7 @@ class MpiTransport : public Transport {
   }
 
  private:
-  // One that is under way: it travels as one or more of MPI's, each of at most message_bytes_max_.
+  // A message under way. It travels as one or more MPI messages of at most message_bytes_max_ each.
   struct Message {
     absl::InlinedVector<MPI_Request, 1> requests;
     uint64_t bytes = 0;
@@ -149,8 +151,8 @@ class MpiTransport : public Transport {
     bool receives = false;
   };
 
-  // After an error the requests are left as they are: the transport is unusable, and only MPI_Finalize, which will not
-  // be called, would mind. NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
+  // After an error the requests are abandoned. The transport is then unusable, and MPI_Finalize, which would need them
+  // complete, is not called. NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
   template <typename Bytes, typename StartPart>
   absl::StatusOr<Ticket> Start(Bytes bytes, int peer, const StartPart& start_part) {
     if (bytes.empty()) return Ticket();
@@ -203,14 +205,14 @@ class MpiTransport : public Transport {
   }
   // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
-  // A message of another call than the one that is waited for.
+  // A message of another call than the one that this rank waits in.
   struct Stranger {
     int tag = -1;
     absl::Time since;
   };
 
-  // A peer's messages begin to arrive in the order in which they were sent. So one of another call, while this call's
-  // does not come, means that the peer is in that other call.
+  // A peer's messages begin to arrive in the order in which they were sent. If one of another call is visible and none
+  // of this call comes, the peer is in that other call.
   absl::Status LookForOtherCall(const Message& message, absl::Time deadline, Stranger& stranger) {
     int arrived = 0;
     MPI_Status envelope;
@@ -229,8 +231,9 @@ class MpiTransport : public Transport {
                      history_.last().Text(), "); all ranks must call the same operations in the same order"));
   }
 
-  // Before a call's first message. A rank that comes when the others have given up starts none: their memory may be
-  // gone. A message that is left over from an earlier call, for this rank's call of then did not take it, is found too.
+  // Checks before a call's first message. If the others have given up, this rank must not start a message, because
+  // their memory may be gone. It also finds a message left over from an earlier call, which this rank's call did not
+  // take.
   absl::Status LookAround() {
     absl::Status status = notices_.Check();
     if (!status.ok() || ++calls_since_look_ < kCallsPerLook) return status;
@@ -249,8 +252,8 @@ class MpiTransport : public Transport {
     return absl::OkStatus();
   }
 
-  // What comes late must not be written to memory that its caller may have freed. A receive that is already under way
-  // cannot be cancelled: for that one the caller's memory stays (group.h).
+  // Late messages must not be written to memory that the caller may have freed. A receive that is already under way
+  // cannot be cancelled; for its sake the caller's memory must stay (group.h).
   void CancelReceives() {
     for (Message& message : messages_) {
       if (!message.receives) continue;
@@ -262,7 +265,7 @@ class MpiTransport : public Transport {
     }
   }
 
-  // A longer message than expected is an error of MPI's; a shorter one is not.
+  // MPI reports messages that are too long, but not those that are too short.
   static absl::Status CheckReceived(absl::Span<const MPI_Status> received, const Message& message) {
     uint64_t bytes = 0;
     for (const MPI_Status& part : received) {
@@ -285,15 +288,15 @@ class MpiTransport : public Transport {
   MpiNotices notices_;
   MpiWatchdog watchdog_;
   int calls_since_look_ = 0;
-  bool check_due_ = false;        // Notices are looked for before a call's first message.
-  int tag_;                       // Of the call this rank is in.
-  std::deque<Message> messages_;  // Slots: MPI writes into their requests, so they stay where they are.
-  std::vector<int> free_;         // Of them.
+  bool check_due_ = false;        // Notices must be checked before the call's next message.
+  int tag_;                       // Tag of the call that this rank is in.
+  std::deque<Message> messages_;  // Indexed by Ticket::slot. A deque, because MPI writes into its requests.
+  std::vector<int> free_;         // Free slots of `messages_`.
 };
 
-// A copy of MPI_COMM_WORLD, whose errors are returned.
+// Duplicates MPI_COMM_WORLD; calls on the copy return errors instead of aborting.
 absl::StatusOr<MPI_Comm> NewCommunicator(const MpiSession& session, absl::Time deadline) {
-  // MPI writes it when all ranks have come, be it after the deadline: then it is left to MPI.
+  // MPI writes it once all ranks have come. That may be after the deadline, so it is then leaked on purpose.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request duplicated = MPI_REQUEST_NULL;
   absl::Status status = MpiStatus(MPI_Comm_idup(MPI_COMM_WORLD, made.get(), &duplicated), "MPI_Comm_idup");
@@ -316,7 +319,7 @@ absl::StatusOr<int> TagMax(MPI_Comm communicator) {
   absl::Status status = MpiStatus(MPI_Comm_get_attr(communicator, MPI_TAG_UB, static_cast<void*>(&tag_max), &found),
                                   "MPI_Comm_get_attr of MPI_TAG_UB");
   if (!status.ok()) return status;
-  return found != 0 ? *tag_max : 32767;  // What every MPI grants.
+  return found != 0 ? *tag_max : 32767;  // The bound that the MPI standard guarantees.
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Make(MpiSession& session, const MpiTransportOptions& options) {

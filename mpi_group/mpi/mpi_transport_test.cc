@@ -1,4 +1,4 @@
-// Messages between processes; run under mpirun by 2 and 3 ranks.
+// Messages between processes. It runs under mpirun with 2 and 3 ranks.
 
 #include "mpi_group/mpi/mpi_transport.h"
 
@@ -28,12 +28,12 @@ std::unique_ptr<Transport> NewTransport(uint64_t message_bytes_max = uint64_t{1}
   return transport.ok() ? *std::move(transport) : nullptr;
 }
 
-// Short messages, and ones that MPI does not buffer.
+// Checks short messages, and long ones that MPI does not buffer.
 void CheckMessages(Transport& transport, int count) {
   CheckMessagesWithPeers(transport, {count, /*long_each=*/5, /*long_bytes=*/200000}, Soon());
 }
 
-// Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for, call
+// Many messages of many sizes, both ways with every peer, arrive intact in whatever order they are waited for, call
 // after call.
 TEST(MpiTransportTest, ManyMessagesUnderWay) {
   const std::unique_ptr<Transport> transport = NewTransport();
@@ -44,14 +44,15 @@ TEST(MpiTransportTest, ManyMessagesUnderWay) {
   }
 }
 
-// The same where each message travels in several of MPI's.
+// The same if each message travels as several MPI messages.
 TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
   const std::unique_ptr<Transport> transport = NewTransport(/*message_bytes_max=*/1001);
   ASSERT_NE(transport, nullptr);
   CheckMessages(*transport, 10);
 }
 
-// A sub-transport of all ranks in another order passes messages like any transport, beside the one it is part of.
+// A sub-transport of all ranks in another order passes messages like any transport, while the underlying one is used
+// too.
 TEST(MpiTransportTest, SubTransport) {
   const std::unique_ptr<Transport> transport = NewTransport();
   ASSERT_NE(transport, nullptr);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_MPI_MPI_WAIT_H_
 #define HOOKE_MPI_GROUP_MPI_MPI_WAIT_H_
 
-// MPI's waits with a deadline, and its error codes as absl::Status. Used by the other mpi_*.cc files.
+// Waits for MPI requests with a deadline, and turns MPI's error codes into absl::Status.
 
 #include <mpi.h>
 
@@ -14,16 +14,17 @@
 
 namespace hooke {
 
-// OK for MPI_SUCCESS; else INTERNAL with MPI's message after `what`, or INVALID_ARGUMENT where a message was longer
-// than its receiver expected.
+// Converts an MPI error code. OK for MPI_SUCCESS. INVALID_ARGUMENT if a message was longer than its receiver expected.
+// Else INTERNAL, with `what` and MPI's message.
 absl::Status MpiStatus(int code, absl::string_view what);
 
-// Whether all requests are done before the deadline; those that are become MPI_REQUEST_NULL. MpiStatus if MPI fails
-// one. `statuses` are MPI's, as many as requests, or none. Polls, for only that moves the bytes: hard at first, then
-// with ever more room for others, as ranks may outnumber cores.
+// Returns true if all requests are done before the deadline. Requests that are done become MPI_REQUEST_NULL. The error
+// is MpiStatus if MPI fails one. `statuses` receives MPI's results; it has as many elements as `requests`, or none. It
+// polls, because MPI moves bytes only inside its calls: first without pause, then yielding, then with naps, as ranks
+// may outnumber cores.
 absl::StatusOr<bool> AwaitAll(absl::Span<MPI_Request> requests, absl::Span<MPI_Status> statuses, absl::Time deadline);
-// The same; ends with the error of `watch` if it returns one. That is called a millisecond after the wait began, and
-// then every few.
+// The same, but also ends with the error of `watch` if that returns one. The first call of `watch` comes a millisecond
+// after the wait began, later ones every few milliseconds.
 absl::StatusOr<bool> AwaitAll(absl::Span<MPI_Request> requests, absl::Span<MPI_Status> statuses, absl::Time deadline,
                               absl::FunctionRef<absl::Status()> watch);
 

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// Beside a margin of seconds; a shorter one would only cost.
+// The pause between two looks. Beside a margin of seconds a shorter one would only cost time.
 constexpr absl::Duration kLook = absl::Milliseconds(500);
 
 }  // namespace

@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_MPI_MPI_WATCHDOG_H_
 #define HOOKE_MPI_GROUP_MPI_MPI_WATCHDOG_H_
 
-// MPI may not return from a call when a peer has died (Open MPI over TCP can turn in its own event loop): no deadline
-// of ours is looked at then. A thread that ends the process when a wait outlasts its deadline by far, with words about
-// what was waited for. Used by mpi_transport.cc.
+// A thread that ends the process, with a message about the wait, if a wait outlasts its deadline by far. It is needed
+// because MPI may never return from a call when a peer has died: Open MPI over TCP can spin in its own event loop. Our
+// code then has no chance to look at a deadline.
 
 #include <string>
 #include <thread>
@@ -17,7 +17,7 @@ namespace hooke {
 
 class MpiWatchdog {
  public:
-  // What a wait may take beyond its deadline: polls, a failure's settlement, a machine under load.
+  // Time that a wait may take beyond its deadline, for polls, for settling a failure, and on a busy machine.
   static constexpr absl::Duration kMargin = absl::Seconds(10);
 
   explicit MpiWatchdog(int rank) : rank_(rank), thread_([this] { Run(); }) {}
@@ -25,7 +25,8 @@ class MpiWatchdog {
   MpiWatchdog(const MpiWatchdog&) = delete;
   MpiWatchdog& operator=(const MpiWatchdog&) = delete;
 
-  // A wait, from its construction to its destruction; one at a time. `what` outlives it. `peer` < 0: of no single rank.
+  // Guards a wait from construction to destruction; one at a time. `what` must outlive it. `peer` < 0: the wait is for
+  // no single rank.
   class Watch {
    public:
     Watch(MpiWatchdog& watchdog, absl::Time deadline, absl::string_view what, int peer = -1);
@@ -46,7 +47,7 @@ class MpiWatchdog {
   absl::Time limit_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   absl::string_view what_ ABSL_GUARDED_BY(mutex_);
   int peer_ ABSL_GUARDED_BY(mutex_) = -1;
-  std::thread thread_;  // Last: it uses the others.
+  std::thread thread_;  // The last member, because the thread uses the others.
 };
 
 }  // namespace hooke

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// A call that does not return ends the process with words that name both ranks, though the caller never looks again.
+// If a call does not return, the process ends with a message that names both ranks.
 TEST(MpiWatchdogDeathTest, EndsAProcessWhoseCallDoesNotReturn) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
@@ -21,20 +21,20 @@ TEST(MpiWatchdogDeathTest, EndsAProcessWhoseCallDoesNotReturn) {
       testing::ExitedWithCode(1), "rank 3: MPI has not returned for 10s after the deadline of a message from rank 1;");
 }
 
-// Longer than the watchdog's pause between two looks, and shorter than its margin.
+// Waits for longer than the watchdog's pause between two looks, and for less than its margin.
 void LetItLook() {
   absl::Notification never;
   EXPECT_FALSE(never.WaitForNotificationWithTimeout(absl::Milliseconds(1500)));
 }
 
-// A wait that ended, even late, is nobody's business any more: the process would end here.
+// The watchdog ignores a wait that has ended, even if it ended late; otherwise the process would end here.
 TEST(MpiWatchdogTest, LeavesEndedWaitsAlone) {
   MpiWatchdog watchdog(0);
   { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
   LetItLook();
 }
 
-// A wait past its deadline has the margin yet, also after one that ended late.
+// A wait past its deadline still has the margin, even after an earlier one that ended late.
 TEST(MpiWatchdogTest, LeavesTheMargin) {
   MpiWatchdog watchdog(0);
   { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run_mpi_test.sh RANKS PROGRAM MPIRUN...: becomes mpirun, so that a signal from Bazel reaches it; its exit code is not 0 if any rank's is not.
+# run_mpi_test.sh RANKS PROGRAM MPIRUN...: runs PROGRAM under mpirun; the exit code is not 0 if that of any rank is not.
+# It execs mpirun, so that a signal from Bazel reaches mpirun itself.
 ranks=$1
 program=$2
 shift 2
