@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kTextBytes = 240;
 
-// All ranks end with the objection of the lowest rank that has one.
+// Returns the objection of the lowest rank that has one, on all ranks; OK if none has.
 absl::Status Settle(Group& group, const std::string& objection) {
   int64_t lowest = objection.empty() ? group.size() : group.rank();
   absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(&lowest, 1)), ReduceOp::kMin);

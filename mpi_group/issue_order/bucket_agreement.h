@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_BUCKET_AGREEMENT_H_
 #define HOOKE_MPI_GROUP_ISSUE_ORDER_BUCKET_AGREEMENT_H_
 
-// Before the first bucket travels, all ranks make sure that they mean the same buckets. Used by MakeIssueOrder.
+// A check before the first bucket travels: all ranks must have the same buckets and settings.
 
 #include <cstdint>
 
@@ -13,15 +13,15 @@
 
 namespace hooke {
 
-// Something that all ranks must have set alike: how a message calls it, and its value.
+// A setting that must be equal on all ranks: its name in error messages, and its value.
 struct AgreedSetting {
   absl::string_view name;
   int64_t value = 0;
 };
 
-// Collective. OK on all ranks, or INVALID_ARGUMENT on all ranks with one message, which names the lowest rank that
-// differs from rank 0 and how: in a setting, or in a bucket's size or type. All ranks pass as many settings, in one
-// order. Other errors are the group's.
+// Collective. Returns OK on all ranks, or INVALID_ARGUMENT on all ranks with the same message. That names the lowest
+// rank that differs from rank 0, and how: in a setting, or in a bucket's size or type. All ranks pass equally many
+// settings, in the same order. Other errors are those of the group.
 absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settings,
                             absl::Span<const TensorList> buckets);
 

@@ -1,8 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_BUCKET_PLAN_H_
 #define HOOKE_MPI_GROUP_ISSUE_ORDER_BUCKET_PLAN_H_
 
-// Which gradients travel together. A bucket is a run of neighbouring parameters, so its gradients are one contiguous
-// range of the arena and nothing is packed. Small buckets leave early, large ones waste less on each call. Pure.
+// Decides which gradients travel together. A bucket is a run of neighbouring parameters, so its gradients are one
+// contiguous range of the arena and nothing has to be packed. Small buckets start early, large ones have less overhead.
+// Pure.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace hooke {
 struct Bucket {
   size_t first_parameter = 0;
   size_t parameters = 0;
-  ValueRange values;  // Of the vector of all gradients.
+  ValueRange values;  // Its range in the vector of all gradients.
 };
 
-// The buckets of a model whose parameter i has parameter_values[i] values, in the order in which backward makes them
-// ready: the last parameters come first. A bucket takes whole parameters until it holds at least `bucket_values` (at
-// least 1); what is left at the end, the first layers, is the last bucket. Every parameter is in exactly one. No
-// parameters: no buckets.
+// Plans the buckets of a model whose parameter i has parameter_values[i] values. They come in the order in which
+// backward makes them ready: the last parameters first. A bucket takes whole parameters until it has at least
+// `bucket_values` values (at least 1). The rest, the first layers, is the last bucket. Every parameter is in exactly
+// one bucket. Without parameters there are no buckets.
 std::vector<Bucket> PlanBuckets(absl::Span<const uint64_t> parameter_values, uint64_t bucket_values);
 
 }  // namespace hooke

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// "first+count[begin,end)" of each bucket.
+// Describes each bucket as "first+count[begin,end)".
 std::vector<std::string> Text(const std::vector<Bucket>& buckets) {
   std::vector<std::string> texts;
   texts.reserve(buckets.size());
@@ -30,7 +30,7 @@ TEST(BucketPlanTest, LastParametersFirst) {
   EXPECT_THAT(Text(PlanBuckets({100, 10, 50, 5}, 56)), ElementsAre("1+3[100,165)", "0+1[0,100)"));
 }
 
-// From one bucket for each parameter to one for all; parameters without values belong to a bucket too.
+// Buckets may be one for each parameter or one for all. Parameters without values belong to a bucket too.
 TEST(BucketPlanTest, Extremes) {
   EXPECT_THAT(Text(PlanBuckets({3, 2, 1}, 1)), ElementsAre("2+1[5,6)", "1+1[3,5)", "0+1[0,3)"));
   EXPECT_THAT(Text(PlanBuckets({3, 2, 1}, UINT64_MAX)), ElementsAre("0+3[0,6)"));
@@ -39,8 +39,8 @@ TEST(BucketPlanTest, Extremes) {
   EXPECT_THAT(PlanBuckets({}, 1), IsEmpty());
 }
 
-// Whatever the sizes: buckets follow each other without gap or overlap from the end of the vector to its begin, all
-// but the last one are full, and none would be full without its first parameter.
+// For all sizes buckets cover the vector from its end to its begin without gap or overlap. All but the last one are
+// full, and none would be full without its first parameter.
 TEST(BucketPlanTest, CoversEverythingOnce) {
   std::mt19937 random(1);
   for (int repeat = 0; repeat < 1000; ++repeat) {

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// The account, and the time that callers spend with it.
+// The base of all orders: it keeps the round's state and measures how long callers wait.
 class CountingOrder : public IssueOrder {
  public:
   explicit CountingOrder(IssueOrderOptions options)
@@ -55,7 +55,7 @@ class CountingOrder : public IssueOrder {
   IssueOrderRound round_;
 };
 
-// Funneled is the case of one lane.
+// The concurrent order; with one lane, the funneled one.
 class LaneOrder : public CountingOrder {
  public:
   explicit LaneOrder(IssueOrderOptions options) : CountingOrder(std::move(options)) {

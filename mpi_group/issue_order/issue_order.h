@@ -1,23 +1,23 @@
 #ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_H_
 #define HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_H_
 
-// Collectives embedded in backward: gradients come in buckets, and each bucket's collective may start as soon as
-// backward has made it ready, while backward goes on. Ranks make buckets ready in different orders and from different
-// threads, yet collectives of one group must be called in one order on all ranks. An issue order sees to that; the
-// three designs are those of arXiv 1802.06949. Used by worker/rank; docs/issue-order.md says when to use which.
+// Overlaps collectives with backward: gradients come in buckets, and each bucket's collective may start as soon as
+// backward has made the bucket ready. Ranks make buckets ready in different orders and from different threads. Yet all
+// ranks must call the collectives of a group in the same order. An issue order ensures that. The three designs are
+// those of arXiv 1802.06949; docs/issue-order.md says when to use which.
 //
-//   funneled    one thread calls the collectives, in the order of the buckets; the caller of FinishWith the last ones.
-//   concurrent  several lanes, each a group of its own with a thread of its own: bucket b belongs to lane b mod lanes,
-//               and each lane calls its own in order. Lanes run at the same time.
-//   chained     no thread: bucket b + 1 depends on bucket b. Whoever makes the next link of the chain ready calls its
-//               collective, and those of the links after it that are ready already.
+//   funneled    One thread calls the collectives, in the order of the buckets. The caller of FinishWith calls the last.
+//   concurrent  There are several lanes, each with its own group and thread. Bucket b belongs to lane b mod lanes, and
+//               each lane calls the collectives of its buckets in order. Lanes run at the same time.
+//   chained     There is no thread. The buckets form a chain: whoever makes its next bucket ready calls that bucket's
+//               collective, and those of the buckets behind it that are ready already.
 //
-// In each of them the order of calls on a group follows from bucket numbers alone, never from readiness, so ranks
-// cannot call different collectives, nor wait for one another in a circle: the lowest bucket of a lane that is not done
-// everywhere is the one its ranks are in or will be in.
+// In each design the order of calls on a group follows from bucket numbers alone, never from readiness. So ranks cannot
+// call different collectives. Nor can they wait for one another in a circle: all ranks are in, or will come to, the
+// lowest bucket of a lane that is not done everywhere.
 //
-// A round is one use of all buckets: each is made ready once, in any order, by any thread, then Finish. After an error
-// the order and its groups are unusable: nothing more is called.
+// A round is one use of all buckets: each is made ready once, in any order and by any thread; then comes Finish. After
+// an error the order and its groups are unusable, and it calls nothing more.
 
 #include <cstddef>
 #include <functional>
@@ -40,54 +40,55 @@ enum class IssuePolicy { kFunneled, kConcurrent, kChained };
 absl::string_view NameOf(IssuePolicy policy);
 
 struct IssueTimes {
-  absl::Duration busy;    // While at least one collective was running.
-  absl::Duration waited;  // What callers of Ready, Wait and Finish spent in them; busy - waited was hidden.
+  absl::Duration busy;  // Time in which at least one collective was running.
+  // Time that callers spent in Ready, Wait and Finish; busy - waited is the time hidden behind backward.
+  absl::Duration waited;
 };
 
 class IssueOrder {
  public:
-  // Returns when no thread uses the groups any longer: at the latest after the groups' deadline.
+  // Waits until no thread uses the groups any longer, at most until the groups' deadline.
   virtual ~IssueOrder() = default;
 
-  // The bucket's values are what this rank contributes; they belong to the collective until Wait or Finish returns.
-  // Thread-safe. Funneled and concurrent: returns at once. Chained: may call collectives. A bucket that does not exist
-  // or is ready already is an error, which Finish returns.
+  // Makes a bucket ready: its values are this rank's contribution, and nobody touches them until Wait or Finish
+  // returns. Thread-safe. Funneled and concurrent orders return at once; a chained one may call collectives. If the
+  // bucket does not exist or is ready already, Finish returns an error.
   virtual void Ready(size_t bucket) = 0;
 
-  // Returns when the bucket's collective is done, with its result in the bucket's values: another than Finish's
-  // caller may want some buckets earlier. The bucket has been made ready; if not, or if any collective has failed:
-  // the first error. Thread-safe.
+  // Waits until the bucket's collective is done, with its result in the bucket's values. It is for threads that need
+  // some buckets before Finish. Returns the first error if the bucket was not made ready or any collective has failed.
+  // Thread-safe.
   virtual absl::Status Wait(size_t bucket) = 0;
 
-  // The end of a round: waits for all collectives, within the options' deadline. OK, or the first error of this rank;
-  // INVALID_ARGUMENT at once, naming it, if a bucket was not made ready. No Ready call is under way meanwhile.
+  // Ends a round: waits for all collectives, within the options' deadline. Returns OK or this rank's first error. If a
+  // bucket was not made ready, that is INVALID_ARGUMENT at once and names it. No Ready call may run meanwhile.
   absl::Status Finish() { return FinishWith({}); }
 
-  // The same, after making `last` ready. Funneled, the caller, which has nothing left to do beside them, calls the
-  // collectives that no thread has begun itself, and spares two threads' waking. They have their group's deadline,
-  // each.
+  // The same, after making the buckets `last` ready. In a funneled order the caller has nothing else to do, so it calls
+  // itself the collectives that no thread has begun. That saves waking two threads. Each of these collectives has its
+  // group's deadline.
   virtual absl::Status FinishWith(absl::Span<const size_t> last) = 0;
 
   // Totals since the order was made. Thread-safe.
   virtual IssueTimes times() const = 0;
 };
 
-// What is to be done with a bucket, by a lane's group. Called from the order's threads and its callers'; from several
-// at once on different groups where there are several lanes.
+// The collective to call for a bucket, on its lane's group. The order's threads and its callers call it. With several
+// lanes, several threads may call it at once, on different groups.
 using BucketCollective = std::function<absl::Status(Group& group, const TensorList& bucket)>;
 
 struct IssueOrderOptions {
   IssuePolicy policy = IssuePolicy::kFunneled;
-  // At least one; all outlive the order, and nobody else uses them between the first Ready of a round and the end of
-  // its Finish. Funneled and chained use the first one alone.
+  // At least one group; all must outlive the order. Nobody else uses them between the first Ready of a round and the
+  // end of its Finish. Funneled and chained orders use only the first one.
   std::vector<Group*> lanes;
-  std::vector<TensorList> buckets;  // In the order in which backward usually makes them ready; numbered from 0.
+  std::vector<TensorList> buckets;  // Numbered from 0, in the order in which backward usually makes them ready.
   BucketCollective collective;
-  absl::Duration deadline = absl::Seconds(30);  // Of Wait and Finish, each.
+  absl::Duration deadline = absl::Seconds(30);  // Deadline of each Wait and Finish.
 };
 
-// Collective over the first lane: makes sure that all ranks have the same policy, lanes and buckets (number, sizes,
-// types; bucket_agreement.h says how errors read). INVALID_ARGUMENT also without a lane.
+// Collective over the first lane: checks that all ranks have the same policy, number of lanes, and buckets (number,
+// sizes, types); bucket_agreement.h describes the errors. INVALID_ARGUMENT also without a lane.
 absl::StatusOr<std::unique_ptr<IssueOrder>> MakeIssueOrder(IssueOrderOptions options);
 
 }  // namespace hooke

@@ -1,4 +1,4 @@
-// Issue orders between processes: with MPI's threads, and in memory that the ranks share.
+// Tests issue orders between processes, with MPI calls from several threads and in memory that the ranks share.
 
 #include <gtest/gtest.h>
 
@@ -22,9 +22,9 @@ constexpr size_t kBuckets = 7;
 
 class IssueOrderMpiTest : public ::testing::TestWithParam<std::tuple<IssuePolicy, bool>> {};
 
-// Small and large buckets, in the arena and in memory of each rank, become ready in another order on each rank; every
-// sum is exact. The lanes of the concurrent order are clones, in which the arena is the arena. On one node, and on two
-// of every second rank, which the test makes out of one: then each lane has sockets of its own.
+// Buckets become ready in another order on each rank, and every sum is exact. Buckets are small and large, in the arena
+// and in ordinary memory. The lanes of the concurrent order are clones, for which the group's arena is an arena too. It
+// runs on one node and on two simulated nodes of every second rank; there each lane has sockets of its own.
 TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
   const auto& [policy, two_nodes] = GetParam();
   GroupOptions group_options;
@@ -55,7 +55,7 @@ TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
       std::mt19937 random(group->rank());
       for (int round = 1; round <= 20; ++round) {
         std::shuffle(readiness.begin(), readiness.end(), random);
-        const size_t last = random() % (kBuckets + 1);  // So many with the end of the round.
+        const size_t last = random() % (kBuckets + 1);  // Number of buckets that become ready with FinishWith.
         for (size_t i = 0; i < kBuckets; ++i) {
           const absl::Span<float> bucket = memory.subspan(readiness[i] * values, values);
           for (float& value : bucket) value = static_cast<float>(round + group->rank());

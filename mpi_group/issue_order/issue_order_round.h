@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
 #define HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
 
-// What all issue orders keep account of: which buckets are ready, which is each lane's next, what is done, what went
-// wrong. Decides what a lane may call next; calls nothing itself. Thread-safe.
+// The state of a round, common to all issue orders: which buckets are ready, which is next in each lane, which are
+// done, and the first error. It decides which collective a lane may call next, but calls none itself. Thread-safe.
 
 #include <cstddef>
 #include <optional>
@@ -28,19 +28,21 @@ class IssueOrderRound {
 
   void SetReady(size_t bucket);
 
-  // The lane's next bucket, once it is ready; nothing once an error or Close has ended the order. The caller calls its
-  // collective, then Done. One thread for each lane.
+  // Waits until the lane's next bucket is ready and returns it; nothing once an error or Close has ended the order. The
+  // caller calls the bucket's collective, then Done. One thread per lane may call it.
   std::optional<size_t> AwaitNext(size_t lane);
-  // Without waiting: also nothing if the next bucket is not ready or another thread is at work in the lane.
+  // The same without waiting. It also returns nothing if the next bucket is not ready, or another thread works in the
+  // lane.
   std::optional<size_t> TryNext(size_t lane);
-  // The round's last buckets, of a single lane: makes them ready and, before another thread sees them, takes the next
-  // one as TryNext does. Nothing where there are none, or where one of the others is not ready: that is Finish's error.
+  // Makes the round's last buckets ready, for an order of one lane, and takes the next bucket as TryNext does, before
+  // another thread can. Returns nothing if `buckets` is empty, or if an earlier bucket is not ready, which Finish then
+  // reports.
   std::optional<size_t> SetLast(absl::Span<const size_t> buckets);
   void Done(size_t bucket, const absl::Status& status);
 
   absl::Status Wait(size_t bucket);
   absl::Status Finish();
-  // AwaitNext returns nothing from now on.
+  // Makes AwaitNext return nothing from now on.
   void Close();
 
   void AddWaited(absl::Duration waited);
@@ -69,9 +71,9 @@ class IssueOrderRound {
   std::vector<State> states_ ABSL_GUARDED_BY(mutex_);
   std::vector<Lane> lanes_ ABSL_GUARDED_BY(mutex_);
   size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // The first error.
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t working_ ABSL_GUARDED_BY(mutex_) = 0;  // Lanes.
+  size_t working_ ABSL_GUARDED_BY(mutex_) = 0;  // Number of working lanes.
   absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   IssueTimes times_ ABSL_GUARDED_BY(mutex_);
 };

@@ -23,9 +23,10 @@ using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kDeadline = absl::Seconds(20);     // Where nothing is to fail.
-constexpr absl::Duration kShort = absl::Milliseconds(150);  // Where something is.
-constexpr absl::Duration kSoon = absl::Seconds(10);         // By when every rank must have said so, on a busy machine.
+constexpr absl::Duration kDeadline = absl::Seconds(20);     // For tests in which nothing fails.
+constexpr absl::Duration kShort = absl::Milliseconds(150);  // For tests in which something fails.
+// Time by which every rank must have returned, even on a busy machine.
+constexpr absl::Duration kSoon = absl::Seconds(10);
 
 absl::Status Sum(Group& group, const TensorList& bucket) { return group.AllReduce(bucket, ReduceOp::kSum); }
 
@@ -37,7 +38,7 @@ Groups MakeGroups(int ranks, absl::Duration deadline) {
   return MakeInProcessGroups(ranks, options);
 }
 
-// One rank's buckets and its order over them.
+// One rank's buckets and its issue order.
 class Rank {
  public:
   // Lanes beyond the first are clones of the group.
@@ -68,13 +69,13 @@ class Rank {
   IssueOrder& order() { return *order_; }
   void Drop() { order_.reset(); }
 
-  // What rank r contributes to value i of bucket b; sums of few ranks are exact.
+  // The contribution of a rank to value i of bucket b, such that sums of a few ranks are exact.
   static float Contribution(int rank, size_t b, size_t i, uint32_t seed) {
     return static_cast<float>((rank + 1) * 1000 + static_cast<int>(b * 37 + i * 11 + seed % 91));
   }
 
-  // Writes all buckets and makes them ready, but some that it returns: in an order, by a number of threads and with a
-  // rest that depend on seed and rank.
+  // Writes all buckets and makes most of them ready; returns the rest. Seed and rank decide the order, the number of
+  // threads, and the rest.
   std::vector<size_t> MakeMostReady(uint32_t seed) {
     std::mt19937 random(seed * 8 + rank_);
     std::vector<size_t> order(values_.size());
@@ -127,8 +128,8 @@ class IssueOrderTest : public ::testing::TestWithParam<IssuePolicy> {
  protected:
   static size_t Lanes() { return GetParam() == IssuePolicy::kConcurrent ? 2 : 1; }
 
-  // Runs body(rank, order's rank) on `ranks` ranks, each with buckets of 3, 5 and 2 values; what each returned. No rank
-  // takes longer than kSoon.
+  // Runs body(r, rank) on `ranks` ranks, each with buckets of 3, 5 and 2 values, and returns their results. No rank may
+  // take longer than kSoon.
   template <typename Body>
   std::vector<absl::Status> RunFailing(int ranks, const Body& body) {
     const Groups groups = MakeGroups(ranks, kShort);
@@ -151,8 +152,8 @@ std::vector<absl::StatusCode> CodesOf(const std::vector<absl::Status>& statuses)
   return codes;
 }
 
-// 1,000 seeds: 2 to 4 ranks, 1 to 9 buckets that become ready in another order on each rank, from 1 to 3 threads, some
-// of them with the end of the round only. No order of readiness blocks, and every sum is exact.
+// No order of readiness blocks, and every sum is exact. 1,000 seeds try 2 to 4 ranks and 1 to 9 buckets, which 1 to 3
+// threads make ready in another order on each rank, some only at the end of the round.
 TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   constexpr uint32_t kShapes = 50;
   constexpr uint32_t kRounds = 20;
@@ -177,11 +178,11 @@ TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   }
 }
 
-// The same with buckets in memory that the ranks share, where collectives write into the peers' buckets while their
-// backward fills others.
+// The same with buckets in an arena, where collectives write into peers' buckets while the peers' backward fills
+// others.
 TEST_P(IssueOrderTest, BucketsOfASharedArena) {
   constexpr int kRanks = 3;
-  constexpr uint64_t kValues = 60;  // Of each of 5 buckets.
+  constexpr uint64_t kValues = 60;  // Values of each of the 5 buckets.
   const Groups groups = MakeGroups(kRanks, kDeadline);
   RunRanks(kRanks, [&](int r) {
     const absl::Span<float> arena = *AllocateSharedValues<float>(*groups[r], 5 * kValues);
@@ -202,7 +203,7 @@ TEST_P(IssueOrderTest, BucketsOfASharedArena) {
   });
 }
 
-// Wait gives one bucket's result before the others are ready.
+// Wait returns one bucket's result before the others are ready.
 TEST_P(IssueOrderTest, WaitsForOneBucket) {
   const Groups groups = MakeGroups(2, kDeadline);
   RunRanks(2, [&](int r) {
@@ -219,8 +220,8 @@ TEST_P(IssueOrderTest, WaitsForOneBucket) {
   });
 }
 
-// A bucket of another size or type on one rank is found before anything is sent, and every rank says which bucket of
-// which rank it is.
+// If a bucket has another size or type on one rank, that is found before anything is sent. Every rank's error names the
+// bucket and the rank.
 TEST_P(IssueOrderTest, AnotherSizeOrTypeIsNamedOnEveryRank) {
   struct Case {
     const char* what;
@@ -253,8 +254,8 @@ TEST_P(IssueOrderTest, AnotherSizeOrTypeIsNamedOnEveryRank) {
   }
 }
 
-// A rank that skips a bucket is told at once which and calls nothing more; the others, who wait for it in that bucket
-// or one before, say so within the deadline.
+// A rank that skips a bucket learns at once which one, and calls nothing more. The others, which wait for it in that
+// bucket or an earlier one, fail within the deadline.
 TEST_P(IssueOrderTest, ASkippedBucketIsAnErrorOnEveryRank) {
   std::vector<absl::Status> outcomes = RunFailing(3, [&](int r, Rank& rank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
@@ -271,7 +272,7 @@ TEST_P(IssueOrderTest, ASkippedBucketIsAnErrorOnEveryRank) {
   }
 }
 
-// A rank that leaves out a whole round, or never comes, is an error on every rank that does.
+// If a rank leaves out a whole round, or never comes, all other ranks get an error.
 TEST_P(IssueOrderTest, AMissingRoundIsAnErrorOnEveryRank) {
   std::vector<absl::Status> outcomes = RunFailing(3, [&](int r, Rank& rank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
@@ -293,8 +294,7 @@ TEST_P(IssueOrderTest, AMissingRoundIsAnErrorOnEveryRank) {
   }
 }
 
-// A collective that is called with another size or operation on one rank, past the check of the buckets, is an error
-// on every rank too.
+// If one rank's collective uses another size or operation than the checked buckets suggest, every rank gets an error.
 TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
   for (bool other_operation : {false, true}) {
     std::vector<absl::Status> outcomes = RunFailing(3, [&](int r, Rank& rank) {
@@ -315,8 +315,8 @@ TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
   }
 }
 
-// Buckets made ready twice or that do not exist, and waiting for one that was not made ready, are errors of the caller,
-// and last.
+// It is a lasting error of the caller to make a bucket ready twice, to name one that does not exist, or to wait for one
+// that was not made ready.
 TEST_P(IssueOrderTest, WrongUseIsAnError) {
   const Groups groups = MakeGroups(1, kDeadline);
   const std::vector<std::pair<std::string, void (*)(IssueOrder&)>> cases = {
@@ -349,7 +349,7 @@ TEST_P(IssueOrderTest, WrongUseIsAnError) {
   EXPECT_EQ(MakeIssueOrder(no_lane).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// An order that is destroyed in the middle of a round, with collectives under way, ends with its groups' deadline.
+// Destroying an order in the middle of a round, with collectives under way, ends within its groups' deadline.
 TEST_P(IssueOrderTest, DestroyedInTheMiddleOfARound) {
   const std::vector<absl::Status> outcomes = RunFailing(2, [&](int r, Rank& rank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
@@ -363,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, IssueOrderTest,
                          ::testing::Values(IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
-// Concurrent: buckets of different lanes do run at the same time: each of two waits in its collective for the other.
+// Concurrent: buckets of different lanes run at the same time. Here two collectives wait for each other.
 TEST(ConcurrentOrderTest, LanesRunAtTheSameTime) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 1}, *groups[0], 2);
@@ -382,7 +382,7 @@ TEST(ConcurrentOrderTest, LanesRunAtTheSameTime) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// Funneled: collectives run beside the caller, which does other work meanwhile; that time is not waited.
+// Funneled: collectives run beside the caller, and the time in which it does other work does not count as waited.
 TEST(FunneledOrderTest, TheCallerIsFree) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1}, *groups[0]);
@@ -402,8 +402,8 @@ TEST(FunneledOrderTest, TheCallerIsFree) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// Funneled: with the last bucket the caller has nothing else to do, and calls its collective itself; not that of a
-// bucket before it, whose thread has been told.
+// Funneled: the caller of FinishWith calls the last bucket's collective itself, but not that of an earlier bucket, for
+// which the thread was already woken.
 TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);
@@ -422,8 +422,8 @@ TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   }
 }
 
-// Chained: collectives run in the threads that make buckets ready, in order: a bucket that is early waits for its turn,
-// the one that completes the chain runs all.
+// Chained: the threads that make buckets ready run the collectives, in order. An early bucket waits for its turn, and
+// the thread that completes the chain runs all.
 TEST(ChainedOrderTest, WhoCompletesTheChainRunsIt) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);
