@@ -17,12 +17,12 @@ uint64_t HashOf(const CollectiveCall& call) {
   return mixed ^ (mixed >> 32);
 }
 
-// Adds to a counter that only this thread changes.
+// Adds to a counter that only this thread changes, so no atomic read-modify-write is needed.
 void Add(std::atomic<uint64_t>& counter, uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-// How a lane's call is put into a slice of the trace.
+// Encodes operation and `fused` in TraceSlice::kind.
 uint32_t SliceKind(const CollectiveCall& call) {
   return static_cast<uint32_t>(call.operation) * 2 + (call.fused ? 1 : 0);
 }
@@ -56,7 +56,7 @@ SizeBin SizeBinOf(uint64_t bytes) {
   return {begin, begin + (begin - 1)};
 }
 
-// Written by the lane's thread, read by any. The number of calls is that of the histogram.
+// The lane's thread writes it, any thread reads it. The histogram also gives the number of calls.
 struct ProfileLane::Entry {
   explicit Entry(const CollectiveKind& of) : kind(of) {}
 
@@ -73,7 +73,7 @@ struct ProfileLane::Entry {
 ProfileLane::ProfileLane(const ProfileOptions& options, const std::atomic<bool>& in_step)
     : options_(options),
       in_step_(in_step),
-      exact_(4 * std::max<size_t>(options.exact_sizes_max, 1)),  // Room enough that probing ends soon.
+      exact_(4 * std::max<size_t>(options.exact_sizes_max, 1)),  // At most a quarter full, so that probing ends soon.
       entries_(options.exact_sizes_max + kEntriesMax),
       ring_(options.events_max) {}
 
@@ -133,7 +133,7 @@ void ProfileLane::AppendTo(std::vector<CollectiveStatistics>& statistics) const 
       some.calls += calls;
       some.buckets.push_back({ProfileHistogram::Begin(bucket), ProfileHistogram::End(bucket), calls});
     }
-    if (some.calls == 0) continue;  // Its first call is just being added.
+    if (some.calls == 0) continue;  // Its first call is being added right now.
     some.bytes = entry.bytes.load(std::memory_order_relaxed);
     some.time_ns = entry.time_ns.load(std::memory_order_relaxed);
     some.step_ns = entry.step_ns.load(std::memory_order_relaxed);
@@ -156,7 +156,7 @@ void ProfileRecorder::Enter(const Phase& phase) {
   absl::MutexLock lock(&mutex_);
   const int64_t now = std::max(options_.clock(), phase_since_ns_);
   if (phase_.in_step) step_ns_ += static_cast<uint64_t>(now - phase_since_ns_);
-  // The time before the first phase is none's.
+  // The time before the first phase belongs to no phase.
   if (phase_.phase != 0) phases_.Add({phase_since_ns_, now, phase_.step, phase_.phase});
   phase_ = phase;
   phase_since_ns_ = now;

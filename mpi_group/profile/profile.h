@@ -1,10 +1,10 @@
 #ifndef HOOKE_MPI_GROUP_PROFILE_PROFILE_H_
 #define HOOKE_MPI_GROUP_PROFILE_PROFILE_H_
 
-// What the collectives of a rank cost: for each operation, each size, and fused or not, how many calls of how many
-// bytes took how long; and a trace of the last of them, with the phases of the steps around them. In memory of a
-// bounded size, in some tens of nanoseconds a call. One ProfileRecorder per rank; filled by profiled_group.h and
-// worker/rank's reporter, which also passes the snapshots on.
+// Records the cost of a rank's collectives: calls, bytes and times by operation, by size, and by fused or not. It also
+// keeps a trace of the last calls, with the phases of the training steps around them. Its memory is bounded, and a call
+// costs some tens of nanoseconds. There is one ProfileRecorder per rank; profiled_group.h and worker/rank's reporter
+// fill it.
 
 #include <array>
 #include <atomic>
@@ -25,11 +25,11 @@
 
 namespace hooke {
 
-// What is counted together.
+// The calls that are counted together.
 struct CollectiveKind {
   Operation operation = Operation::kAllReduce;
   bool fused = false;  // Several vectors in one call.
-  // Bytes of a call: the same for all, or any in a bin of SizeBinOf.
+  // The range of a call's bytes: one size, or a bin of SizeBinOf.
   uint64_t bytes_min = 0;
   uint64_t bytes_max = 0;
 };
@@ -38,7 +38,7 @@ struct SizeBin {
   uint64_t bytes_min = 0;
   uint64_t bytes_max = 0;
 };
-// [2^k, 2^(k+1) - 1] around `bytes`; [0, 0] for 0.
+// The bin [2^k, 2^(k+1) - 1] that contains `bytes`; [0, 0] for 0.
 SizeBin SizeBinOf(uint64_t bytes);
 
 struct CollectiveCall {
@@ -47,17 +47,17 @@ struct CollectiveCall {
   uint64_t bytes = 0;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  absl::string_view algorithm = {};  // By which it was done, of static lifetime; empty: not known.
+  absl::string_view algorithm = {};  // Has static lifetime; empty if unknown.
 };
 
-// A kind's calls so far.
+// Statistics of all calls of one kind so far.
 struct CollectiveStatistics {
   CollectiveKind kind;
-  std::string algorithm;  // Of the first of them, for an exact size; empty: not known.
+  std::string algorithm;  // Algorithm of the first call, if the kind is one size; empty if unknown.
   uint64_t calls = 0;
   uint64_t bytes = 0;
   uint64_t time_ns = 0;
-  uint64_t step_ns = 0;  // Of calls that ended in a step.
+  uint64_t step_ns = 0;  // Part of time_ns: calls that ended in a training step.
   uint64_t min_ns = 0;
   uint64_t max_ns = 0;
   struct Bucket {
@@ -65,36 +65,38 @@ struct CollectiveStatistics {
     uint64_t end_ns = 0;
     uint64_t calls = 0;
   };
-  std::vector<Bucket> buckets;  // Those with calls, ascending.
+  std::vector<Bucket> buckets;  // Buckets that have calls, in ascending order.
 };
 
 // An event of the trace.
 struct ProfileEvent {
-  uint32_t track = 0;  // 0: the rank's phases; from 1: the lanes.
+  uint32_t track = 0;  // 0: the rank's phases; from 1 on: the lanes.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  uint32_t phase = 0;  // Track 0, and the next.
+  uint32_t phase = 0;  // Only on track 0, as `step`.
   uint64_t step = 0;
-  Operation operation = Operation::kAllReduce;  // Lanes, and the next two.
+  Operation operation = Operation::kAllReduce;  // Only on lanes, as the next two.
   bool fused = false;
   uint64_t bytes = 0;
 };
 
 struct Profile {
-  uint64_t step_ns = 0;  // Time in steps.
+  uint64_t step_ns = 0;  // Time spent in training steps.
   std::vector<CollectiveStatistics> collectives;
-  std::vector<ProfileEvent> events;  // By begin; those of a track do not overlap.
-  uint64_t calls_left_out = 0;       // Of lanes beyond the bound.
+  std::vector<ProfileEvent> events;  // Sorted by begin; events of a track do not overlap.
+  uint64_t calls_left_out = 0;       // Calls of groups beyond lanes_max, which have no lane.
 };
 
 struct ProfileOptions {
-  std::function<int64_t()> clock;  // Monotonic nanoseconds, the same for all processes of a machine. Any thread.
-  size_t exact_sizes_max = 64;     // Of each lane; calls of further sizes are counted in their bins.
-  size_t events_max = 1024;        // Of the trace, of all tracks together.
+  // Monotonic nanoseconds, the same for all processes of a machine. Any thread may call it.
+  std::function<int64_t()> clock;
+  // Sizes that a lane counts separately; calls of further sizes are counted in their bins.
+  size_t exact_sizes_max = 64;
+  size_t events_max = 1024;  // Events kept in the trace, over all tracks.
   size_t lanes_max = 16;
 };
 
-// Records the calls of one Group: at any time of one thread.
+// Records the calls of one Group. One thread at a time may record.
 class ProfileLane {
  public:
   ProfileLane(const ProfileOptions& options, const std::atomic<bool>& in_step);
@@ -102,7 +104,7 @@ class ProfileLane {
 
   void Record(const CollectiveCall& call);
 
-  // Any thread.
+  // Any thread may call AppendTo() and Trace().
   void AppendTo(std::vector<CollectiveStatistics>& statistics) const;
   std::vector<TraceSlice> Trace() const { return ring_.Read(); }
 
@@ -110,18 +112,19 @@ class ProfileLane {
   struct Entry;
   static constexpr size_t kBins = 65;
   static constexpr size_t kOperations = std::size(kAllOperations);
-  static constexpr size_t kEntriesMax = 2 * kOperations * kBins;  // Besides those of exact sizes.
+  static constexpr size_t kEntriesMax = 2 * kOperations * kBins;  // Entries for bins, besides those for exact sizes.
 
   Entry& EntryOf(const CollectiveCall& call);
   Entry& Publish(const CollectiveKind& kind, absl::string_view algorithm);
 
   const ProfileOptions& options_;
   const std::atomic<bool>& in_step_;
-  // Of the recording thread alone: where to find an entry again, by hash and by bin.
+  // For the recording thread alone: entries by hash of an exact size, and by bin.
   std::vector<Entry*> exact_;
   std::array<Entry*, kEntriesMax> bins_{};
   size_t exact_sizes_ = 0;
-  // Published to readers: entries_[0, entries_count_) do not change any more, what they count does.
+  // Published to readers: the pointers entries_[0, entries_count_) never change again, while the counters behind them
+  // do.
   std::vector<std::unique_ptr<Entry>> entries_;
   std::atomic<size_t> entries_count_{0};
   TraceRing ring_;
@@ -134,16 +137,16 @@ class ProfileRecorder {
 
   int64_t Now() const { return options_.clock(); }
 
-  // For one Group, valid as long as the recorder. Null beyond lanes_max.
+  // Adds a lane for one Group. It is valid as long as the recorder. Null beyond lanes_max.
   ProfileLane* AddLane();
   void LeaveOut() { calls_left_out_.fetch_add(1, std::memory_order_relaxed); }
 
   struct Phase {
-    uint32_t phase = 0;    // The caller's number for it.
-    bool in_step = false;  // Its time, and that of collectives that end in it, is time in steps.
-    uint64_t step = 0;     // Steps done.
+    uint32_t phase = 0;    // The caller's number for the phase; 0 is no phase.
+    bool in_step = false;  // Its time, and that of collectives that end in it, counts as time in steps.
+    uint64_t step = 0;     // Number of steps done.
   };
-  // The rank is in this phase from now on.
+  // Notes that the rank is in this phase from now on.
   void Enter(const Phase& phase);
 
   Profile Snapshot() const;
@@ -160,7 +163,7 @@ class ProfileRecorder {
   std::vector<std::unique_ptr<ProfileLane>> lanes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The steady clock of this machine: CLOCK_MONOTONIC, in nanoseconds.
+// CLOCK_MONOTONIC in nanoseconds.
 int64_t MonotonicNanoseconds();
 
 }  // namespace hooke

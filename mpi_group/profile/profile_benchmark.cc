@@ -1,4 +1,4 @@
-// What the profile costs: a recorded call of a group of one rank, against the same call without the profile.
+// Measures the cost of the profile: a recorded call of a group of one rank, against the same call without a profile.
 
 #include <benchmark/benchmark.h>
 
@@ -15,7 +15,7 @@
 namespace hooke {
 namespace {
 
-// Calls of `state.range(0)` sizes in turn, 0: without the profile.
+// Calls with state.range(0) different sizes in turn; 0: without the profile.
 void BM_Call(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;
@@ -35,7 +35,7 @@ void BM_Call(benchmark::State& state) {
 }
 BENCHMARK(BM_Call)->Arg(0)->Arg(1)->Arg(20)->Arg(200);
 
-// A phase of the trainer.
+// The trainer enters a phase.
 void BM_Enter(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;
@@ -44,7 +44,7 @@ void BM_Enter(benchmark::State& state) {
 }
 BENCHMARK(BM_Enter);
 
-// What the reporter does every few seconds, beside the trainer.
+// The snapshot that the reporter takes every few seconds while the trainer runs.
 void BM_Snapshot(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;

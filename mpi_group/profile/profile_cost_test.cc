@@ -1,4 +1,4 @@
-// That a profile costs less than it may: 1 % of a step.
+// Tests that a profile costs less than 1 % of a training step.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,13 +16,13 @@
 namespace hooke {
 namespace {
 
-// A short step: the built-in mlp's, of 64 samples on one core, takes 3 to 4 ms.
+// A short step: that of the built-in mlp with 64 samples takes 3 to 4 ms on one core.
 constexpr int64_t kStepNs = 2'000'000;
-// More than it has: one bucket, or two where they are of 1 MiB, and the phases around them.
+// More calls and phases than that step has: it has one bucket, or two if they are of 1 MiB, and the phases around them.
 constexpr int kCalls = 8, kPhases = 8;
 constexpr int kSteps = 200, kRepetitions = 50;
 
-// Nanoseconds of the collectives of some steps.
+// Runs the collectives of kSteps steps and returns their nanoseconds.
 int64_t StepsNs(Group& group, ProfileRecorder* recorder) {
   std::vector<float> values(kCalls);
   std::vector<TensorList> lists;
@@ -42,7 +42,7 @@ TEST(ProfileCost, UnderOnePercentOfAStep) {
   ProfileRecorder recorder(options);
   const std::unique_ptr<Group> plain = std::move(MakeInProcessGroups(1)[0]);
   const std::unique_ptr<Group> profiled = MakeProfiledGroup(std::move(MakeInProcessGroups(1)[0]), recorder);
-  // In turn, and the least of many: what else the machine does is not in them.
+  // Both take turns, and the least of many runs counts: so other work on the machine does not show.
   int64_t profiled_ns = INT64_MAX, plain_ns = INT64_MAX;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
     profiled_ns = std::min(profiled_ns, StepsNs(*profiled, &recorder));

@@ -1,11 +1,11 @@
 #ifndef HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_
 #define HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_
 
-// How long calls took, in a fixed number of buckets: each nanosecond below 32, then 16 buckets for each power of two,
-// to 2^40 ns (18 minutes); what takes longer is in the last one. So a bucket is at most 1/16 of its begin wide, and a
-// value that is taken for the middle of its bucket is at most 1/32 off. Used by profile.h.
+// A histogram of call durations with a fixed number of buckets: one per nanosecond below 32, then 16 per power of two,
+// up to 2^40 ns (18 minutes). The last bucket also holds everything longer. So a bucket is at most 1/16 of its begin
+// wide, and the middle of a bucket is at most 1/32 off any value in it.
 //
-// One thread adds, others may read meanwhile: they see each call or do not see it yet.
+// One thread adds. Others may read at the same time; each call is either counted for them or not yet.
 
 #include <array>
 #include <atomic>

@@ -19,7 +19,7 @@
 namespace hooke {
 namespace {
 
-// Time is what a test makes of it.
+// A clock that the test sets.
 struct FakeClock {
   int64_t now = 1000;
   ProfileOptions Options() {
@@ -39,7 +39,7 @@ const CollectiveStatistics* Find(const Profile& profile, Operation operation, ui
   return nullptr;
 }
 
-// The bucket that holds the value of rank ceil(q n).
+// The bucket of the q-quantile: the value with rank ceil(q n).
 CollectiveStatistics::Bucket QuantileBucket(const CollectiveStatistics& some, double q) {
   uint64_t left = static_cast<uint64_t>(std::max(1.0, std::ceil(q * static_cast<double>(some.calls))));
   for (const CollectiveStatistics::Bucket& bucket : some.buckets) {
@@ -65,14 +65,14 @@ TEST(ProfileHistogramTest, BucketsAreCompleteAndNarrow) {
   EXPECT_EQ(ProfileHistogram::BucketOf(std::numeric_limits<int64_t>::max()), ProfileHistogram::kBuckets - 1);
 }
 
-// Against a slow exact reference: counts, sums, minimum and maximum are exact, and the exact quantiles lie in the
-// buckets that the histogram gives for them, so within 1/16 of them.
+// Agrees with a slow exact reference: counts, sums, minimum and maximum are exact. The exact quantiles lie in the
+// buckets that the histogram gives, so these are within 1/16 of them.
 TEST(ProfileTest, AgreesWithExactReference) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());
   ProfileLane* lane = recorder.AddLane();
   std::mt19937_64 random(7);
-  std::lognormal_distribution<double> times(11, 2);  // About 60 us, from nanoseconds to seconds.
+  std::lognormal_distribution<double> times(11, 2);  // Around 60 us, from nanoseconds to seconds.
   std::map<std::tuple<int, bool, uint64_t>, std::vector<int64_t>> reference;
   const uint64_t sizes[] = {0, 4, 1000003, 1 << 20};
   for (int i = 0; i < 20000; ++i) {
@@ -107,7 +107,7 @@ TEST(ProfileTest, AgreesWithExactReference) {
   }
 }
 
-// More sizes than there is room for: those that come later are counted in their power of two; no call is lost.
+// If there are more sizes than room, later ones are counted in their powers of two; no call is lost.
 TEST(ProfileTest, BoundsExactSizes) {
   FakeClock clock;
   ProfileOptions options = clock.Options();
@@ -130,7 +130,7 @@ TEST(ProfileTest, BoundsExactSizes) {
   EXPECT_EQ(profile.collectives.size(), 3u + 8);  // 1, 2, 3; then [4, 7] to [512, 1023].
 }
 
-// Powers of two begin bins.
+// Each power of two begins a bin.
 TEST(ProfileTest, SizeBins) {
   const struct {
     uint64_t bytes, min, max;
@@ -147,7 +147,8 @@ TEST(ProfileTest, SizeBins) {
   }
 }
 
-// Time in steps is that of the phases that count as such, the current one included; a call outside has no share in it.
+// Time in steps is the time of the phases that count as such, the current one included. Calls outside such phases add
+// nothing to it.
 TEST(ProfileTest, StepTime) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());
@@ -166,7 +167,7 @@ TEST(ProfileTest, StepTime) {
   EXPECT_EQ(profile.step_ns, 1000u);
   EXPECT_EQ(Find(profile, Operation::kBroadcast, 8)->step_ns, 0u);
   EXPECT_EQ(Find(profile, Operation::kAllReduce, 8)->step_ns, 200u);
-  // The trace: phases that have ended on track 0, calls on track 1, by begin.
+  // The trace has ended phases on track 0 and calls on track 1, sorted by begin.
   ASSERT_EQ(profile.events.size(), 4u);
   EXPECT_EQ(profile.events[0].phase, 1u);
   EXPECT_EQ(profile.events[1].track, 1u);
@@ -175,7 +176,7 @@ TEST(ProfileTest, StepTime) {
   EXPECT_EQ(profile.events[3].operation, Operation::kAllReduce);
 }
 
-// Of many events the last are kept, and of many lanes the first, whose number bounds the memory.
+// The trace keeps the last events, and the recorder the first lanes, so that memory is bounded.
 TEST(ProfileTest, BoundsEventsAndLanes) {
   FakeClock clock;
   ProfileOptions options = clock.Options();
@@ -193,7 +194,7 @@ TEST(ProfileTest, BoundsEventsAndLanes) {
   EXPECT_EQ(profile.calls_left_out, 1u);
 }
 
-// The algorithm by which the first call of a size was done is reported with the size.
+// Statistics of a size name the algorithm of its first call.
 TEST(ProfileTest, NamesTheAlgorithm) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_PROFILE_PROFILED_GROUP_H_
 #define HOOKE_MPI_GROUP_PROFILE_PROFILED_GROUP_H_
 
-// A Group that records what its calls cost and does nothing else: so no collective knows of the profile.
+// A Group that only records the cost of its calls, so that no collective has to know of profiling.
 
 #include <memory>
 
@@ -10,7 +10,7 @@
 
 namespace hooke {
 
-// Passes every call on to `group`; calls that fail are recorded, too. `recorder` outlives the result.
+// Wraps `group`: passes every call on to it and records it, even if it fails. `recorder` must outlive the result.
 std::unique_ptr<Group> MakeProfiledGroup(std::unique_ptr<Group> group, ProfileRecorder& recorder);
 
 }  // namespace hooke

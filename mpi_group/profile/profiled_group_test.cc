@@ -30,7 +30,7 @@ class ProfiledGroupTest : public testing::Test {
   std::vector<std::unique_ptr<Group>> groups_;
 };
 
-// Every operation does what it does without a profile, and each call is counted under its name, size and fusion.
+// Every operation works as without a profile, and each call is counted under its name, size and fusion.
 TEST_F(ProfiledGroupTest, PassesOnAndRecords) {
   RunRanks(kRanks, [this](int rank) {
     Group& group = *groups_[rank];
@@ -73,14 +73,14 @@ TEST_F(ProfiledGroupTest, PassesOnAndRecords) {
   }
 }
 
-// A call that fails is in the profile, too: it is what one looks for.
+// A call that fails is in the profile too, as it is what users look for.
 TEST_F(ProfiledGroupTest, RecordsFailures) {
   groups_[1].reset();
   EXPECT_FALSE(groups_[0]->Barrier().ok());
   EXPECT_EQ(recorders_[0]->Snapshot().collectives.at(0).kind.operation, Operation::kBarrier);
 }
 
-// A clone records, too, on a track of its own; a group that cannot be cloned says so through the profile.
+// A clone records too, on its own track. If a group cannot be cloned, the profiled group says so.
 TEST_F(ProfiledGroupTest, ClonesRecord) {
   RunRanks(kRanks, [this](int rank) {
     absl::StatusOr<std::unique_ptr<Group>> clone = groups_[rank]->Clone();

@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_PROFILE_TRACE_RING_H_
 #define HOOKE_MPI_GROUP_PROFILE_TRACE_RING_H_
 
-// The last events of one thread, in memory of a fixed size. Used by profile.h.
+// A ring buffer of the last events of one thread.
 //
-// One thread adds and never waits; others may read meanwhile, and miss what is being overwritten.
+// One thread adds and never waits. Others may read at the same time, and miss events that are being overwritten.
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace hooke {
 
-// What happened from `begin` to `end`, in nanoseconds of the rank's clock. What `kind` and `value` say is the adder's.
+// An event from `begin_ns` to `end_ns` on the rank's clock. The adder decides what `value` and `kind` mean.
 struct TraceSlice {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
@@ -24,14 +24,14 @@ struct TraceSlice {
 
 class TraceRing {
  public:
-  // Keeps the last `slices_max`.
+  // Keeps the last `slices_max` events.
   explicit TraceRing(size_t slices_max)
       : slots_count_(slices_max + 1), slots_(std::make_unique<Slot[]>(slots_count_)) {}
 
   void Add(const TraceSlice& slice) {
     const uint64_t index = added_.load(std::memory_order_relaxed);
     Slot& slot = slots_[index % slots_count_];
-    // Release: who reads a field of this slice also sees that the one it replaces is no longer to be read.
+    // Release order: a reader that sees a field of this slice also sees that the overwritten slice is no longer valid.
     slot.begin_ns.store(slice.begin_ns, std::memory_order_release);
     slot.end_ns.store(slice.end_ns, std::memory_order_release);
     slot.value.store(slice.value, std::memory_order_release);
@@ -39,7 +39,7 @@ class TraceRing {
     added_.store(index + 1, std::memory_order_release);
   }
 
-  // In the order in which they were added.
+  // Returns the events in the order in which they were added.
   std::vector<TraceSlice> Read() const {
     const uint64_t end = added_.load(std::memory_order_acquire);
     const uint64_t begin = end >= slots_count_ ? end - slots_count_ + 1 : 0;
@@ -50,7 +50,7 @@ class TraceRing {
       slices.push_back({slot.begin_ns.load(std::memory_order_acquire), slot.end_ns.load(std::memory_order_acquire),
                         slot.value.load(std::memory_order_acquire), slot.kind.load(std::memory_order_acquire)});
     }
-    // Slice `now` may be half written, over slice now - slots_count_.
+    // Slice `now` may be half written, and overwrites slice now - slots_count_.
     const uint64_t now = added_.load(std::memory_order_acquire);
     const uint64_t whole = now >= slots_count_ ? now - slots_count_ + 1 : 0;
     if (whole > begin) {
@@ -67,7 +67,7 @@ class TraceRing {
     std::atomic<uint32_t> kind{0};
   };
 
-  const uint64_t slots_count_;  // One more: the one that is being written.
+  const uint64_t slots_count_;  // One more than is kept, for the slice that is being written.
   const std::unique_ptr<Slot[]> slots_;
   std::atomic<uint64_t> added_{0};
 };
