@@ -1,8 +1,8 @@
-// Time of all-reduce of device memory, side by side in one run:
+// Times all-reduces of device memory side by side in one run, and checks every answer before it times:
 //   mpirun -n N --bind-to none cuda_benchmark [--json FILE]
-// "staged": reduced on the device, chunks through page-locked memory. "host": what a program does without us: copy all
-// to the host, MPI_Allreduce, copy back. "nccl": where each rank has a device of its own. Checks every answer before it
-// times.
+// "staged" reduces on the device, with chunks in page-locked memory. "host" is the way of a program without us: it
+// copies all values to the host, calls MPI_Allreduce, and copies the result back. "nccl" runs if each rank has its own
+// device.
 
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -38,7 +38,7 @@ struct Rival {
   AllReduce all_reduce;  // Sums the vector in place.
 };
 
-// Fills, sums and compares on the host; the vector is left zeroed.
+// Checks one rival: fills the vector, sums it, and compares on the host. The vector is left zeroed.
 absl::Status Check(const Rival& rival, absl::Span<char> vector, int rank, int ranks) {
   std::vector<float> values(vector.size() / sizeof(float));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(rank + i % 100);
@@ -55,7 +55,7 @@ absl::Status Check(const Rival& rival, absl::Span<char> vector, int rank, int ra
   return CudaStatus(cudaMemset(vector.data(), 0, vector.size()), "cudaMemset");
 }
 
-// The slowest rank's microseconds of each call, sorted, per rival.
+// Returns, per rival, the microseconds of each call on its slowest rank, sorted.
 absl::StatusOr<std::vector<std::vector<double>>> Time(const std::vector<Rival>& rivals, int repetitions) {
   std::vector<std::vector<double>> times(rivals.size());
   for (int i = 0; i < repetitions; ++i) {

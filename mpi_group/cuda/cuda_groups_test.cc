@@ -1,5 +1,5 @@
-// Groups on device memory, on one device: what they compute is what the host computes. Without a device every test is
-// skipped, with the driver's reason.
+// Groups on the memory of one device compute the same as the host. Without a device every test is skipped, with the
+// driver's reason.
 
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
@@ -41,8 +41,8 @@ class CudaTest : public testing::Test {
   }
 };
 
-// Fractions for floats, so that the order of additions and every rounding shows; for integers all numbers, so that sums
-// wrap around.
+// Makes fractions for floats, so that the order of additions and every rounding shows. For integers it makes all
+// numbers, so that sums wrap around.
 std::vector<char> Numbers(DataType type, uint64_t values, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<char> bytes(values * SizeOf(type));
@@ -73,8 +73,8 @@ std::vector<char> FromDevice(const char* memory, uint64_t bytes) {
   return copy;
 }
 
-// The reduction of what ranks `first`, `first` + 1, ... of n hold, in this order, as the host computes it: of the
-// values in `range`.
+// The reduction of the values in `range` of ranks `first`, `first` + 1, ..., modulo n, in this order, as the host
+// computes it.
 std::vector<char> Reduced(const Reduction& reduction, const std::vector<std::vector<char>>& ranks, int first,
                           ValueRange range) {
   const size_t n = ranks.size();
@@ -88,7 +88,7 @@ std::vector<char> Reduced(const Reduction& reduction, const std::vector<std::vec
   return result;
 }
 
-// The inputs of n ranks.
+// Makes the inputs of n ranks.
 std::vector<std::vector<char>> Inputs(DataType type, int n, uint64_t values) {
   std::vector<std::vector<char>> inputs;
   inputs.reserve(n);
@@ -96,8 +96,8 @@ std::vector<std::vector<char>> Inputs(DataType type, int n, uint64_t values) {
   return inputs;
 }
 
-// What part `part` of a ring's reduction is: its values come from the next rank on, around to rank `part` itself. Sums
-// of 16 bits are rounded once, means are divided before that.
+// The expected part `part` of a ring's reduction. Values are added from the next rank on, around to rank `part` itself.
+// Sums of 16-bit values are rounded once, after a mean's division.
 std::vector<char> RingReduced(DataType type, ReduceOp op, const std::vector<std::vector<char>>& ranks, int part,
                               ValueRange range) {
   return Reduced({type, op, static_cast<int>(ranks.size())}, ranks, part + 1, range);
@@ -125,7 +125,7 @@ std::string Name(DataType type, ReduceOp op, int n, uint64_t values) {
          std::to_string(values);
 }
 
-// The kernel gives bitwise what the host's reduction gives, for all types and operations, in place.
+// The kernel's result is bitwise that of the host's reduction, for all types and operations, in place.
 TEST_F(CudaTest, KernelAgreesWithTheHost) {
   for (DataType type : kTypes) {
     for (ReduceOp op : kOps) {
@@ -154,7 +154,7 @@ TEST_F(CudaTest, KernelAgreesWithTheHost) {
   }
 }
 
-// Values of 16 bits become float32 and come back as on the host.
+// 16-bit values become float32 and come back as on the host.
 TEST_F(CudaTest, WidenAndNarrowAgreeWithTheHost) {
   constexpr uint64_t kValues = 100003;
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
@@ -197,7 +197,7 @@ void RunStagedGroups(int n, absl::Duration deadline, const Body& body) {
   });
 }
 
-// What a list of `type` with the values of `bytes` holds on a device after call(list).
+// Puts `bytes` into device memory, runs call(list) on it, and returns the bytes afterwards.
 template <typename Call>
 std::vector<char> After(DataType type, const std::vector<char>& bytes, const Call& call) {
   const DeviceMemory memory = ToDevice(bytes);
@@ -205,8 +205,8 @@ std::vector<char> After(DataType type, const std::vector<char>& bytes, const Cal
   return FromDevice(memory.get(), bytes.size());
 }
 
-// Reductions of groups of 1 to 4 ranks are bitwise what the host computes in the ring's order, for all types and
-// operations, one list and each rank's own part.
+// Reductions of groups of 1 to 4 ranks are bitwise those that the host computes in the ring's order, for all types and
+// operations, for a whole list and for each rank's own part.
 TEST_F(CudaTest, StagedReductions) {
   for (int n : {1, 2, 3, 4}) {
     RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {
@@ -234,7 +234,8 @@ TEST_F(CudaTest, StagedReductions) {
   }
 }
 
-// A broadcast brings the root's values to all; an all-gather each rank's part, and leaves alone what is in none.
+// A broadcast brings the root's values to all ranks. An all-gather brings each rank's part and leaves values outside
+// the parts unchanged.
 TEST_F(CudaTest, StagedCopies) {
   constexpr uint64_t kValues = 20011;
   for (int n : {1, 2, 3, 4}) {
@@ -261,7 +262,8 @@ TEST_F(CudaTest, StagedCopies) {
   }
 }
 
-// Sums that vanish where they are rounded at every rank, and means whose sum no float16 holds.
+// Tests sums that lose their small addends if they are rounded at every rank, and means whose sum is too large for
+// float16.
 TEST_F(CudaTest, SixteenBitsAreRoundedOnce) {
   constexpr uint64_t kValues = 12;
   for (int n : {2, 3, 4}) {
@@ -285,7 +287,7 @@ TEST_F(CudaTest, SixteenBitsAreRoundedOnce) {
   }
 }
 
-// Calls that differ on one rank are an error on all, which names it, long before the deadline.
+// Calls that differ on one rank are an error on all ranks, which names that rank, long before the deadline.
 TEST_F(CudaTest, DifferentCallsAreNamedOnAllRanks) {
   constexpr uint64_t kValues = 5000;
   constexpr int kRanks = 3;
@@ -309,7 +311,7 @@ TEST_F(CudaTest, DifferentCallsAreNamedOnAllRanks) {
   }
 }
 
-// Memory of the host is refused, with words.
+// Host memory is refused, with an error that says so.
 TEST_F(CudaTest, HostMemoryIsRefused) {
   auto group = MakeStagedGroup(std::move(MakeInProcessTransports(1)[0]), {});
   ASSERT_TRUE(group.ok()) << group.status();
@@ -318,7 +320,7 @@ TEST_F(CudaTest, HostMemoryIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
 }
 
-// Memory that a rank cannot have is an error on all of them, and of every later call.
+// If a rank cannot allocate memory, all ranks get an error, as does every later call.
 TEST_F(CudaTest, AllocationFailsTheGroup) {
   constexpr uint64_t kTooMuch = uint64_t{1} << 60;
   RunStagedGroups(2, absl::Seconds(60), [](Group& group, int rank) {
@@ -337,7 +339,7 @@ TEST_F(CudaTest, AllocationFailsTheGroup) {
   EXPECT_EQ((*nccl)->Barrier().code(), absl::StatusCode::kResourceExhausted);
 }
 
-// NCCL's group of one rank on one device; more ranks need more devices.
+// A NCCL group of one rank on one device, because more ranks need more devices.
 TEST_F(CudaTest, NcclGroupOfOne) {
   auto control = MakeInProcessGroups(1);
   auto group = MakeNcclGroup(*control[0], NcclGroupOptions());
@@ -349,7 +351,7 @@ TEST_F(CudaTest, NcclGroupOfOne) {
   EXPECT_EQ((*group)->Broadcast(list, 0), absl::OkStatus());
   EXPECT_EQ((*group)->Barrier(), absl::OkStatus());
   EXPECT_EQ(FromDevice(memory->data(), 4000), std::vector<char>(4000));
-  // Of a list that is no device's the others would not hear: nothing more is called.
+  // A list in host memory ends the group, because the other ranks do not learn of the error.
   std::vector<float> values(10);
   const absl::Status refused = (*group)->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;

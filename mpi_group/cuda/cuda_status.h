@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_CUDA_STATUS_H_
 #define HOOKE_MPI_GROUP_CUDA_CUDA_STATUS_H_
 
-// CUDA's error codes as absl::Status, and its waits with a deadline. Used by the other files of mpi_group/cuda.
+// Turns CUDA's error codes into absl::Status, and waits for streams with a deadline.
 
 #include <cuda_runtime_api.h>
 
@@ -13,12 +13,12 @@
 
 namespace hooke {
 
-// OK for cudaSuccess; RESOURCE_EXHAUSTED if the device has no memory left; else INTERNAL. With CUDA's message after
-// `what`.
+// OK for cudaSuccess; RESOURCE_EXHAUSTED if the device has no memory left; else INTERNAL. The message is `what` and
+// CUDA's own.
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 
-// Until all work given to the stream so far is done. Polls, and calls `healthy` meanwhile: its first error ends the
-// wait. DEADLINE_EXCEEDED; what the stream's work failed with.
+// Waits until all work given to the stream so far is done. It polls, and calls `healthy` meanwhile, whose first error
+// ends the wait. Errors: DEADLINE_EXCEEDED, that of `healthy`, or that of the stream's work.
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy);
 
 }  // namespace hooke

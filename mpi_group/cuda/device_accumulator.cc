@@ -16,7 +16,7 @@ absl::StatusOr<TensorList> DeviceAccumulator::Start(const TensorList& values, Re
   if (values.empty() || !NeedsWideSums(values.type(), op, ranks)) return values;
   const uint64_t bytes = values.size() * sizeof(float);
   if (memory_bytes_ < bytes) {
-    // The old memory first: both may not fit.
+    // Free the old memory first: both may not fit.
     memory_.reset();
     memory_bytes_ = 0;
     absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);

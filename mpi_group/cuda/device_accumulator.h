@@ -13,24 +13,24 @@
 
 namespace hooke {
 
-// Accumulator (mpi_group/reduce/accumulator.h) on a device: where sums of 16-bit values form, rank after rank. It keeps
-// its memory from call to call, 4 bytes per value of the longest list so far. For one stream, whose device is the
-// current one. Used by staged_group.cc.
+// Accumulator (mpi_group/reduce/accumulator.h) in GPU memory: sums of 16-bit values are accumulated in it as float32.
+// It keeps its memory from call to call, 4 bytes per value of the longest list so far. It works for one stream, whose
+// device must be the current one.
 class DeviceAccumulator {
  public:
-  // What to reduce in place of `values`: the list itself; or, where NeedsWideSums, a float32 copy of it, which the
-  // stream makes, and which lasts until the next call. Nothing of the call before is under way any more. `values`
-  // outlives what is given to the stream. RESOURCE_EXHAUSTED: no device memory for the copy.
+  // Returns the list to reduce in place of `values`: the list itself, or a float32 copy of it if NeedsWideSums. The
+  // stream makes the copy, which lasts until the next call. No work of the previous call may be under way any more.
+  // `values` must stay until the stream's work is done. RESOURCE_EXHAUSTED: no device memory for the copy.
   absl::StatusOr<TensorList> Start(const TensorList& values, ReduceOp op, int ranks, cudaStream_t stream);
 
-  // Gives it to the stream to write the copy's values in `range`, rounded, to the list, if there is a copy.
+  // If there is a copy, makes the stream round its values in `range` and write them to the original list.
   absl::Status StartStoring(ValueRange range, cudaStream_t stream);
 
  private:
   DeviceMemory memory_;
   uint64_t memory_bytes_ = 0;
   TensorList values_;
-  float* wide_ = nullptr;  // In memory_; null if there is no copy.
+  float* wide_ = nullptr;  // Points into memory_; null if there is no copy.
 };
 
 }  // namespace hooke

@@ -8,8 +8,8 @@
 
 namespace hooke {
 
-// What is left of a mean once the values are summed: gives their division by n to the stream of their device, which is
-// the current one, and returns at once. Used by nccl_group.cc.
+// The last step of a mean: makes the stream divide the sums by n, and returns at once. The stream's device must be the
+// current one.
 absl::Status StartMean(const TensorList& sums, int n, cudaStream_t stream);
 
 }  // namespace hooke

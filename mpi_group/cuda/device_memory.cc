@@ -30,7 +30,7 @@ absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes) {
   if (!status.ok()) return status;
   DeviceMemory owned(static_cast<char*>(memory));
   status = CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset");
-  // It may not be done when cudaMemset returns, and the group's streams do not wait for the one that does it.
+  // cudaMemset may return before it is done, and the group's streams do not wait for the default stream.
   status.Update(CudaStatus(cudaStreamSynchronize(nullptr), "cudaMemset"));
   if (!status.ok()) return status;
   return owned;

@@ -1,8 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_DEVICE_MEMORY_H_
 #define HOOKE_MPI_GROUP_CUDA_DEVICE_MEMORY_H_
 
-// Memory of a device and page-locked memory of the host, streams and events, each ended with its object; and what kind
-// a pointer is. Used by the groups of mpi_group/cuda.
+// Owners of device memory, page-locked host memory, streams and events; and a check of where a pointer points.
 
 #include <cuda_runtime_api.h>
 
@@ -34,21 +33,24 @@ using PinnedMemory = std::unique_ptr<char, FreePinnedMemory>;
 using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
 using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
-// On the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed, for all streams.
+// All are made on the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed before the call
+// returns, so any stream may use it.
 absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
 absl::StatusOr<Stream> MakeStream();
 absl::StatusOr<Event> MakeEvent();
 
-// Which lists lie in a device's memory. Asks CUDA once per piece and remembers the answer, for asking costs
-// microseconds: addresses that were on the device are taken to stay there. Bounded; not for several threads.
+// Checks that lists lie in a device's memory. Asking CUDA costs microseconds, so it asks once per piece and remembers
+// the answer: addresses that were on the device are taken to stay there. It remembers a bounded number. Not
+// thread-safe.
 class PointerKinds {
  public:
-  // OK if all pieces lie in memory of `device` (or managed memory). INVALID_ARGUMENT, saying where a piece does lie.
+  // OK if all pieces lie in memory of `device`, or in managed memory. Otherwise INVALID_ARGUMENT, which says where a
+  // piece lies.
   absl::Status CheckOnDevice(const TensorList& values, int device);
 
  private:
-  absl::flat_hash_map<const char*, uint64_t> known_;  // Begin of a piece that is on the device: its bytes.
+  absl::flat_hash_map<const char*, uint64_t> known_;  // Address of a piece on the device -> its bytes.
 };
 
 }  // namespace hooke

@@ -10,10 +10,10 @@ namespace hooke {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr uint64_t kBlocksMax =
-    4096;  // Enough to fill any device; each thread takes several places of a longer vector.
+// Enough blocks to fill any device; each thread takes several places of a longer vector.
+constexpr uint64_t kBlocksMax = 4096;
 
-// As the Reduction's values are in memory, and as they are reduced.
+// A type's values in memory (Stored) and in arithmetic (Value).
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -36,7 +36,7 @@ struct Half {
   static __device__ Stored Store(Value value) { return __float2half_rn(value); }
 };
 
-// Sums of signed integers wrap around: they are made of unsigned ones.
+// Adds integers as unsigned ones, so that sums wrap around.
 __device__ float Add(float a, float b) { return a + b; }
 __device__ double Add(double a, double b) { return a + b; }
 __device__ int32_t Add(int32_t a, int32_t b) {
@@ -46,7 +46,7 @@ __device__ int64_t Add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-// The reciprocal for floats, as on the host.
+// Floats are multiplied with the reciprocal, as on the host.
 __device__ float Mean(float sum, int n) { return sum * (1.0f / static_cast<float>(n)); }
 __device__ double Mean(double sum, int n) { return sum * (1.0 / static_cast<double>(n)); }
 __device__ int32_t Mean(int32_t sum, int n) { return sum / n; }
@@ -95,7 +95,8 @@ unsigned BlocksFor(uint64_t values) {
   return static_cast<unsigned>(std::min((values + kThreads - 1) / kThreads, kBlocksMax));
 }
 
-// Those of calls before, which have been reported: a launch does not say its own, but the thread's last one.
+// Clears errors of earlier calls, which have been reported. A launch does not return its own error; cudaGetLastError
+// gives the thread's last one.
 void ForgetErrors() { (void)cudaGetLastError(); }
 
 template <typename Type>

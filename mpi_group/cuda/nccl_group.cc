@@ -20,7 +20,7 @@
 namespace hooke {
 namespace {
 
-// The group's communicators never block: what is not done at once is in progress, and is waited for with a deadline.
+// The group's communicators are non-blocking: calls may return ncclInProgress, and we wait for them with a deadline.
 absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
   if (code == ncclSuccess || code == ncclInProgress) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", ncclGetErrorString(code)));
@@ -44,13 +44,13 @@ ncclDataType_t NcclType(DataType type) {
   return ncclInt64;
 }
 
-// kMean is a sum that is divided afterwards, in one kernel for all types.
+// A kMean is summed by NCCL and divided afterwards, by one kernel for all types.
 ncclRedOp_t NcclOp(ReduceOp op) {
   if (op == ReduceOp::kMin) return ncclMin;
   return op == ReduceOp::kMax ? ncclMax : ncclSum;
 }
 
-// A device of this rank, with its part in the communicator. Its index is rank * devices per rank + place of the device.
+// A device of this rank and its communicator. Its NCCL rank is rank * devices per rank + index of the device.
 struct Lane {
   int device = 0;
   ncclComm_t communicator = nullptr;
@@ -63,7 +63,7 @@ class NcclGroupOfLanes : public NcclGroup {
  public:
   NcclGroupOfLanes(Group& control, NcclGroupOptions options) : control_(control), options_(std::move(options)) {}
 
-  // Communicators of a failed group are aborted: destroying them would wait for the other ranks.
+  // Aborts the communicators of a failed group, because destroying them would wait for the other ranks.
   ~NcclGroupOfLanes() override {
     for (Lane& lane : lanes_) {
       cudaSetDevice(lane.device);
@@ -90,12 +90,13 @@ class NcclGroupOfLanes : public NcclGroup {
     if (rank() == 0) status = NcclStatus(ncclGetUniqueId(&id), "ncclGetUniqueId");
     int32_t words[sizeof(id.internal) / sizeof(int32_t)];
     std::memcpy(words, id.internal, sizeof(words));
-    // Also after an error of rank 0's, so that all ranks go on to fail alike.
+    // Broadcast even if rank 0 has an error: then all ranks get an unusable id and fail too, rather than wait.
     status.Update(control_.Broadcast(TensorList(absl::MakeSpan(words)), 0));
     if (!status.ok()) return status;
     std::memcpy(id.internal, words, sizeof(words));
 
-    lanes_.reserve(options_.devices.size());  // NCCL writes into them until the communicators are there.
+    // NCCL writes into the lanes until the communicators are made, so they must not move.
+    lanes_.reserve(options_.devices.size());
     status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
     for (size_t i = 0; i < options_.devices.size() && status.ok(); ++i) {
       status = StartLane(id, static_cast<int>(i), devices);
@@ -153,7 +154,7 @@ class NcclGroupOfLanes : public NcclGroup {
         ValueRange());
   }
 
-  // A reduction to each owner; NCCL runs what is in one group together.
+  // Calls one reduce to each owner of a part; NCCL runs the calls of one group together.
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
     absl::Status status = CheckOneDevice();
     status.Update(CheckParts(parts, size(), values.size()));
@@ -201,7 +202,7 @@ class NcclGroupOfLanes : public NcclGroup {
         ReduceOp::kSum, ValueRange());
   }
 
-  // All ranks learn whether all have theirs: one that has none is an error on all.
+  // The ranks tell each other whether they have the memory. If one has none, all ranks fail.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
     cudaSetDevice(lanes_[0].device);
@@ -245,7 +246,7 @@ class NcclGroupOfLanes : public NcclGroup {
         "ncclCommInitRank");
   }
 
-  // Until NCCL has done with the communicator what it was told to.
+  // Waits until NCCL has completed its work on the communicator.
   absl::Status AwaitCommunicator(Lane& lane, absl::Time deadline) {
     while (true) {
       ncclResult_t state = ncclSuccess;
@@ -259,8 +260,8 @@ class NcclGroupOfLanes : public NcclGroup {
     }
   }
 
-  // What a rank holds afterwards is lists[i] for lane i. `reduced`: the values that are a sum to be divided; all if
-  // none.
+  // Enqueues a collective on every lane and waits for it; lists[i] is the list of lane i. For kMean, `reduced` is the
+  // range of values that are sums to be divided; if empty, all are.
   absl::Status Run(absl::Span<const TensorList> lists, const Enqueue& enqueue, ReduceOp op,
                    absl::optional<ValueRange> reduced) {
     if (!failure_.ok()) return failure_;
@@ -323,10 +324,11 @@ class NcclGroupOfLanes : public NcclGroup {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
-  // The others are in this call, or will be: this rank's next one would be taken for it.
+  // Fails the group after invalid arguments: the other ranks are in this call, or will be, and would mistake this
+  // rank's next call for it.
   absl::Status Refuse(const absl::Status& status) { return failure_.ok() ? Fail(status) : failure_; }
 
-  // From now on every call returns this error.
+  // Makes every later call return this error.
   absl::Status Fail(const absl::Status& status) {
     failure_ =
         absl::Status(status.code(), absl::StrCat("NCCL group, rank ", rank(), " of ", size(), " (deadline ",

@@ -54,7 +54,7 @@ class StagedGroup : public Group {
                [&](absl::Time deadline) { return AllReduceOfParts(values, op, deadline); });
   }
 
-  // All ranks get the result.
+  // All ranks get the result, although only the root needs it.
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
     return Run(LabelOf(Operation::kReduce, op, root), values, [&](absl::Time deadline) {
       absl::Status status = CheckRoot(root);
@@ -88,7 +88,7 @@ class StagedGroup : public Group {
                [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
   }
 
-  // Returns when all ranks have theirs, so that one that has none is an error on all.
+  // Ends with a barrier, so that all ranks get an error if one cannot allocate.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     CallLabel label;
     label.operation = "shared allocation";
@@ -107,7 +107,7 @@ class StagedGroup : public Group {
   }
 
  private:
-  // Of a call but for its values. What ranks must agree on beside them are parts and the bytes of a chunk.
+  // The label of a call, without its values. `detail` covers parts and chunk size, on which ranks must agree too.
   CallLabel LabelOf(Operation operation, std::optional<ReduceOp> op, int root = -1,
                     absl::Span<const ValueRange> parts = {}) const {
     CallLabel label;
@@ -128,7 +128,8 @@ class StagedGroup : public Group {
     });
   }
 
-  // Every failure is settled with the other ranks: all are told the same, soon. From then on every call returns it.
+  // Runs a call and settles a failure with the other ranks, so that all get the same error soon. From then on every
+  // call returns it.
   template <typename Collective>
   absl::Status Run(const CallLabel& label, const Collective& collective) {
     if (!failure_.ok()) return failure_;
@@ -144,7 +145,7 @@ class StagedGroup : public Group {
         absl::StrCat(label.operation, " of ", label.values, " ", label.type.has_value() ? NameOf(*label.type) : "bytes",
                      " on device ", options_.device);
     failure_ = calls_.Settle(*transport_, status, {what, now, options_.deadline});
-    // What is still under way uses the caller's memory. How it ends no longer matters.
+    // Work that is still under way uses the caller's memory, so wait for it. Its result no longer matters.
     staging_->AwaitAll(deadline).IgnoreError();
     return failure_;
   }
@@ -155,7 +156,8 @@ class StagedGroup : public Group {
     return status.ok() ? Gather(values, parts, deadline) : status;
   }
 
-  // As RingReduceScatter. The last step divides means; sums of 16 bits travel as float32 and are rounded after it.
+  // Does what RingReduceScatter does. The last step divides means. Sums of 16-bit values travel as float32 and are
+  // rounded afterwards.
   absl::Status Scatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op, absl::Time deadline) {
     const absl::StatusOr<TensorList> sums = accumulator_.Start(values, op, size(), staging_->stream());
     if (!sums.ok()) return sums.status();
@@ -163,12 +165,12 @@ class StagedGroup : public Group {
     return status.ok() ? accumulator_.StartStoring(parts[rank()], staging_->stream()) : status;
   }
 
-  // As RingAllGather.
+  // Does what RingAllGather does.
   absl::Status Gather(const TensorList& values, absl::Span<const ValueRange> parts, absl::Time deadline) {
     return RunAll(values, AllGatherPasses(rank(), parts, ChunkValues(values)), std::nullopt, deadline);
   }
 
-  // A chain from the root, chunk by chunk.
+  // Broadcasts along a chain from the root, chunk by chunk.
   absl::Status Chain(const TensorList& values, int root, absl::Time deadline) {
     const int place = (rank() - root + size()) % size();
     const ValueRange all = {0, values.size()};
@@ -189,8 +191,8 @@ class StagedGroup : public Group {
     return absl::OkStatus();
   }
 
-  // What comes in is reduced into the values by `op`, or takes their place if there is none. The outgoing values of the
-  // next pass leave the device while this one's messages travel, unless they depend on them.
+  // Runs the passes. Received values are reduced into the list by `op`, or replace its values if there is none. The
+  // next passes' outgoing values leave the device while this pass's messages travel, unless they depend on them.
   absl::Status RunAll(const TensorList& values, const std::vector<StagedPass>& passes, std::optional<ReduceOp> op,
                       absl::Time deadline) {
     uint64_t started = 0;
@@ -211,7 +213,8 @@ class StagedGroup : public Group {
     return absl::OkStatus();
   }
 
-  // Of chunk `index`: what has left the device of `out` goes to the next rank, bytes for `in` come from the one before.
+  // Exchanges the messages of chunk `index`: sends the bytes of `out`, once they have left the device, to the next
+  // rank, and receives bytes for `in` from the previous rank.
   absl::Status Exchange(uint64_t index, const TensorList& out, const TensorList& in, absl::Time deadline) {
     const int n = size();
     Outgoing outgoing = {(rank() + 1) % n, {}};

@@ -1,10 +1,10 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_STAGED_GROUP_H_
 #define HOOKE_MPI_GROUP_CUDA_STAGED_GROUP_H_
 
-// A Group on device memory whose bytes travel over a Transport, for MPI libraries that know nothing of devices and for
-// nodes without NCCL between them. Values are reduced on the device: the host's memory holds only page-locked chunks on
-// their way, several at once, so that copies in both directions, kernels and messages overlap. After S-Caffe's and
-// MVAPICH2's staging: the host's cores neither reduce nor copy.
+// A Group for values in GPU memory, whose bytes travel over a Transport. It is for MPI libraries that are not
+// CUDA-aware, and for nodes without NCCL between them. The GPU reduces the values. Host memory holds only page-locked
+// chunks on their way, several at once, so that copies in both directions, kernels and messages overlap. As in the
+// staging of S-Caffe and MVAPICH2, the host's cores neither reduce nor copy.
 
 #include <memory>
 
@@ -17,15 +17,16 @@ namespace hooke {
 
 struct StagedGroupOptions {
   int device = 0;
-  absl::Duration deadline = absl::Seconds(30);  // Of each collective.
-  uint64_t chunk_bytes = 1 << 20;               // Of a message; all ranks pass the same, a multiple of 8.
+  absl::Duration deadline = absl::Seconds(30);  // Deadline of each collective.
+  uint64_t chunk_bytes = 1 << 20;               // Size of a message. All ranks pass the same, a multiple of 8.
 };
 
-// Lists of all calls lie in memory of the device (INVALID_ARGUMENT); AllocateShared gives such memory. Sums of 16-bit
-// types are rounded once: of more than two ranks they travel as float32, and form in device memory of 4 bytes per value
-// of the longest list so far, which the group keeps; getting more may wait for whatever the device is at. A call that
-// fails on a rank, or differs on one, fails on all soon, as Transport::Settle says it. FAILED_PRECONDITION: no such
-// device. RESOURCE_EXHAUSTED: no memory for the chunks.
+// Makes the group. FAILED_PRECONDITION: no such device. RESOURCE_EXHAUSTED: no memory for the chunks.
+//
+// Lists of all calls must lie in memory of the device (INVALID_ARGUMENT otherwise); AllocateShared gives such memory.
+// Sums of 16-bit types are rounded once. Among more than two ranks they travel as float32 and need device memory of 4
+// bytes per value of the longest list so far, which the group keeps. Allocating more of it may wait for all work on the
+// device. A call that fails or differs on one rank fails on all ranks soon (Transport::Settle).
 absl::StatusOr<std::unique_ptr<Group>> MakeStagedGroup(std::unique_ptr<Transport> transport,
                                                        const StagedGroupOptions& options);
 

@@ -12,24 +12,25 @@
 namespace hooke {
 namespace {
 
-constexpr uint64_t kSlots = 4;  // Outgoing chunks that may be read before their turn.
+constexpr uint64_t kSlots = 4;  // Number of outgoing chunks that may be read ahead.
 
 int64_t Input(int rank, uint64_t place) {
   return (int64_t{rank} + 1) * 1000003 + static_cast<int64_t>(place * place % 911);
 }
 
-// One rank that does its passes as a staged group does: it reads what goes out as early as it may.
+// One rank that runs its passes as a staged group does: it reads outgoing chunks as early as it may.
 struct Rank {
   std::vector<StagedPass> passes;
   std::vector<int64_t> values;
-  std::vector<std::vector<int64_t>> read;  // What goes out in each pass read so far.
+  std::vector<std::vector<int64_t>> read;  // The outgoing values of each pass read so far.
   uint64_t done = 0;
-  bool sent = false;  // In pass `done`.
+  bool sent = false;  // True if pass `done` has sent its chunk.
 };
 
 using Message = std::vector<int64_t>;
 
-// Whether it got any further. `to` and `from`: messages to the next rank, and from the one before.
+// Moves the rank on; returns false if it cannot go on. `to` holds messages to the next rank, `from` those from the
+// previous one.
 bool Advance(Rank& rank, bool reduces, std::deque<Message>& to, std::deque<Message>& from) {
   if (rank.done == rank.passes.size()) return false;
   while (rank.read.size() < rank.passes.size() && rank.read.size() < rank.done + kSlots &&
@@ -62,7 +63,7 @@ bool Advance(Rank& rank, bool reduces, std::deque<Message>& to, std::deque<Messa
 
 void RunAll(std::vector<Rank>& ranks, bool reduces) {
   const size_t n = ranks.size();
-  std::vector<std::deque<Message>> to(n);  // From the rank before.
+  std::vector<std::deque<Message>> to(n);  // to[r]: messages from the previous rank to rank r.
   for (bool moves = true; moves;) {
     moves = false;
     for (size_t r = 0; r < n; ++r) moves = Advance(ranks[r], reduces, to[(r + 1) % n], to[r]) || moves;
@@ -79,7 +80,7 @@ struct PassesCase {
   uint64_t chunk_values;
   bool uneven;
 
-  // Some of them empty, if uneven, and values at the end in none.
+  // Uneven parts leave some ranks with nothing and some values outside all parts.
   Parts parts() const {
     Parts parts = EvenParts(values, ranks);
     if (!uneven) return parts;
@@ -116,8 +117,8 @@ std::string NameOf(const PassesCase& tested) {
                       tested.uneven ? ", uneven parts" : "");
 }
 
-// Whatever the ranks, parts and chunks: each rank ends with the sum of its own part, no rank waits for a message that
-// nobody sends, and nothing is sent before it is complete. Each value of the part is completed once, in the last step.
+// For all ranks, parts and chunks: each rank ends with the sum of its own part. No rank waits for a message that nobody
+// sends, and nothing is sent before it is complete. Each value of the part is completed once, in the last step.
 TEST(StagedPassesTest, ReduceScatter) {
   for (const PassesCase& tested : AllCases()) {
     SCOPED_TRACE(NameOf(tested));
@@ -144,7 +145,7 @@ TEST(StagedPassesTest, ReduceScatter) {
   }
 }
 
-// All ranks end with all parts; what is in no part stays.
+// All ranks end with all parts; values outside the parts are unchanged.
 TEST(StagedPassesTest, AllGather) {
   for (const PassesCase& tested : AllCases()) {
     SCOPED_TRACE(NameOf(tested));

@@ -101,7 +101,7 @@ absl::Status Staging::AwaitAll(absl::Time deadline) {
   return AwaitStream(stream_.get(), deadline, [] { return absl::OkStatus(); });
 }
 
-// Copies take microseconds to a millisecond: no nap.
+// Polls without naps, because copies take only microseconds to a millisecond.
 absl::Status Staging::AwaitEvent(const Event& event, absl::Time deadline) {
   while (true) {
     const cudaError_t code = cudaEventQuery(event.get());

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_STAGING_H_
 #define HOOKE_MPI_GROUP_CUDA_STAGING_H_
 
-// Chunks of device memory on their way to and from the messages of a Transport. Used by staged_group.cc.
+// Copies chunks between device memory and the page-locked host memory of a Transport's messages.
 
 #include <cuda_runtime_api.h>
 
@@ -17,37 +17,38 @@
 
 namespace hooke {
 
-// One rank's slots, used in turn. All work is given to one stream, in order; so a chunk that is read after another was
-// written sees it. A slot is used again only when its copies are done.
+// One rank's slots, used in turn. All work goes to one stream, in order, so a chunk that is read after another was
+// written sees the new values. A slot is reused only when its copies are done.
 class Staging {
  public:
   static constexpr int kSlots = 4;
 
-  // On the current device.
+  // Makes the slots on the current device.
   static absl::StatusOr<std::unique_ptr<Staging>> Create(uint64_t chunk_bytes);
 
-  // Begins to copy a list of at most chunk_bytes to outgoing slot `index` % kSlots; at most kSlots at once.
+  // Starts to copy a list of at most chunk_bytes bytes to outgoing slot `index` % kSlots. At most kSlots copies may be
+  // under way.
   absl::Status StartOutgoing(uint64_t index, const TensorList& values);
-  // The bytes, once they are there.
+  // Waits for that copy and returns the bytes.
   absl::StatusOr<absl::Span<const char>> AwaitOutgoing(uint64_t index, absl::Time deadline);
 
-  // Room for an incoming message of `bytes`, once its last use is over.
+  // Returns room for an incoming message of `bytes` bytes, after waiting for the slot's last use to end.
   absl::StatusOr<absl::Span<char>> IncomingRoom(uint64_t index, uint64_t bytes, absl::Time deadline);
-  // Begins to write what has come there to `values`, or to reduce it into them on the device.
+  // Starts to write the received bytes to `values`, or to reduce them into `values` on the device.
   absl::Status StartWriting(uint64_t index, const TensorList& values);
   absl::Status StartReducing(uint64_t index, const TensorList& values, const Reduction& reduction);
 
-  // Where all of that is done, in order.
+  // The stream that does all of this work, in order.
   cudaStream_t stream() const { return stream_.get(); }
 
-  // Until the device has done all of it.
+  // Waits until the device has done all work.
   absl::Status AwaitAll(absl::Time deadline);
 
  private:
   struct Slot {
     PinnedMemory outgoing;
     PinnedMemory incoming;
-    DeviceMemory received;  // What came, next to the values that it is reduced into.
+    DeviceMemory received;  // A copy of `incoming` on the device, for reductions.
     Event sent;
     Event used;
     uint64_t outgoing_bytes = 0;
