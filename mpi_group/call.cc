@@ -29,6 +29,7 @@ Parts EvenParts(uint64_t values, int n) {
   return parts;
 }
 
+// Adds 1, so that a value of 0 changes a hash of 0 too.
 uint64_t Mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15u + 1; }
 
 uint64_t HashOf(absl::Span<const ValueRange> parts) {

@@ -41,7 +41,7 @@ struct Choice {
   Algorithm algorithm = Algorithm::kNothing;
   uint64_t chunk_bytes = uint64_t{256} << 10;
   int drivers = 0;           // Two-level only: ranks of each node that talk to other nodes, at least 1.
-  absl::string_view reason;  // Always set; of static duration.
+  absl::string_view reason;  // Always set; has static lifetime.
 };
 
 // Equal in everything but the reason.

@@ -3,6 +3,8 @@
 namespace hooke {
 namespace {
 
+// Rules list their fields in the order of TuningRule: operation, where, values, ranks_max, oversubscribed, bytes_max,
+// algorithm, chunk_bytes, drivers. Earlier rules win.
 constexpr uint64_t kKi = 1024;
 constexpr uint64_t kAny = TuningRule::kAnyBytes;
 constexpr int kRanks = TuningRule::kAnyRanks;
@@ -48,6 +50,7 @@ std::vector<TuningRule> AllReduceRules() {
   return rules;
 }
 
+// The rules of operations with a root: broadcast and reduce.
 std::vector<TuningRule> RootedRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
@@ -60,6 +63,7 @@ std::vector<TuningRule> RootedRules(Operation operation) {
   };
 }
 
+// The rules of operations on parts: reduce-scatter and all-gather.
 std::vector<TuningRule> PartsRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},

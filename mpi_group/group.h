@@ -47,7 +47,7 @@ struct GroupOptions {
   // How long a collective may take, counted from this rank's call. The others report a rank as missing if it enters
   // later than this.
   absl::Duration deadline = absl::Seconds(30);
-  std::shared_ptr<spdlog::logger> logger;  // Null for silence.
+  std::shared_ptr<spdlog::logger> logger;  // Null: the group logs nothing.
   // Rules by which algorithms are chosen. All ranks go by rank 0's.
   Tuning tuning;
   // Ranks with equal names count as ranks of one node. Empty: NodeIdentity() of transport/topology.h. Tests set it to

@@ -27,12 +27,12 @@ class TensorList {
   using Pieces = absl::InlinedVector<absl::Span<char>, 4>;
 
   TensorList() = default;
-  // One vector.
+  // A list of one vector.
   template <typename T>
   explicit TensorList(absl::Span<T> values) : type_(DataTypeOf<T>()) {
     Add(values);
   }
-  // Several vectors of one type, in order. Empty ones are allowed.
+  // A list of several vectors of one type, in order. Empty ones are allowed.
   template <typename T>
   TensorList(std::initializer_list<absl::Span<T>> parts) : type_(DataTypeOf<T>()) {
     for (absl::Span<T> part : parts) Add(part);
@@ -41,9 +41,9 @@ class TensorList {
   explicit TensorList(const std::vector<absl::Span<T>>& parts) : type_(DataTypeOf<T>()) {
     for (absl::Span<T> part : parts) Add(part);
   }
-  // One vector of values of `type`, given as bytes. The bytes of an incomplete last value are left out.
+  // A list of one vector of values of `type`, given as bytes. The bytes of an incomplete last value are left out.
   TensorList(DataType type, absl::Span<char> bytes) : type_(type) { AddBytes(bytes); }
-  // Several such vectors, in order.
+  // A list of several such vectors, in order.
   TensorList(DataType type, const std::vector<absl::Span<char>>& parts) : type_(type) {
     for (absl::Span<char> part : parts) AddBytes(part);
   }

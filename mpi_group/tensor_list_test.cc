@@ -48,7 +48,7 @@ TEST(TensorListTest, SliceOfSlice) {
   EXPECT_THAT(ValuesOf(list.Slice({1, 6}).Slice({1, 3})), ElementsAre(2, 3));
 }
 
-// Lists of nothing, made in any way, are empty.
+// Lists without values are empty, however they are made.
 TEST(TensorListTest, EmptyLists) {
   for (const TensorList& list :
        {TensorList(), TensorList(absl::Span<float>()), TensorList(std::vector<absl::Span<float>>(3))}) {

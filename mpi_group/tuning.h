@@ -36,7 +36,7 @@ struct TuningRule {
   int ranks_max = kAnyRanks;
   bool oversubscribed = false;     // If true, the rule holds only where a node has more ranks than cores.
   uint64_t bytes_max = kAnyBytes;  // Largest size of a call's values.
-  // The algorithm for these calls. `chunk_bytes` is the size of a message, or of a slot in shared memory.
+  // The algorithm for these calls. `chunk_bytes` is the size of a message, or of a chunk in a slot of shared memory.
   Algorithm algorithm = Algorithm::kNothing;
   uint64_t chunk_bytes = uint64_t{256} << 10;
   // Two-level only: how many ranks of each node talk to other nodes. 0: as many as the smallest node has ranks.
