@@ -7,8 +7,8 @@
 
 namespace hooke {
 
-// Returns OK after all ranks have called it (Hensgen, Finkel and Manber's dissemination barrier, 1988): ceil(log2 n)
-// steps; each rank sends one byte in each.
+// The dissemination barrier (Hensgen, Finkel and Manber, 1988). Returns OK after all ranks have called it. ceil(log2 n)
+// steps; each rank sends one byte per step.
 absl::Status DisseminationBarrier(Transport& transport, absl::Time deadline);
 
 }  // namespace hooke

@@ -14,12 +14,12 @@
 namespace hooke {
 
 // The kind of numbers in an input. Sums of whole numbers are exact in any order; only in 16 bits do they need rounding.
-// Sums of fractions depend on the order of addition. Integer types take whole numbers for both, and some of their sums
-// wrap around.
+// Sums of fractions depend on the order of addition. Integer types take whole numbers for kFractions too; some of their
+// sums wrap around.
 //
-// kOneLarge checks that sums of 16-bit values are rounded only once. At each place one rank has a number so large that
-// adding 1 to it and rounding changes nothing; all other ranks have 1. A sum rounded once shows all the ones, a sum
-// rounded at each addition none.
+// kOneLarge checks that sums of 16-bit values are rounded only once. At each place one of every 8 ranks has a number so
+// large that adding 1 to it and rounding changes nothing; all others have 1. A sum that is rounded only once counts all
+// the ones; a sum rounded at each addition loses some.
 enum class Numbers { kWhole, kFractions, kOneLarge };
 
 // An endless, periodic sequence of values of one type. The period is a prime number.

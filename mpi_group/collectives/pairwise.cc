@@ -44,6 +44,7 @@ class PairwiseRounds {
         const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
         if (!received.ok()) return received.status();
         const int from = Before(distance);
+        // In rank order, without this rank, because ReduceIntoList puts its own values in their place.
         others[from < rank_ ? from : from - 1] = *received;
       }
       ReduceIntoList({values_.type(), op, n_}, others, /*place=*/rank_, ChunkOf(rank_, round));

@@ -14,8 +14,8 @@ namespace hooke {
 // power of two, some ranks first hand their values to a neighbour and at the end get the result from it: two more
 // steps. Among more than two ranks sums of 16-bit values travel as float32.
 //
-// After OK all ranks hold bitwise the same reduction, because both ranks of a pair reduce the lower one's values with
-// the higher one's, in this order. After an error the values are unspecified.
+// After OK all ranks hold bitwise the same reduction, because both ranks of a pair reduce in the same order: the lower
+// one's values, then the higher one's. After an error the values are unspecified.
 absl::Status RecursiveDoublingAllReduce(Transport& transport, const TensorList& values, ReduceOp op, const Call& call);
 
 }  // namespace hooke

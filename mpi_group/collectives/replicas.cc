@@ -78,7 +78,7 @@ absl::InlinedVector<const char*, 8> Sources(absl::Span<char* const> pointers) {
   return {pointers.begin(), pointers.end()};
 }
 
-// Reduces the rank's own lists into the first one, and that with other ranks.
+// Reduces the rank's own lists into the first one, all-reduces that, and copies the result to the others.
 absl::Status ReduceInPlace(Group& group, absl::Span<const TensorList> replicas, ReduceOp op) {
   const DataType type = replicas[0].type();
   ForEachStretch(replicas, replicas[0].size(), [&](absl::Span<char* const> pointers, uint64_t values) {

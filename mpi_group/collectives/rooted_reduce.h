@@ -3,8 +3,8 @@
 
 // Reduces along trees (tree.h): rank `root` ends with the reduction of all ranks' values. The values of the others are
 // unspecified then, and all values after an error. Values go up the tree in chunks, with a window of them under way
-// from each child. A rank reduces its own chunk with those of all its children at once and sends the result to its
-// parent, while the next ones are coming.
+// from each child. A rank reduces its own chunk with those of all its children at once. It sends the result to its
+// parent while the next chunks are coming.
 //
 // Among more than two ranks sums of 16-bit values travel as float32.
 
