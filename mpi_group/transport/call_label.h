@@ -15,14 +15,14 @@ namespace hooke {
 
 struct CallLabel {
   uint64_t number = 0;          // The call's number in the group on this rank, from 1; 0: no call yet.
-  absl::string_view operation;  // "all-reduce"; of static duration.
+  absl::string_view operation;  // "all-reduce"; has static lifetime.
   uint64_t values = 0;
   std::optional<DataType> type = std::nullopt;  // If empty, `values` counts bytes.
   std::optional<ReduceOp> op = std::nullopt;
   int root = -1;
   // A hash of anything else that ranks must agree on, such as the parts of an all-gather; 0 for nothing.
   uint64_t detail = 0;
-  bool shared = false;  // The values lie in an arena of the group's.
+  bool shared = false;  // The values lie in an arena of the group.
 
   // "call 17: all-reduce (sum) of 1000 float32"
   std::string Text() const;

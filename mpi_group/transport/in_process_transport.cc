@@ -195,6 +195,7 @@ class InProcessTransport : public Transport {
       free_.push_back(ticket.slot);
       return absl::OkStatus();
     }
+    // Closes this rank's channels: peers need not wait for it, and no channel refers to its messages any more.
     Leave();
     // A rank that reports a failure closes all channels, so waiting ranks need not look for notices.
     const absl::Status report = outcome == Outcome::kClosed ? CheckNotices() : absl::OkStatus();

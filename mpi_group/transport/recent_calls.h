@@ -32,7 +32,7 @@ class RecentCalls {
 
   // A call that failed on this rank.
   struct Failed {
-    absl::string_view what;  // "all-reduce of 10 values"
+    absl::string_view what;  // The call in words, as "all-reduce of 10 values".
     absl::Time begun;        // When it began.
     // The time that a call may take. Hearing the other ranks takes a tenth of it at most, but 0.2 to 1 s.
     absl::Duration deadline;

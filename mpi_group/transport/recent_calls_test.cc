@@ -57,7 +57,7 @@ TEST(RecentCallsTest, TellsEachOnceInOrder) {
   EXPECT_THAT(transport.heard, ElementsAre("1 broadcast 10 at 2", "2 barrier 0 at 2", "3 all-reduce 5 at 4"));
 }
 
-// Of many calls only the last are told, with their own numbers.
+// Only the last of many calls are told, with their own numbers.
 TEST(RecentCallsTest, KeepsTheLast) {
   RecentCalls calls;
   HearingTransport transport;

@@ -202,6 +202,7 @@ std::optional<absl::Status> Settlement::Absence() const {
     const std::optional<Statement>& said = statements_[rank];
     const int number = static_cast<int>(rank);
     if (said.has_value()) {
+      // Late: it entered the call when another rank had already waited for more than half of its time.
       if (said->kind == Statement::Kind::kHeard && said->in_call_us < longest_us / 2 && !IsAhead(*said, earliest)) {
         late.push_back(number);
       }

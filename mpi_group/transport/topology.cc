@@ -90,6 +90,7 @@ absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl:
 }
 
 absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline) {
+  // Records have one size, so identities travel as hashes.
   std::vector<uint64_t> hashes(transport.size());
   hashes[transport.rank()] = HashOfIdentity(identity);
   absl::Status status = GatherRecords(transport, AsMutableBytes(hashes), deadline);
