@@ -84,7 +84,8 @@ class Buffer {
   char* data() { return memory_.data() + kLine + value_size_; }
   uint64_t At(uint64_t i) {
     uint64_t bits = 0;
-    std::memcpy(&bits, data() + i * value_size_, value_size_);  // Little endian, as the machines we run on.
+    // Right because the machines we run on are little endian.
+    std::memcpy(&bits, data() + i * value_size_, value_size_);
     return bits;
   }
   void Set(uint64_t i, uint64_t bits) { std::memcpy(data() + i * value_size_, &bits, value_size_); }
@@ -157,8 +158,8 @@ void ExpectAsReference(const ReduceVariant& variant, const Reduction& reduction,
   }
 }
 
-// Every kernel of every variant gives bitwise the result of the plain loop and writes nothing else, for any number of
-// sources, in place or not, of any size and alignment.
+// Every kernel of every variant gives bitwise the result of the plain loop and writes nothing else. Cases have any
+// number of sources, in place or not, of any size and alignment.
 TEST(ReduceTest, VariantsEqualReference) {
   for (DataType type : kTypes) {
     for (uint64_t values : kSizes) {
