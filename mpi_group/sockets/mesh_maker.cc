@@ -44,6 +44,7 @@ absl::StatusOr<Listener> ListenOn(const SocketAddress& where) {
   FileDescriptor made(socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.open()) return absl::ErrnoToStatus(errno, "socket");
   const int no = 0;
+  // An IPv6 socket that also takes IPv4 connections.
   if (where.storage.ss_family == AF_INET6) setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   SocketAddress bound = where;
   auto* const address = reinterpret_cast<sockaddr*>(&bound.storage);

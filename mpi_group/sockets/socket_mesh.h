@@ -26,7 +26,8 @@ struct MeshOptions {
   bool rdma = false;                   // HasRdmaDevice(). If any rank has one, no connections are made.
   // Makes connections even if a rank has an RDMA device. The same on all ranks.
   bool even_with_rdma = false;
-  // The time allowed for connecting. A rank that cannot be reached takes all of it.
+  // The time allowed for connecting. If a rank cannot be reached, all of it passes before the others go on without
+  // sockets.
   absl::Duration patience = absl::Seconds(10);
 };
 

@@ -39,8 +39,8 @@ CallLabel AllReduce(uint64_t number, uint64_t values = 10) {
 
 std::string Message(absl::Status status) { return std::string(status.message()); }
 
-// Many messages of many sizes, both ways with every peer, arrive intact in whatever order they are waited for, even if
-// only some of them go over sockets.
+// Many messages of many sizes, both ways with every peer, arrive intact in whatever order they are waited for. That
+// holds even if only some of them go over sockets.
 TEST(SocketTransportTest, ManyMessagesUnderWay) {
   for (const std::vector<int>& node_of_rank : {std::vector<int>{0, 1}, {0, 1, 2, 3}, {0, 0, 1, 1}}) {
     SocketRanks ranks(node_of_rank);
