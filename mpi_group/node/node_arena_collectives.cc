@@ -28,8 +28,8 @@ void ReduceRange(const SharedArena& arena, const TensorList& values, ByteRange r
   });
 }
 
-// Copies a range of one rank's values to all other ranks, in blocks that stay in the cache, so that they are read from
-// memory only once.
+// Copies a range of one rank's values to all other ranks. It does so in blocks that stay in the cache, so that they are
+// read from memory only once.
 void CopyRange(const SharedArena& arena, const TensorList& values, ByteRange range, int from) {
   constexpr uint64_t kBlock = uint64_t{64} << 10;
   ForEachPiece(values, range, [&](char* memory, uint64_t bytes, uint64_t) {

@@ -30,10 +30,10 @@ struct Purpose {
   uint64_t values = 0;
   uint64_t places = 0;  // A hash of the places of the values, as far as these must be the same on all ranks.
   int32_t root = -1;
-  uint8_t operation = 0;  // An Operation.
+  uint8_t operation = 0;  // An Operation, as a number.
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  uint8_t route = 0;  // The algorithm of the operation.
+  uint8_t route = 0;  // The Algorithm of the operation, as a number.
 
   friend bool operator==(const Purpose& a, const Purpose& b) {
     return a.values == b.values && a.places == b.places && a.root == b.root && a.operation == b.operation &&

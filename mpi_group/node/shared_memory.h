@@ -5,8 +5,8 @@
 // /proc/PID/fd. So nothing is left behind, whenever and however the ranks end. Freeing it never waits for another rank,
 // as MPI_Win_free would.
 //
-// If a rank cannot open it that way, for instance in a PID namespace of its own, the file has a name until all have
-// opened it. If the first rank is killed in that moment, an empty file "/dev/shm/hooke-PID-..." stays behind.
+// A rank in a PID namespace of its own, for instance, cannot open it that way. Then the file has a name until all ranks
+// have opened it. If the first rank is killed in that moment, an empty file "/dev/shm/hooke-PID-..." stays behind.
 
 #include <cstdint>
 #include <memory>
