@@ -230,6 +230,7 @@ absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& value
     status = AllGatherBy(call.algorithm, *call.between, slice.values, slice.parts, call.call);
   }
   if (!status.ok() || alone) return status;
+  // All ranks of the node have its own values already; only the received ones remain to be shared.
   nodes[where.node] = values.Slice({0, 0});
   const Joined came = SlicesOfDrivers(values.type(), nodes, drivers, meeting.ranks());
   return AllGatherInNode(call, came.values, came.parts);

@@ -23,7 +23,7 @@
 namespace hooke {
 
 struct TwoLevelCall {
-  // Inside the node.
+  // The call inside the node.
   NodeCall node;
   const SharedArena* arena;  // Null if the values do not lie in an arena.
   // Between the nodes: a transport over one rank of each, in the order of the nodes; null if this rank takes no part.
@@ -38,7 +38,7 @@ struct TwoLevelCall {
 // values, or 3(h-1)/h if their sums are float32.
 //
 // With a ring all three stages can run at the same time, chunk by chunk, so that links are not idle while a node works.
-// They do for values in an arena, and for other values if all ranks of every node are drivers and sums are not float32.
+// They do for values in an arena, and, if sums are not float32, for other values on nodes whose ranks are all drivers.
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
 
 // The root sends to one rank of each other node; each of these, and the root, broadcasts inside its node. `driver` is
