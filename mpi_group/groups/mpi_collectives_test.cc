@@ -53,8 +53,8 @@ enum class Layout { kOneNode, kTwoNodes, kTwoNodesBySockets };
 
 class MpiGroupTest : public testing::TestWithParam<std::tuple<Layout, CollectiveCase>> {};
 
-// All operations of a group are right, in ordinary memory and in the arena, on one node and on two simulated nodes that
-// take every second rank.
+// All operations of a group are right, in ordinary memory and in the arena. They run on one node, and on two simulated
+// nodes that take every second rank.
 TEST_P(MpiGroupTest, AllOperations) {
   const auto& [layout, one] = GetParam();
   GroupOptions options;

@@ -239,6 +239,7 @@ class TransportGroup : public Group {
       last_workload_ = plan.workload;
     }
     plan.choice = last_choice_;
+    // Ranks must agree on the chunk size too, because it decides how many meetings there are.
     plan.purpose = {values.size(),
                     Mix(HashOf(request.parts), plan.choice.chunk_bytes),
                     request.root,

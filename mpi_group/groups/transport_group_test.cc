@@ -184,7 +184,7 @@ TEST(GroupFaultTest, MissingRankIsNamedAndTheGroupStaysFailed) {
   EXPECT_EQ(groups[0]->AllocateShared(1).status(), status);
 }
 
-// The same in the shared arena, where all the missing ranks are named.
+// The error of a call in the arena names all missing ranks.
 TEST(GroupFaultTest, MissingRanksOfAnArenaAreNamed) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(4, WithDeadline(absl::Milliseconds(500)));
   RunRanks(4, [&](int rank) {
