@@ -24,10 +24,10 @@ class MpiNotices {
   MpiNotices(const MpiNotices&) = delete;
   MpiNotices& operator=(const MpiNotices&) = delete;
 
-  // Transport::CheckNotices; INTERNAL if MPI fails.
+  // Does what Transport::CheckNotices does; INTERNAL if MPI fails.
   absl::Status Check();
-  // Transport::Settle at the first call; later calls return the same verdict. MPI may still read statements that some
-  // rank has not received when it returns.
+  // Does what Transport::Settle does, at the first call; later calls return the same verdict. MPI may still read
+  // statements that some rank has not received when it returns.
   absl::Status Settle(const CallHistory& history, const absl::Status& failure, absl::Time until);
 
  private:

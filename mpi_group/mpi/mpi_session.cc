@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(const Options& opt
   int provided = MPI_THREAD_SINGLE;
   absl::Status status = MpiStatus(MPI_Init_thread(nullptr, nullptr, wanted, &provided), "MPI_Init_thread");
   if (!status.ok()) return status;
+  // Without this MPI would abort the process on an error.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (provided < wanted) {
     return absl::FailedPreconditionError(absl::StrCat(

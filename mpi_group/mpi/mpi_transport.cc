@@ -19,9 +19,9 @@
 namespace hooke {
 namespace {
 
-// A message's tag identifies its call. It holds some bits of the call's number, which show the order of two calls, and
-// some bits of its fingerprint, which distinguish calls of one number, except by chance. A receive takes only messages
-// of its own call, because another call's could be longer than its memory.
+// A message's tag identifies its call. Some bits of the call's number show which of two calls came first. Some bits of
+// its fingerprint distinguish calls of one number, except by chance. A receive takes only messages of its own call,
+// because another call's could be longer than its memory.
 class Tags {
  public:
   explicit Tags(int tag_max) {
@@ -76,6 +76,7 @@ class MpiTransport : public Transport {
         tag_(tags_.Of(history_.last(), history_.fingerprint())) {}
 
   ~MpiTransport() override {
+    // After a failure MPI may be in any state, so nothing is freed.
     if (session_.failed()) return;
     MPI_Comm_free(&communicators_.messages);
     MPI_Comm_free(&communicators_.notices);
@@ -319,7 +320,7 @@ absl::StatusOr<int> TagMax(MPI_Comm communicator) {
   absl::Status status = MpiStatus(MPI_Comm_get_attr(communicator, MPI_TAG_UB, static_cast<void*>(&tag_max), &found),
                                   "MPI_Comm_get_attr of MPI_TAG_UB");
   if (!status.ok()) return status;
-  return found != 0 ? *tag_max : 32767;  // The bound that the MPI standard guarantees.
+  return found != 0 ? *tag_max : 32767;  // Every MPI library allows tags up to this.
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Make(MpiSession& session, const MpiTransportOptions& options) {
