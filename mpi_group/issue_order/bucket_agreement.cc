@@ -49,6 +49,7 @@ absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settin
     objection = absl::StrCat(name, " is ", own[i], " on rank ", group.rank(), " and ", first[i],
                              " on rank 0; all ranks of a group must run the same job with the same program");
   }
+  // Settle before the buckets are compared: their number decides how long the next broadcast is.
   if (status = Settle(group, objection); !status.ok()) return status;
 
   own.clear();

@@ -17,7 +17,7 @@ namespace hooke {
 struct Bucket {
   size_t first_parameter = 0;
   size_t parameters = 0;
-  ValueRange values;  // Its range in the vector of all gradients.
+  ValueRange values;  // The bucket's range in the vector of all gradients.
 };
 
 // Plans the buckets of a model whose parameter i has parameter_values[i] values. They come in the order in which

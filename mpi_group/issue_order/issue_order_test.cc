@@ -152,8 +152,8 @@ std::vector<absl::StatusCode> CodesOf(const std::vector<absl::Status>& statuses)
   return codes;
 }
 
-// No order of readiness blocks, and every sum is exact. 1,000 seeds try 2 to 4 ranks and 1 to 9 buckets, which 1 to 3
-// threads make ready in another order on each rank, some only at the end of the round.
+// No order of readiness blocks, and every sum is exact. 1,000 seeds try 2 to 4 ranks and 1 to 9 buckets. On each rank 1
+// to 3 threads make the buckets ready in another order, some only at the end of the round.
 TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   constexpr uint32_t kShapes = 50;
   constexpr uint32_t kRounds = 20;
@@ -315,8 +315,8 @@ TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
   }
 }
 
-// It is a lasting error of the caller to make a bucket ready twice, to name one that does not exist, or to wait for one
-// that was not made ready.
+// Three mistakes of the caller are lasting errors: to make a bucket ready twice, to name one that does not exist, and
+// to wait for one that is not ready.
 TEST_P(IssueOrderTest, WrongUseIsAnError) {
   const Groups groups = MakeGroups(1, kDeadline);
   const std::vector<std::pair<std::string, void (*)(IssueOrder&)>> cases = {
