@@ -73,9 +73,9 @@ struct ProfileEvent {
   uint32_t track = 0;  // 0: the rank's phases; from 1 on: the lanes.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  uint32_t phase = 0;  // Only on track 0, as `step`.
+  uint32_t phase = 0;  // Set only for phases on track 0, as `step`.
   uint64_t step = 0;
-  Operation operation = Operation::kAllReduce;  // Only on lanes, as the next two.
+  Operation operation = Operation::kAllReduce;  // Set only for calls on lanes, as the next two fields.
   bool fused = false;
   uint64_t bytes = 0;
 };
