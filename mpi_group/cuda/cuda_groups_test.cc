@@ -205,8 +205,8 @@ std::vector<char> After(DataType type, const std::vector<char>& bytes, const Cal
   return FromDevice(memory.get(), bytes.size());
 }
 
-// Reductions of groups of 1 to 4 ranks are bitwise those that the host computes in the ring's order, for all types and
-// operations, for a whole list and for each rank's own part.
+// Reductions of groups of 1 to 4 ranks are bitwise those that the host computes in the ring's order. All types and
+// operations are tried, for a whole list and for each rank's own part.
 TEST_F(CudaTest, StagedReductions) {
   for (int n : {1, 2, 3, 4}) {
     RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {

@@ -23,6 +23,7 @@ absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::fu
     if (!status.ok()) return status;
     const absl::Time now = SteadyNow();
     if (now >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
+    // Longer waits must not occupy a core.
     if (now - start > absl::Milliseconds(5)) {
       absl::SleepFor(absl::Microseconds(50));
     } else {

@@ -61,6 +61,7 @@ absl::Status PointerKinds::CheckOnDevice(const TensorList& values, int device) {
   for (absl::Span<char> piece : values.pieces()) {
     const auto known = known_.find(piece.data());
     if (known != known_.end() && known->second >= piece.size()) continue;
+    // Checks both ends: a piece may begin on the device and end elsewhere.
     for (const char* end : {piece.data(), piece.data() + piece.size() - 1}) {
       cudaPointerAttributes attributes = {};
       absl::Status status = CudaStatus(cudaPointerGetAttributes(&attributes, end), "cudaPointerGetAttributes");

@@ -29,6 +29,7 @@ class StagedGroup : public Group {
   StagedGroup(std::unique_ptr<Transport> transport, const StagedGroupOptions& options)
       : options_(options), transport_(std::move(transport)) {}
 
+  // The members that are destroyed next belong to this device.
   ~StagedGroup() override { cudaSetDevice(options_.device); }
 
   absl::Status Start() {

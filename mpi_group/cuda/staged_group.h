@@ -24,8 +24,8 @@ struct StagedGroupOptions {
 // Makes the group. FAILED_PRECONDITION: no such device. RESOURCE_EXHAUSTED: no memory for the chunks.
 //
 // Lists of all calls must lie in memory of the device (INVALID_ARGUMENT otherwise); AllocateShared gives such memory.
-// Sums of 16-bit types are rounded once. Among more than two ranks they travel as float32 and need device memory of 4
-// bytes per value of the longest list so far, which the group keeps. Allocating more of it may wait for all work on the
+// Sums of 16-bit types are rounded once. Among more than two ranks they travel as float32. For them the group keeps
+// device memory of 4 bytes per value of the longest list so far. Allocating more of it may wait for all work on the
 // device. A call that fails or differs on one rank fails on all ranks soon (Transport::Settle).
 absl::StatusOr<std::unique_ptr<Group>> MakeStagedGroup(std::unique_ptr<Transport> transport,
                                                        const StagedGroupOptions& options);
