@@ -29,7 +29,8 @@ struct Workload {
   Operation operation = Operation::kAllReduce;
   uint64_t bytes = 0;
   bool shared = false;  // The values lie in an arena of the node's ranks.
-  // Sums and means of 16-bit values are rounded once, at the end, so their partial sums need 32 bits each.
+  // True for sums and means of 16-bit values: they are rounded once, at the end, so their partial sums need 32 bits
+  // each.
   bool rounds_once = false;
 
   friend bool operator==(const Workload& a, const Workload& b) {

@@ -5,6 +5,7 @@ namespace {
 
 // Rules list their fields in the order of TuningRule: operation, where, values, ranks_max, oversubscribed, bytes_max,
 // algorithm, chunk_bytes, drivers. Earlier rules win.
+
 constexpr uint64_t kKi = 1024;
 constexpr uint64_t kAny = TuningRule::kAnyBytes;
 constexpr int kRanks = TuningRule::kAnyRanks;
