@@ -8,6 +8,7 @@ namespace hooke {
 absl::Status RingAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                            const Call& call) {
   const int n = transport.size();
+  // The second half of a ring all-reduce, in which values are only copied.
   return PassAroundRing(transport, values, parts, {n - 1, 2 * (n - 1)}, ReduceOp::kSum, call);
 }
 

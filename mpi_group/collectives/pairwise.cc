@@ -10,8 +10,8 @@ namespace hooke {
 namespace {
 
 // In a round every rank sends a chunk to each other rank and receives one from each. All parts take equally many
-// rounds: the last chunks of shorter parts are empty. Enough rounds are under way to fill a window of messages, but at
-// least two, so that ranks need not run in lockstep.
+// rounds: the last chunks of shorter parts are empty. Enough rounds are under way to make 16 messages, at least two so
+// that ranks need not run in lockstep, and never more than the window.
 int RoundsAhead(const Call& call, int n) {
   constexpr int kMessages = 16;
   return std::max(1, std::min(call.window, std::max(2, kMessages / std::max(1, n - 1))));
