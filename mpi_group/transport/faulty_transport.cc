@@ -28,6 +28,7 @@ class FaultyTransport : public Transport {
     const bool lost = Happens(faults_.drop_probability);
     if (outgoing.bytes.empty()) return Ticket();
     if (late) absl::SleepFor(faults_.delay);
+    // An empty ticket counts as done, so the sender believes the message sent.
     if (lost) return Ticket();
     return transport_->StartSend(outgoing);
   }

@@ -33,8 +33,8 @@ class RecentCalls {
   // A call that failed on this rank.
   struct Failed {
     absl::string_view what;  // The call in words, as "all-reduce of 10 values".
-    absl::Time begun;        // When it began.
-    // The time that a call may take. Hearing the other ranks takes a tenth of it at most, but 0.2 to 1 s.
+    absl::Time begun;        // The time at which the failed call began.
+    // The time that a call may take. Settling takes at most a tenth of it, but at least 0.2 s and never more than 1 s.
     absl::Duration deadline;
   };
   // Settles a failure with the other ranks (Transport::Settle). Returns the error for the user, whose message begins

@@ -83,7 +83,8 @@ class Settlement {
   // Notes that rank `from` has left and will make no statement.
   void HearLeft(int from) { left_[from] = true; }
 
-  // any() is true if some rank has reported a failure. FirstReport() is the first report as an ABORTED error, else OK.
+  // any() is true once some rank has made a statement. FirstReport() is then the ABORTED error that names the first
+  // such rank; before, it is OK.
   bool any() const { return first_ >= 0; }
   absl::Status FirstReport() const { return any() ? ReportedBy(first_, *statements_[first_]) : absl::OkStatus(); }
 

@@ -143,7 +143,7 @@ TEST(SettlementTest, OneSpeaker) {
   EXPECT_FALSE(settlement.IsSpeaker(2));
 }
 
-// FirstReport() names the first rank that reported a failure.
+// FirstReport() names the first rank that has made a statement.
 TEST(SettlementTest, FirstReport) {
   Settlement settlement(3);
   EXPECT_EQ(settlement.FirstReport(), absl::OkStatus());
