@@ -10,6 +10,7 @@ bool IsSum(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kMean; 
 
 }  // namespace
 
+// The sum of two ranks is rounded only once anyway.
 bool NeedsWideSums(DataType type, ReduceOp op, int ranks) { return SizeOf(type) == 2 && IsSum(op) && ranks > 2; }
 
 Accumulator::Accumulator(const TensorList& values, ReduceOp op, int ranks, Scratch& scratch)
