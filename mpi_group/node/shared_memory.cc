@@ -142,7 +142,7 @@ void* MapFile(int file, uint64_t bytes) {
 }
 
 // Reserves memory for a part of the file, so that touching it never fails. It goes through the mapping, because only so
-// the system gives huge pages. Kernels before 5.14 cannot do that; there the file is extended instead.
+// the system gives huge pages. Kernels before 5.14 cannot do that; there posix_fallocate reserves it in the file.
 bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
   if (bytes >= kHugePageBytes) madvise(base + offset, bytes, MADV_HUGEPAGE);
   int error = EINTR;
