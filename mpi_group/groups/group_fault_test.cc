@@ -31,10 +31,10 @@ enum class Where { kArena, kStaged, kMessages, kSockets, kTwoLevel, kTwoLevelAre
 
 bool InArena(Where where) { return where == Where::kArena || where == Where::kTwoLevelArena; }
 
-// Every rank is alone on its node, so there are only messages.
+// True if every rank is alone on its node, so that there are only messages.
 bool ByMessages(Where where) { return where == Where::kMessages || where == Where::kSockets; }
 
-// Two ranks on each node, except for an odd last one: shared memory inside nodes, messages between them.
+// True if each node has two ranks, except for an odd last one: shared memory inside nodes, messages between them.
 bool ByBoth(Where where) { return where == Where::kTwoLevel || where == Where::kTwoLevelArena; }
 
 struct Error {
@@ -83,7 +83,7 @@ absl::Status Round(Group& group, absl::Span<float> values, const std::string& er
   return status;
 }
 
-// Runs rounds until each rank has an error, and returns these; `victim` goes wrong in one round.
+// Runs some rounds and returns each rank's first error; `victim` goes wrong in one round.
 std::vector<absl::Status> WhatIsTold(const std::vector<std::unique_ptr<Group>>& groups, Where where, int victim,
                                      const std::string& error) {
   std::vector<absl::Status> told(groups.size());
