@@ -120,6 +120,7 @@ absl::Status IssueOrderRound::Finish() {
   const auto settled = [this]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !failure_.ok() || done_ == states_.size(); };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&settled), deadline_)) {
+    // Names the lowest bucket that is ready and not done.
     Fail(NotDone(std::find(states_.begin(), states_.end(), State::kReady) - states_.begin()));
   }
   if (failure_.ok()) Restart();

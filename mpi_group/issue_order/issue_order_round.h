@@ -35,7 +35,7 @@ class IssueOrderRound {
   // lane.
   std::optional<size_t> TryNext(size_t lane);
   // Makes the round's last buckets ready, for an order of one lane, and takes the next bucket as TryNext does, before
-  // another thread can. Returns nothing if `buckets` is empty, or if an earlier bucket is not ready, which Finish then
+  // another thread can. Returns nothing if `buckets` is empty, or if any other bucket is not ready, which Finish then
   // reports.
   std::optional<size_t> SetLast(absl::Span<const size_t> buckets);
   void Done(size_t bucket, const absl::Status& status);
