@@ -66,7 +66,7 @@ TEST(ProfileHistogramTest, BucketsAreCompleteAndNarrow) {
 }
 
 // Agrees with a slow exact reference: counts, sums, minimum and maximum are exact. The exact quantiles lie in the
-// buckets that the histogram gives, so these are within 1/16 of them.
+// buckets that the histogram gives, which are at most 1/16 wide.
 TEST(ProfileTest, AgreesWithExactReference) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());
