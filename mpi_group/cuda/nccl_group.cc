@@ -261,7 +261,7 @@ class NcclGroupOfLanes : public NcclGroup {
   }
 
   // Enqueues a collective on every lane and waits for it; lists[i] is the list of lane i. For kMean, `reduced` is the
-  // range of values that are sums to be divided; if empty, all are.
+  // range of values that this rank has to divide; nullopt: all values.
   absl::Status Run(absl::Span<const TensorList> lists, const Enqueue& enqueue, ReduceOp op,
                    absl::optional<ValueRange> reduced) {
     if (!failure_.ok()) return failure_;
