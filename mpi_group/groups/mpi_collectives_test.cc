@@ -1,4 +1,4 @@
-// The cases of collectives/collectives_test.cc and transport_group_test.cc between processes. It runs under mpirun with
+// Runs the cases of collectives/collectives_test.cc and transport_group_test.cc between processes, under mpirun with
 // several numbers of ranks.
 
 #include <gtest/gtest.h>
