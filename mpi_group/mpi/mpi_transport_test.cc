@@ -1,4 +1,4 @@
-// Messages between processes. It runs under mpirun with 2 and 3 ranks.
+// Tests messages between processes, under mpirun with 2 and 3 ranks.
 
 #include "mpi_group/mpi/mpi_transport.h"
 
