@@ -74,8 +74,8 @@ class Rank {
     return static_cast<float>((rank + 1) * 1000 + static_cast<int>(b * 37 + i * 11 + seed % 91));
   }
 
-  // Writes all buckets and makes most of them ready; returns the rest. Seed and rank decide the order, the number of
-  // threads, and the rest.
+  // Writes all buckets, makes most of them ready, and returns the others. Seed and rank decide which, in which order,
+  // and from how many threads.
   std::vector<size_t> MakeMostReady(uint32_t seed) {
     std::mt19937 random(seed * 8 + rank_);
     std::vector<size_t> order(values_.size());
