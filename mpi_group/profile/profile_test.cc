@@ -127,7 +127,7 @@ TEST(ProfileTest, BoundsExactSizes) {
   }
   EXPECT_EQ(calls, 1000u);
   EXPECT_EQ(bytes, 1000u * 1001 / 2);
-  EXPECT_EQ(profile.collectives.size(), 3u + 8);  // 1, 2, 3; then [4, 7] to [512, 1023].
+  EXPECT_EQ(profile.collectives.size(), 3u + 8);  // The exact sizes 1, 2, 3, then the bins [4, 7] to [512, 1023].
 }
 
 // Each power of two begins a bin.
