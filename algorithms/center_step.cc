@@ -9,9 +9,8 @@
 namespace hooke {
 namespace {
 
-// With relative_to_rate, a learning rate below this part of its peak counts as this part, in what distances are divided
-// by and in what the step is multiplied with: a schedule that begins or ends at 0 makes no distance infinite, and loses
-// none.
+// With relative_to_rate, the schedule's factor counts as at least this: for dividing distances and for the step itself.
+// A schedule that starts or ends at 0 would otherwise divide distances by 0.
 constexpr double kLeastRate = 0.01;
 
 // to = factor * from, or to += factor * from.
@@ -74,10 +73,10 @@ class CenterStep : public UpdateRule {
   }
 
  private:
-  // How much of a whole round it is.
+  // How much of a whole round this round is.
   struct RoundPart {
     double of_groups = 1;
-    double of_steps = 1;  // Of all steps that all groups make in an interval.
+    double of_steps = 1;  // Share of the steps that all groups together make in an interval.
   };
   RoundPart PartOf(size_t groups, double steps, const WholeRound& whole) const {
     if (options_.mixing != Mixing::kWeightedMean) return {};
@@ -92,7 +91,7 @@ class CenterStep : public UpdateRule {
     return part;
   }
 
-  // What a contribution of `steps` of all the `total` steps is multiplied with.
+  // The weight of a contribution that stands for `steps` of the round's `total` steps.
   double Factor(double steps, double total) const {
     switch (options_.mixing) {
       case Mixing::kMeanOfSums:

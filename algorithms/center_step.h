@@ -1,12 +1,14 @@
 #ifndef HOOKE_ALGORITHMS_CENTER_STEP_H_
 #define HOOKE_ALGORITHMS_CENTER_STEP_H_
 
-// The rules in which the servers step the center by an optimizer: the groups' contributions are put together into one
-// gradient, and the answer is the new center. Synchronous SGD; asynchronous SGD, bounded staleness (Ho et al., NIPS
-// 2013) and Downpour (Dean et al., NIPS 2012); averaging, BMUF (Chen and Huo, ICASSP 2016), SlowMo (Wang et al., ICLR
-// 2020) and DiLoCo (Douillard et al., arXiv 2311.08105) differ in nothing but the options below.
+// The rules in which the servers step the center with an optimizer. The groups' contributions become one gradient, and
+// the answer is the new center.
 //
-// Made by MakeUpdateRule alone.
+// The options below are all that tells these rules apart: synchronous SGD; asynchronous SGD; bounded staleness (Ho et
+// al., NIPS 2013); Downpour (Dean et al., NIPS 2012); averaging; BMUF (Chen and Huo, ICASSP 2016); SlowMo (Wang et al.,
+// ICLR 2020); DiLoCo (Douillard et al., arXiv 2311.08105).
+//
+// Only MakeUpdateRule makes them.
 
 #include <memory>
 
@@ -14,24 +16,24 @@
 
 namespace hooke {
 
-// How contributions v_g, which stand for s_g steps, become the gradient.
+// How contributions v_g become one gradient; each stands for s_g steps.
 enum class Mixing {
-  kMeanOfSums,    // sum v_g / sum s_g: they are sums of gradients.
-  kWeightedMean,  // sum s_g v_g / sum s_g: they are distances.
-  kSum,           // v, of one group.
+  kMeanOfSums,    // sum v_g / sum s_g: contributions are sums of gradients.
+  kWeightedMean,  // sum s_g v_g / sum s_g: contributions are distances.
+  kSum,           // v: there is one contribution only.
 };
 
 struct CenterStepOptions {
   const char* name = "";
-  RuleTraits traits;  // But for state_values, which follows from the optimizer.
+  RuleTraits traits;  // MakeCenterStep overwrites state_values: the optimizer decides it.
   Mixing mixing = Mixing::kMeanOfSums;
   OptimizerOptions optimizer;  // Passes CheckOptimizer.
   ScheduleOptions schedule;    // Passes CheckSchedule.
-  // The gradient is divided by the schedule's factor: steps that groups made at a lower learning rate count as much. A
-  // factor below 0.01 is 0.01, here and in the step.
+  // Divides the gradient by the schedule's factor, so that steps at a lower learning rate count as much. A factor below
+  // 0.01 counts as 0.01, here and in the optimizer's step.
   bool relative_to_rate = false;
   double staleness_power = 0;  // The learning rate is divided by (1 + staleness)^staleness_power.
-  double buffer_share = 1;     // Without in_rounds: the part of a group's buffer distances that the center takes.
+  double buffer_share = 1;     // Without in_rounds: the center moves by this fraction of a group's buffer distances.
 };
 
 std::unique_ptr<UpdateRule> MakeCenterStep(const CenterStepOptions& options);

@@ -1,4 +1,4 @@
-// Both halves of the rules in which the center makes steps, against formulas written out in double precision.
+// Tests both halves of the rules that step the center with an optimizer against formulas in double precision.
 
 #include <algorithm>
 #include <cmath>
@@ -16,20 +16,20 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kParameters = 5;
-constexpr uint64_t kValues = 7;  // Two buffers.
+constexpr uint64_t kValues = 7;  // The last two are buffers.
 constexpr double kLocalRate = 0.1;
 constexpr uint64_t kStepsPerEpoch = 10;
 constexpr double kEpochs = 20;
 constexpr int kSeeds = 100;
 constexpr int kExchanges = 30;
 
-// What the groups send, and what becomes of it: docs/rules/.
+// What the groups send and how it moves the center, as docs/rules/ defines it.
 enum class Formula {
   kSync,       // Gradients: the mean of all, in rounds.
   kAsync,      // Gradients: one group's mean.
   kDownpour,   // Gradients: one group's sum.
   kDistances,  // Distances: the mean of all by their steps, in rounds.
-  kSlowMo,     // As kDistances, divided by what the schedule has made of the learning rate.
+  kSlowMo,     // kDistances, divided by the schedule's factor.
 };
 
 struct Case {
@@ -39,7 +39,7 @@ struct Case {
   UpdateRuleOptions options = {};
 };
 
-// The slow, obvious optimizer of the center: one parameter after another, in double.
+// The slow, obvious optimizer of the center: one parameter at a time, in double.
 class ReferenceOptimizer {
  public:
   explicit ReferenceOptimizer(const OptimizerOptions& options) : o_(options) {}
@@ -73,17 +73,17 @@ class ReferenceOptimizer {
   std::vector<double> second_ = std::vector<double>(kParameters);
 };
 
-// A group, as it is and as it should be.
+// A group: its actual values, and the values it should have.
 struct TestGroup {
   std::unique_ptr<GroupRule> rule;
   std::vector<float> x;
   std::vector<double> x_should;
-  std::vector<double> sum = std::vector<double>(kParameters);  // Of gradients not yet taken.
+  std::vector<double> sum = std::vector<double>(kParameters);  // The gradients not yet answered.
   std::vector<double> anchor;
-  uint64_t steps = 0;       // So far,
-  uint64_t steps_sent = 0;  // and when it last sent.
-  uint64_t seen = 0;        // The center's version that it was last answered with.
-  // What it sent last, and that it still waits for the answer, which was the center of then.
+  uint64_t steps = 0;       // Steps so far.
+  uint64_t steps_sent = 0;  // Steps when it last sent.
+  uint64_t seen = 0;        // The version of the center that last answered it.
+  // The last message and its answer, which is the center at that time. `waiting`: the group has not taken it yet.
   bool waiting = false;
   std::vector<float> sent;
   std::vector<double> sent_should;
@@ -118,7 +118,7 @@ class Simulation {
       for (uint32_t group = 0; group < groups_.size(); ++group) {
         Train(groups_[group]);
         if (Below(5) > 0) {
-          who.push_back(group);  // An answer that it waits for comes in Send.
+          who.push_back(group);  // Send takes the answer the group still waits for.
         } else if (groups_[group].waiting) {
           TakeAnswer(groups_[group]);
         }
@@ -160,8 +160,8 @@ class Simulation {
   Contribution Send(uint32_t index) {
     TestGroup& group = groups_[index];
     const absl::Span<const float> sent = group.rule->Prepare(group.x, {Range{0, kValues}});
-    // As an exchange does that settles what the one before it left: then what is sent is only the rest. The same for a
-    // copy of what is sent.
+    // An exchange settles the one before it first, so that only the rest is sent. Both ways of sending must agree: the
+    // rule's own values, and a copy of them.
     std::vector<float> copy(sent.begin(), sent.end());
     const bool copies = Below(2) == 0;
     if (group.waiting) {
@@ -184,7 +184,7 @@ class Simulation {
     return from;
   }
 
-  // The answer is there at once, or after more steps.
+  // The group takes the answer at once, or after more steps.
   void Answer(uint32_t index, const std::vector<float>& answer) {
     TestGroup& group = groups_[index];
     group.steps_sent = group.steps;
@@ -204,7 +204,7 @@ class Simulation {
         group.sum[i] -= group.sent_should[i];
         group.x_should[i] = c;
       } else {
-        // What it has moved since it sent, it keeps.
+        // The group keeps its moves since it sent.
         const double at_send = group.anchor[i] - group.sent_should[i];
         group.x_should[i] = c + (group.x_should[i] - at_send);
         group.anchor[i] = c;
@@ -308,7 +308,7 @@ OptimizerOptions Sgd(double momentum, bool nesterov = false) {
   return options;
 }
 
-// Of the groups' learning rate where they send gradients, and for slowmo; else of a rate that stays.
+// The center's schedule is the groups' cosine where they send gradients and for slowmo; otherwise the rate is constant.
 Case Make(std::string name, RuleName rule, Formula formula, const OptimizerOptions& optimizer, double rate) {
   Case c{std::move(name), formula};
   c.cosine = formula != Formula::kDistances;
@@ -355,8 +355,8 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Over a hundred random schedules with one to eight groups, every rule's center and every group's values are those of
-// the formulas, whoever is left out, sends twice or gets its answer late.
+// Over a hundred random schedules with one to eight groups, the center and every group follow the formulas. Groups may
+// be left out, send twice or get their answer late.
 TEST(CenterStepTest, FollowsTheFormulas) {
   for (Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
@@ -368,7 +368,7 @@ TEST(CenterStepTest, FollowsTheFormulas) {
   }
 }
 
-// What a rule makes of some contributions of one value, a parameter, to a center of 0.
+// Applies contributions of a single parameter to a center of 0.
 float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contribution>& from) {
   float center = 0, answer = 0;
   std::vector<float> state(2);
@@ -382,9 +382,8 @@ float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contributi
   return center;
 }
 
-// SlowMo at the end of a cosine to 0, and beyond: the learning rate counts as a hundredth of its peak, so that the
-// groups' last distances move the center by themselves, as without momentum; what is left of the momentum of before
-// comes to a hundredth.
+// SlowMo at and beyond the end of a cosine to 0: the learning rate counts as a hundredth of its peak. So the groups'
+// last distances move the center fully, while what is left of earlier momentum counts as a hundredth.
 TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   UpdateRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
   options.schedule.final_fraction = 0;
@@ -413,8 +412,8 @@ TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   }
 }
 
-// Four groups of one rank make the center's step that one group of four ranks makes of the same gradients: the group
-// sends their mean.
+// Four groups of one rank step the center as one group of four ranks does with the same gradients, since a group sends
+// their mean.
 TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
   const std::vector<float> gradients = {1, 2, 4, 9};
   const std::vector<float> mean = {4};
@@ -431,7 +430,7 @@ TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
   }
 }
 
-// Where nobody has moved, the center stays as it is, to the bit, whatever it came from.
+// If nobody has moved, the center stays bitwise as it is, whatever its values.
 TEST(CenterStepTest, NothingSentNothingMoves) {
   const std::vector<float> nothing = {0};
   std::vector<Contribution> from(1);

@@ -24,7 +24,8 @@ constexpr uint32_t kExponent = 0x7f800000;
 constexpr size_t kScaleBytes = sizeof(float);
 constexpr size_t kEntryBytes = 2 * sizeof(uint16_t);  // kTopK: index and value.
 
-// The largest magnitude, as bits, which are ordered like the magnitudes; loops over integers are vectorized.
+// Returns the bits of the largest magnitude. Magnitudes of floats are ordered as their bits, and compilers vectorize a
+// maximum of integers.
 uint32_t LargestMagnitude(absl::Span<const float> values) {
   int32_t largest = 0;
   for (const float value : values) {
@@ -41,9 +42,9 @@ absl::Status CheckFinite(absl::Span<const float> values) {
       absl::StrCat("value ", bad - values.begin(), " is ", *bad, "; only finite values can be encoded"));
 }
 
-// ---- Sixteen bits for each value.
+//---- float16 and bfloat16: sixteen bits for each value.
 
-// Codes pass through a small array: bytes of a message lie anywhere.
+// Codes pass through this small array because the bytes of a message may be unaligned.
 constexpr size_t kCodes = 256;
 
 template <uint16_t (*ToCode)(float)>
@@ -76,11 +77,13 @@ absl::Status DecodeCodes(const char* bytes, absl::Span<float> values) {
   return absl::OkStatus();
 }
 
-// ---- A scale for each run, and small integers: value = scale * code, exactly, as a scale has 17 significant bits.
+//---- int8 and int4: a scale for each run, and small integers. value = scale * code is exact: a scale has 17
+//significant bits.
 
 constexpr uint32_t kScaleMask = 0xffffff80;
 
-// The scale of values up to `largest` (bits), so that they have codes of -most to most. 0 where it would be subnormal.
+// Returns the scale by which values up to `largest` (its bits) get codes from -most to most; 0 where it would be
+// subnormal.
 float ScaleOf(uint32_t largest, float most) {
   const float scale = FloatOfBits(FloatBits(FloatOfBits(largest) / most) & kScaleMask);
   return scale < std::numeric_limits<float>::min() ? 0.0f : scale;
@@ -95,7 +98,8 @@ absl::Status CheckScale(float scale, float most) {
       "); it is 0, or positive, not subnormal, with its lowest 7 bits 0, and ", most, " times it is finite"));
 }
 
-// To the nearest integer, ties to even, for magnitudes below 2^22: beyond 2^23 a float has no bits for fractions.
+// Rounds to the nearest integer, ties to even, for magnitudes below 2^22. The shift to beyond 2^23, where a float has
+// no fraction bits, makes the addition round.
 int32_t Nearest(float value) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
   return static_cast<int32_t>(value + kShift - kShift);
@@ -115,7 +119,7 @@ struct Int8 {
   static constexpr uint64_t kRun = kInt8Run;
   static constexpr size_t Bytes(size_t values) { return values; }
   static void Pack(const int8_t* codes, size_t count, char* bytes) { std::memcpy(bytes, codes, count); }
-  // False: a code is not allowed.
+  // Returns false if a code is not allowed.
   static bool Unpack(const char* bytes, size_t count, int8_t* codes) {
     std::memcpy(codes, bytes, count);
     uint8_t bad = 0;
@@ -124,7 +128,7 @@ struct Int8 {
   }
 };
 
-// The code of an even value lies in the lower half of a byte.
+// The lower half of a byte holds the code of the value with the even index.
 struct Int4 {
   static constexpr float kMost = 7;
   static constexpr uint64_t kRun = kInt4Run;
@@ -143,7 +147,7 @@ struct Int4 {
       codes[2 * i + 1] = static_cast<int8_t>(((both >> 4) ^ 8) - 8);
       bad |= (both & 0xf) == 8 || (both >> 4) == 8 ? 1 : 0;
     }
-    // The place of a value that is not there.
+    // With an odd count the last half byte has no value and must be 0.
     return bad == 0 && (count % 2 == 0 || codes[count] == 0);
   }
 };
@@ -186,11 +190,11 @@ uint64_t ScaledBytes(uint64_t values) {
   return runs + (rest == 0 ? 0 : kScaleBytes + Code::Bytes(rest));
 }
 
-// ---- The largest values of each run.
+//---- top_k: the largest values of each run.
 
 uint64_t Kept(uint64_t top_k, uint64_t values) { return (top_k * values + kTopKRun - 1) / kTopKRun; }
 
-// Entries ascending by index. Of equal magnitudes the first ones are kept.
+// Entries are ascending by index. Among equal magnitudes, those with the lower indices are kept.
 void EncodeTopK(uint16_t top_k, absl::Span<const float> values, char* bytes) {
   std::vector<uint32_t> magnitudes;
   magnitudes.reserve(std::min<size_t>(kTopKRun, values.size()));
@@ -202,7 +206,7 @@ void EncodeTopK(uint16_t top_k, absl::Span<const float> values, char* bytes) {
     const auto last = magnitudes.begin() + static_cast<std::ptrdiff_t>(kept - 1);
     std::nth_element(magnitudes.begin(), last, magnitudes.end(), std::greater<uint32_t>());
     const uint32_t least = *last;
-    // nth_element leaves the larger ones before it.
+    // nth_element has left the larger magnitudes before `last`; the rest of the kept values are ties at `least`.
     const auto above = std::count_if(magnitudes.begin(), last, [least](uint32_t each) { return each > least; });
     size_t ties = kept - static_cast<size_t>(above);
     for (size_t i = 0; i < run.size(); ++i) {
@@ -220,7 +224,7 @@ absl::Status DecodeTopK(uint16_t top_k, const char* bytes, absl::Span<float> val
   std::fill(values.begin(), values.end(), 0.0f);
   for (; !values.empty(); values.remove_prefix(std::min<size_t>(kTopKRun, values.size()))) {
     const absl::Span<float> run = values.subspan(0, kTopKRun);
-    uint32_t lowest = 0;  // That the next index may be.
+    uint32_t lowest = 0;  // The next index must not be lower.
     for (uint64_t i = Kept(top_k, run.size()); i > 0; --i, bytes += kEntryBytes) {
       uint16_t entry[2];
       std::memcpy(entry, bytes, kEntryBytes);
@@ -360,7 +364,7 @@ void RoundToEncoding(const Encoding& encoding, absl::Span<float> values) {
   for (; !values.empty(); values.remove_prefix(std::min<size_t>(kCompressionRun, values.size()))) {
     const absl::Span<float> run = values.subspan(0, kCompressionRun);
     const absl::Span<char> encoded = absl::MakeSpan(bytes).subspan(0, EncodedBytes(encoding, run.size()));
-    // Of finite values, and of what that has given, neither can fail.
+    // Neither can fail: the values are finite, and Decode reads what Encode wrote.
     Encode(encoding, run, encoded).IgnoreError();
     Decode(encoding, encoded, run).IgnoreError();
   }

@@ -1,15 +1,15 @@
 #ifndef HOOKE_ALGORITHMS_COMPRESSION_H_
 #define HOOKE_ALGORITHMS_COMPRESSION_H_
 
-// How the values of an exchange are encoded in fewer bytes; docs/compression.md has the formulas, docs/wire.md the
-// layout. Pure, and the same bytes on every machine: IEEE arithmetic, rounding to nearest, ties to even. Used by both
-// ends of an exchange.
+// Encodes the values of an exchange in fewer bytes; docs/compression.md has the formulas, docs/wire.md the layout.
+// Pure. Every machine writes the same bytes: IEEE arithmetic, rounding to nearest, ties to even.
 //
-// Values are encoded in runs: 256 of them with kInt8, 128 with kInt4, 16384 with kTopK; the last may be shorter. A run
-// is a function of its own values, and a block of a center is whole runs: so it has the same bytes, however an exchange
+// Values are encoded in runs: 256 values with kInt8, 128 with kInt4, 16384 with kTopK; the last run may be shorter. A
+// run's bytes depend on its own values only. Blocks are whole runs, so a block's bytes do not depend on how an exchange
 // is cut into messages.
 //
-// Stable: what Decode gives is encoded to itself by all but kTopK. So a value that was rounded once stays what it is.
+// Encodings other than kTopK are stable: encoding decoded values again gives the same bytes. So a value that was
+// rounded once is not changed by later rounds.
 
 #include <cstdint>
 
@@ -18,24 +18,24 @@
 
 namespace hooke {
 
-// The numbers are those of docs/wire.md.
+// docs/wire.md assigns the numbers.
 enum class Compression : uint8_t {
   kNone = 1,  // float32.
   kFloat16 = 2,
   kBFloat16 = 3,
-  kInt8 = 4,  // With a scale for each run.
+  kInt8 = 4,  // kInt8 and kInt4 have one scale for each run.
   kInt4 = 5,
-  kTopK = 6,  // The largest of each run, as bfloat16; the others are 0.
+  kTopK = 6,  // The largest values of each run, as bfloat16; the other values become 0.
 };
 inline constexpr uint8_t kCompressionMax = 6;
 
-// "float16": as in a job file.
+// The name in job files, like "float16".
 const char* CompressionName(Compression compression);
 
 inline constexpr uint64_t kInt8Run = 256;
 inline constexpr uint64_t kInt4Run = 128;
 inline constexpr uint64_t kTopKRun = 16384;
-// A block that is a multiple of this is whole runs of every kind.
+// A block whose length is a multiple of this consists of whole runs, whatever the compression.
 inline constexpr uint64_t kCompressionRun = kTopKRun;
 
 struct Encoding {
@@ -44,29 +44,30 @@ struct Encoding {
 };
 bool operator==(const Encoding& a, const Encoding& b);
 
-// ceil(fraction * kTopKRun), for `fraction` > 0, <= 1.
+// Returns ceil(fraction * kTopKRun); `fraction` is > 0 and <= 1.
 uint16_t TopKOf(double fraction);
 
-// How a server encodes what it answers to values of encoding `sent`. A difference: alike. A center, which groups go on
-// from: float16 to kTopK, as no value may be missing, and int8 to kInt4, which would leave them 15 different values.
+// The encoding of a server's answer to values of encoding `sent`. A difference is encoded as `sent`. Groups continue
+// from a center, so no value of it may be missing or coarse: kTopK becomes float16, kInt4 becomes int8.
 Encoding AnswerEncoding(const Encoding& sent, bool answers_center);
 
-// INVALID_ARGUMENT: no known compression, or a top_k out of range.
+// INVALID_ARGUMENT if the compression is unknown or top_k is out of range.
 absl::Status CheckEncoding(const Encoding& encoding);
 
-// How long so many values are. `encoding` is good.
+// The length of `values` encoded values, in bytes. `encoding` must pass CheckEncoding.
 uint64_t EncodedBytes(const Encoding& encoding, uint64_t values);
 
-// `bytes` is as long as EncodedBytes says and overlaps nothing. INVALID_ARGUMENT: a value is infinite or not a number;
-// the text says which; `bytes` is unspecified. Values beyond the largest of kFloat16, 65504, become that.
+// `bytes` has the length that EncodedBytes returns and overlaps nothing. With kFloat16, values beyond the largest
+// finite one become that, 65504. INVALID_ARGUMENT names the first value that is infinite or not a number; `bytes` is
+// unspecified then.
 absl::Status Encode(const Encoding& encoding, absl::Span<const float> values, absl::Span<char> bytes);
 
-// What Encode has written, or anything that a peer has sent, of the length that EncodedBytes says. After OK all values
-// are finite. INVALID_ARGUMENT: no encoding of finite values; `values` is unspecified.
+// Decodes what Encode wrote, or untrusted bytes from a peer; their length must be what EncodedBytes returns. After OK
+// all values are finite. INVALID_ARGUMENT if no finite values have this encoding; `values` is unspecified then.
 absl::Status Decode(const Encoding& encoding, absl::Span<const char> bytes, absl::Span<float> values);
 
-// The values become what Decode makes of their encoding; an infinite one first becomes the largest finite one. None of
-// them is NaN.
+// Replaces the values by what Decode returns for their encoding. An infinite value first becomes the largest finite
+// one. No value may be NaN.
 void RoundToEncoding(const Encoding& encoding, absl::Span<float> values);
 
 }  // namespace hooke

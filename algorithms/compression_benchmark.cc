@@ -1,4 +1,4 @@
-// How fast the values of one message are encoded and decoded. Bytes are those of the float32 values.
+// Measures encoding and decoding of the values of one message. Bytes are those of the float32 values.
 
 #include <benchmark/benchmark.h>
 
@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kValues = 65536;  // Of a message.
+constexpr size_t kValues = 65536;  // In one message.
 
 std::vector<float> Wave() {
   std::vector<float> wave(kValues);
@@ -58,7 +58,7 @@ void BM_Decode(benchmark::State& state) {
 BENCHMARK(BM_Encode)->DenseRange(2, kCompressionMax);
 BENCHMARK(BM_Decode)->DenseRange(2, kCompressionMax);
 
-// Before anything is timed: what is encoded is near what it was.
+// Checks, before anything is timed, that decoded values are close to the original ones.
 bool IsRight() {
   const std::vector<float> values = Wave();
   for (uint8_t number = 1; number < static_cast<uint8_t>(Compression::kTopK); ++number) {

@@ -8,11 +8,11 @@
 namespace hooke {
 namespace {
 
-// A kind of floating point numbers of 16 bits.
+// A 16-bit floating-point format.
 struct Small {
   int fraction_bits;
-  int exponent_min;  // Of the smallest normal number, 2^exponent_min.
-  int exponent_max;  // Of the largest.
+  int exponent_min;  // The smallest normal number is 2^exponent_min.
+  int exponent_max;  // The exponent of the largest number.
 };
 constexpr Small kHalf = {10, -14, 15};
 constexpr Small kBrain = {7, -126, 127};
@@ -28,12 +28,12 @@ uint16_t Number(const std::string& bytes, size_t at) {
   return static_cast<uint16_t>(static_cast<uint8_t>(bytes[at]) | static_cast<uint8_t>(bytes[at + 1]) << 8);
 }
 
-// nearbyint rounds to even, as nobody has changed the rounding mode.
+// nearbyint rounds to even: nothing here changes the rounding mode.
 uint16_t Round(const Small& kind, float value) {
   const double magnitude = std::abs(static_cast<double>(value));
   const double largest = std::ldexp(2 - std::ldexp(1, -kind.fraction_bits), kind.exponent_max);
   const int exponent = magnitude == 0 ? kind.exponent_min : std::max(std::ilogb(magnitude), kind.exponent_min);
-  // How many of the last bit's worth; 2^fraction_bits of them are the leading bit, where there is one.
+  // Counts units of the last bit. The leading bit of a normal number is 2^fraction_bits of them.
   const double rounded =
       std::ldexp(std::nearbyint(std::ldexp(magnitude, kind.fraction_bits - exponent)), exponent - kind.fraction_bits);
   const double capped = std::min(rounded, largest);

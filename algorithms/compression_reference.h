@@ -1,8 +1,8 @@
 #ifndef HOOKE_ALGORITHMS_COMPRESSION_REFERENCE_H_
 #define HOOKE_ALGORITHMS_COMPRESSION_REFERENCE_H_
 
-// Compression as docs/compression.md says it, one value after another, in double and by powers of two: what the fast
-// loops of compression.cc are tested against.
+// Compression as docs/compression.md defines it: one value at a time, in double, by powers of two. Tests compare the
+// fast loops of compression.cc with it.
 
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace hooke {
 
-// Of finite values.
+// All values must be finite.
 std::string ReferenceEncode(const Encoding& encoding, absl::Span<const float> values);
 
-// What such bytes stand for.
+// `bytes` must come from ReferenceEncode with the same number of values.
 std::vector<float> ReferenceDecode(const Encoding& encoding, const std::string& bytes, size_t values);
 
 }  // namespace hooke

@@ -48,12 +48,12 @@ std::vector<float> Decoded(const Encoding& encoding, const std::string& bytes, s
   return decoded;
 }
 
-// Bitwise: -0 is not 0.
+// Compares bitwise, so that -0 differs from 0.
 bool Same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Values of every kind there is: normal ones, any bits, ties of each rounding, ends of ranges, zeros, few different.
+// Values of every kind: normal ones, random bits, ties of each rounding, ends of ranges, zeros, and few distinct ones.
 std::vector<float> Strange(std::mt19937_64& random, size_t count) {
   std::normal_distribution<float> normal;
   const float ends[] = {0.0f,
@@ -100,8 +100,8 @@ std::vector<float> Strange(std::mt19937_64& random, size_t count) {
   return values;
 }
 
-// The fast loops and the slow reference give the same bytes and the same values, bit by bit, as long as is said, for
-// any values of any length.
+// The fast loops give the reference's bytes and values, bit by bit, for any values of any length. The bytes are as many
+// as EncodedBytes says.
 TEST(Compression, IsTheReference) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     std::mt19937_64 random(seed);
@@ -118,7 +118,7 @@ TEST(Compression, IsTheReference) {
   }
 }
 
-// Every one of the 65536 codes of 16 bits that is finite is decoded to the value that is encoded to it.
+// Each finite one of the 65536 16-bit codes decodes to a value that encodes to the same code.
 TEST(Compression, EveryCodeOf16Bits) {
   for (uint32_t code = 0; code < 65536; ++code) {
     const uint16_t c = static_cast<uint16_t>(code);
@@ -137,7 +137,7 @@ TEST(Compression, EveryCodeOf16Bits) {
   EXPECT_EQ(ToBFloat16(kLargest), 0x7f7f);
 }
 
-// How far a value may be from what it is decoded to: as docs/compression.md says, against double.
+// A decoded value is as near to the original as docs/compression.md promises, computed in double.
 TEST(Compression, Errors) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal;
@@ -162,8 +162,8 @@ TEST(Compression, Errors) {
   EXPECT_LE(worst(Compression::kInt4, kInt4Run), 0.50001 / 7);
 }
 
-// What was rounded once stays: its encoding is decoded to itself. So a difference that was rounded before the center
-// moved by it is what the group gets.
+// A rounded value stays as it is when it is encoded and decoded again. So a difference that is rounded before the
+// center moves is exactly what the group gets.
 TEST(Compression, IsStable) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -180,7 +180,7 @@ TEST(Compression, IsStable) {
   }
 }
 
-// Blocks of whole runs have the same bytes alone and one behind the other, as messages carry them.
+// Blocks of whole runs have the same bytes alone and concatenated, as in messages.
 TEST(Compression, RunsAreIndependent) {
   std::mt19937_64 random(3);
   std::vector<float> first = Strange(random, 2 * kCompressionRun);
@@ -192,7 +192,7 @@ TEST(Compression, RunsAreIndependent) {
   }
 }
 
-// The largest values of a run are kept, the first of equal ones, in order; zeros fill up where there are too few.
+// The largest values of a run are kept, in order; among equal ones the first. Zeros fill up where there are too few.
 TEST(Compression, KeepsTheLargest) {
   std::vector<float> values(kTopKRun);
   values[9] = -3;
@@ -208,7 +208,7 @@ TEST(Compression, KeepsTheLargest) {
   expected[100] = 0;
   EXPECT_EQ(Decoded(three, bytes, kTopKRun), expected);
   EXPECT_EQ(Decoded(five, Encoded(five, values), kTopKRun), values);
-  // One of a short run, too.
+  // A short run keeps one value, too.
   EXPECT_THAT(Decoded(three, Encoded(three, {1, -7, 3}), 3), ElementsAre(0, -7, 0));
 }
 
@@ -221,7 +221,7 @@ TEST(Compression, BytesPerValue) {
   EXPECT_EQ(TopKOf(1), kTopKRun);
 }
 
-// A value that is not finite is refused, by name, by all; wherever it is.
+// Every encoding refuses a value that is not finite, wherever it stands, and names it.
 TEST(Compression, RefusesWhatIsNotFinite) {
   for (const Encoding& encoding : All()) {
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -235,7 +235,7 @@ TEST(Compression, RefusesWhatIsNotFinite) {
   }
 }
 
-// Each thing that no encoder writes is refused with what is allowed.
+// Bytes that no encoder writes are refused, and the text says what is allowed.
 TEST(Compression, RefusesWhatNoEncoderWrites) {
   const auto refusal = [](const Encoding& encoding, const std::string& bytes, size_t values) {
     const absl::Status status = DecodeStatus(encoding, bytes, values);
@@ -263,14 +263,14 @@ TEST(Compression, RefusesWhatNoEncoderWrites) {
   EXPECT_THAT(refusal(two, std::string("\0\0\x80\x7f\1\0\0\0", 8), 2), HasSubstr("values are finite"));
 }
 
-// Any bytes of the right length are decoded to finite values, or refused; nothing else happens.
+// Random bytes of the right length either decode to finite values or are refused.
 TEST(Compression, AnyBytes) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     const size_t count = 1 + random() % 400;
     for (const Encoding& encoding : All()) {
       std::string bytes = Encoded(encoding, Strange(random, count));
-      // Some have little wrong, some all.
+      // Half of the messages get a few wrong bytes, half are all random.
       const size_t wrong = random() % 2 == 0 ? 1 + random() % 3 : bytes.size();
       for (size_t i = 0; i < wrong; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
       std::vector<float> values(count);
@@ -289,7 +289,7 @@ TEST(Compression, ChecksAnEncoding) {
   EXPECT_FALSE(CheckEncoding({Compression::kInt8, 1}).ok());
 }
 
-// What groups go on from misses no value and has more than 15 different ones; a difference is encoded as it came.
+// An encoded center misses no value and has more than 15 distinct ones; a difference is encoded as the message was.
 TEST(Compression, Answers) {
   const Encoding top_k = {Compression::kTopK, 9};
   EXPECT_EQ(AnswerEncoding(top_k, true).compression, Compression::kFloat16);

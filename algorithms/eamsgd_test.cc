@@ -1,5 +1,5 @@
-// EAMSGD: both halves of the elastic rule, and a group's Nesterov optimizer between its exchanges, over random
-// schedules against the paper's formulas in double precision.
+// Tests EAMSGD over random schedules against the paper's formulas in double precision: both halves of the elastic rule,
+// and a group's Nesterov optimizer between exchanges.
 
 #include <cmath>
 #include <cstdint>
@@ -22,15 +22,15 @@ constexpr uint64_t kValues = 5;
 constexpr double kRate = 0.05;
 constexpr double kMomentum = 0.9;
 
-// A group as it is, whose parameters are where its gradients are taken; and as the paper has it: x and its velocity,
-// with gradients taken at x + momentum v.
+// A group and its reference. Ours keeps parameters at the point where gradients are taken. The paper keeps x and a
+// velocity, and takes gradients at x + momentum v.
 struct TestGroup {
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<GroupRule> rule;
   std::vector<float> parameters;
   std::vector<double> x;
   std::vector<double> velocity = std::vector<double>(kValues);
-  // An answer that is under way, which comes some steps later.
+  // An answer on its way, which arrives some steps later.
   bool waiting = false;
   std::vector<float> sent;
   std::vector<float> answer;
@@ -58,7 +58,7 @@ class Simulation {
     }
   }
 
-  // Some group makes a step, exchanges, or gets its answer.
+  // A random group makes a step, exchanges, or gets its answer.
   void Happen() {
     TestGroup& group = groups_[Below(static_cast<uint32_t>(groups_.size()))];
     if (Below(3) > 0) {
@@ -71,7 +71,7 @@ class Simulation {
     }
   }
 
-  // A few hundred roundings, of which velocity adds up ten.
+  // The tolerance covers a few hundred float roundings; velocity sums about ten.
   void Check() const {
     const auto near = [](float is, double should) { return std::abs(is - should) < 1e-4 * (1 + std::abs(should)); };
     for (uint64_t i = 0; i < kValues; ++i) {
@@ -88,10 +88,10 @@ class Simulation {
   float Uniform() { return std::uniform_real_distribution<float>(-1, 1)(random_); }
   uint32_t Below(uint32_t end) { return std::uniform_int_distribution<uint32_t>(0, end - 1)(random_); }
 
-  // Where the gradient is taken, and what a group sends.
+  // The point where the gradient is taken and which the group sends.
   static double Place(const TestGroup& group, uint64_t i) { return group.x[i] + kMomentum * group.velocity[i]; }
 
-  // v <- m v - rate g(x + m v); x <- x + v. The loss pulls to somewhere near 0.
+  // v <- m v - rate g(x + m v); x <- x + v. The loss is lowest near 0.
   void Step(TestGroup& group) {
     std::vector<float> gradient;
     for (uint64_t i = 0; i < kValues; ++i) {
@@ -138,10 +138,10 @@ class Simulation {
   std::vector<float> center_;
   std::vector<double> center_should_;
   std::vector<TestGroup> groups_;
-  int late_ = 0;  // Steps while an answer was under way.
+  int late_ = 0;  // Steps made while an answer was on its way.
 };
 
-// A hundred schedules of one to eight groups, each at its own pace, with answers that come at once or steps later.
+// A hundred schedules of one to eight groups, each at its own pace. Answers come at once or some steps later.
 TEST(EamsgdTest, FollowsThePaper) {
   int late = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

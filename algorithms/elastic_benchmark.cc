@@ -1,6 +1,6 @@
-// How fast a center's blocks are exchanged and parameters stepped, beside plain passes over as many bytes. Results are
-// checked before anything is timed. Bytes are those that must be read from memory and written to it; out of cache all
-// are bound by memory. `tests/benchmarks/run elastic` runs this and says which share of one core's bandwidth it is.
+// Measures block exchanges and optimizer steps beside plain passes over as many bytes. Results are checked before
+// anything is timed. Bytes are those that must be read from and written to memory, which limits all of them once out of
+// cache. `tests/benchmarks/run elastic` runs this and prints the share of one core's bandwidth.
 
 #include <benchmark/benchmark.h>
 
@@ -83,8 +83,8 @@ void BenchmarkElasticExchange(benchmark::State& state) {
   SetBytes(state, values * 16);
 }
 
-// As a server does it: a group's block and the answer to it stay in cache, where they came by the network and from
-// where they leave; the center passes by, block after block. Reads and writes the center: 8 bytes per value.
+// As a server does it: a group's block and its answer stay in cache, and the center passes by block after block. Reads
+// and writes only the center in memory: 8 bytes per value.
 void BenchmarkServedExchange(benchmark::State& state) {
   constexpr size_t kBlock = 16384;
   const size_t values = state.range(0);
@@ -103,7 +103,7 @@ void BenchmarkServedExchange(benchmark::State& state) {
   SetBytes(state, values * 8);
 }
 
-// The least that changes a vector: reads and writes it in place, 8 bytes per value.
+// The least work that changes a vector: reads and writes it in place, 8 bytes per value.
 void BenchmarkInPlace(benchmark::State& state) {
   std::vector<float> values = Wave(state.range(0), 1);
   float* const v = values.data();
@@ -130,7 +130,7 @@ void BenchmarkMomentumStep(benchmark::State& state) {
   SetBytes(state, values * 20);
 }
 
-// Moves as many bytes as ElasticExchange of so many values: reads 8 and writes 8 per value.
+// Moves as many bytes as ElasticExchange does for the same number of values: reads 8 and writes 8 per value.
 void BenchmarkMemcpy(benchmark::State& state) {
   const size_t bytes = static_cast<size_t>(state.range(0)) * 8;
   const std::vector<char> from(bytes, 1);
@@ -149,7 +149,7 @@ double Percentile99(const std::vector<double>& times) {
   return sorted[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(sorted.size()))) - 1];
 }
 
-// A block, a model of 1.66 M parameters, and a vector larger than caches.
+// One block, a model of 1.66 M parameters, and a vector larger than the caches.
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(16384)->Arg(1663370)->Arg(16 << 20);
   benchmark->Repetitions(9)->ReportAggregatesOnly(true)->ComputeStatistics("p99", Percentile99);

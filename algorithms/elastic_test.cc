@@ -36,12 +36,12 @@ struct Springs {
     ElasticExchange(alpha, groups[group], absl::MakeSpan(center), absl::MakeSpan(answer));
     answers_on_the_way[group].push_back(answer);
   }
-  // The oldest answer arrives.
+  // The group applies its oldest answer.
   void Arrive(size_t group) {
     ApplyElasticAnswer(answers_on_the_way[group].front(), absl::MakeSpan(groups[group]));
     answers_on_the_way[group].pop_front();
   }
-  // center + sum of groups - answers that the center has counted and the groups have not, of value `i`.
+  // For value `i`: center + sum of groups - answers that have moved the center but not yet their group.
   double Total(size_t i) const {
     double total = center[i];
     for (const std::vector<float>& x : groups) total += x[i];
@@ -52,8 +52,8 @@ struct Springs {
   }
 };
 
-// With zero gradients, exchanges of 1 to 8 groups in any order, their answers applied at once or late, keep center +
-// sum of groups, at every moment. The state is float, so to 1e-4 of values around 1 after 400 half exchanges.
+// With zero gradients, exchanges of 1 to 8 groups in any order keep center + sum of groups, whether answers are applied
+// at once or late. The bound is 1e-4: values are floats around 1, and there are 400 half exchanges.
 TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     std::mt19937_64 random(seed);
@@ -65,7 +65,7 @@ TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
     for (int event = 0; event < 400; ++event) {
       const size_t group = random() % count;
       const bool arrive = !springs.answers_on_the_way[group].empty() && random() % 3 != 0;
-      // With at most two answers out, a group's answers stay in proportion to where it is.
+      // With at most two answers on their way, they stay in proportion to the group's position.
       if (arrive || springs.answers_on_the_way[group].size() == 2) {
         springs.Arrive(group);
       } else {
@@ -116,8 +116,7 @@ TEST(ElasticTest, ContractsAsThePaperSays) {
   }
 }
 
-// The server's half and the group's half, value by value, against the formulas in double, at sizes around the vector
-// width.
+// Both halves follow the formulas in double, value by value, at sizes around the vector width.
 TEST(ElasticTest, HalvesAreTheFormulas) {
   for (size_t values : {0, 1, 3, 4, 5, 15, 16, 17, 1001}) {
     std::mt19937_64 random(values);
@@ -137,7 +136,7 @@ TEST(ElasticTest, HalvesAreTheFormulas) {
   }
 }
 
-// A late answer moves the group by the same difference, wherever its own steps have taken it meanwhile.
+// A late answer moves the group by the same difference, however far its own steps have taken it.
 TEST(ElasticTest, LateAnswerKeepsTheStepsBetween) {
   std::vector<float> x = {1.0f, -2.0f};
   std::vector<float> center = {0.0f, 0.0f};
@@ -160,7 +159,8 @@ TEST(ElasticTest, NothingMovesAtRest) {
   EXPECT_EQ(answer, std::vector<float>(3, 0.0f));
 }
 
-// The default alpha: 1/(p+1) up to nine groups, 0.9/p beyond; alpha + beta never passes 1, so nothing overshoots.
+// The default alpha is 1/(p+1) for up to nine groups and 0.9/p beyond. alpha + beta never exceeds 1, so nothing
+// overshoots.
 TEST(DefaultElasticAlphaTest, Table) {
   struct Row {
     uint32_t groups;

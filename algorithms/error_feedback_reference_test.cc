@@ -1,7 +1,7 @@
-// Error feedback as its definition says it (Karimireddy et al., arXiv 1901.09847): each group has a memory of what it
-// has done and not sent; what it does is added before the values are chosen, what it sends is taken off afterwards. The
-// rules keep no such memory: what is left stays in the sum of gradients or in the group's parameters. So they are
-// compared here, over many exchanges of several groups, with a slow reference that has one, in double precision.
+// Error feedback by its definition (Karimireddy et al., arXiv 1901.09847): each group has a memory of its moves that
+// were not sent. New moves are added before values are chosen, and sent values are subtracted afterwards. Our rules
+// keep no such memory: the rest stays in the sum of gradients or in the group's parameters. So this compares them, over
+// many exchanges of several groups, with a slow reference that has a memory in double precision.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using Values = std::vector<double>;
 constexpr uint64_t kValues = 600;
 constexpr uint32_t kGroups = 3;
 constexpr int kExchanges = 60;
-constexpr double kOff = 1e-4;  // What float32 may be off.
+constexpr double kOff = 1e-4;  // The tolerance for float32.
 
 struct Case {
   const char* name;
@@ -42,13 +42,13 @@ constexpr Case kCases[] = {
     {"diloco", RuleName::kDiLoCo, 0.7, 0.9, true},
 };
 
-// What happens between the exchanges.
+// The events between the exchanges.
 struct Course {
   const char* name;
-  bool late = false;       // Groups go on while an exchange is on its way.
+  bool late = false;       // Groups go on training while an exchange is on its way.
   uint32_t fragments = 1;  // Parts of the vector that take turns.
-  bool loses = false;      // Every fifth answer to group 0 is lost: it comes again with the next exchange.
-  bool restarts = false;   // Group 1 begins anew after every tenth exchange, from the center.
+  bool loses = false;      // Every fifth answer to group 0 is lost; the next exchange answers it again.
+  bool restarts = false;   // After every tenth exchange group 1 restarts from the center.
 };
 constexpr Course kCourses[] = {
     {.name = "plain"},
@@ -71,7 +71,7 @@ bool Restarts(const Course& course, uint32_t group, int exchange) {
   return course.restarts && group == 1 && exchange % 10 == 9;
 }
 
-// The way of a group in one interval. Each group has a target of its own, and no two values go the same way to it.
+// The moves of a group in one interval. Each group has its own target, and no two values approach theirs alike.
 struct Ways {
   Ways() : random(7), target(kGroups, Values(kValues)) {
     for (Values& each : target) {
@@ -92,7 +92,8 @@ struct Ways {
 
 const Encoding kTopK = {Compression::kTopK, TopKOf(0.02)};
 
-// `sent` has so many values as it may have, each rounded to bfloat16, and none that was left out is larger.
+// Expects that `sent` has as many values as top_k allows, each rounded to bfloat16, and that no larger one was left
+// out.
 void ExpectLargest(absl::Span<const double> memory, absl::Span<const float> sent) {
   size_t chosen = 0;
   double least_sent = 1e9;
@@ -117,7 +118,8 @@ class Reference {
   explicit Reference(const Case& c) : case_(c) {}
 
   const Values& center() const { return center_; }
-  // Gradients leave a group where it is; a group that steps by itself is ahead of its center by what it still owes.
+  // Gradients do not move a group's own values. A group that steps locally is ahead of its center by its unsent and
+  // unanswered moves.
   double x(uint32_t group, uint64_t i) const {
     const Group& at = groups_[group];
     return case_.rule == RuleName::kSync ? at.base[i] : at.base[i] - at.memory[i] - at.unanswered[i];
@@ -157,9 +159,9 @@ class Reference {
 
  private:
   struct Group {
-    Values base = Values(kValues);        // The center as it last came.
-    Values memory = Values(kValues);      // Done and not sent.
-    Values unanswered = Values(kValues);  // Sent: of which the group does not know yet.
+    Values base = Values(kValues);        // The last center received.
+    Values memory = Values(kValues);      // Moves made but not sent.
+    Values unanswered = Values(kValues);  // Moves sent whose answer has not arrived.
   };
   const Case case_;
   Values center_ = Values(kValues);
@@ -167,7 +169,7 @@ class Reference {
   std::vector<Group> groups_ = std::vector<Group>(kGroups);
 };
 
-// A group by the rules, as a rank exchanges its vector.
+// A group that uses our rules, as a rank exchanges its vector.
 class Member {
  public:
   explicit Member(RuleName rule) : rule_(MakeGroupRule(rule, {kValues, kValues, {0, kValues}})) { rule_->Begin(x_); }
@@ -216,11 +218,11 @@ class Member {
   std::unique_ptr<GroupRule> rule_;
   std::vector<float> x_ = std::vector<float>(kValues);
   std::vector<float> sent_;
-  std::vector<float> lost_;  // Sent, and its answer lost.
+  std::vector<float> lost_;  // Values sent whose answer was lost.
   std::vector<float> lost_center_;
 };
 
-// The servers' side by the rules.
+// The servers' side by our rules.
 class Center {
  public:
   explicit Center(const Case& c) {
@@ -239,7 +241,7 @@ class Center {
   void Round(const Range& turn, absl::Span<const Contribution> from) {
     CenterBlock block;
     block.values = absl::MakeSpan(values_).subspan(turn.begin, turn.size());
-    // One value of state at most.
+    // The tested rules keep at most one float of state per value.
     if (!state_.empty()) block.state = absl::MakeSpan(state_).subspan(turn.begin, turn.size());
     block.parameters = turn.size();
     std::vector<float> answer(turn.size());
@@ -252,7 +254,7 @@ class Center {
   std::vector<float> state_;
 };
 
-// How far the rules are from the definition at most.
+// The largest difference between our rules and the definition.
 double WorstOf(const Reference& reference, const Center& center, const std::vector<Member>& members) {
   double worst = 0;
   for (uint64_t i = 0; i < kValues; ++i) {
@@ -273,8 +275,8 @@ void GoAll(Ways& ways, Reference& reference, std::vector<Member>& members) {
   }
 }
 
-// What top_k leaves out is sent once: neither twice, as it stays in the group's parameters, nor never. By every rule in
-// rounds, with momentum or without; with late and lost answers, fragments, and a group that begins anew.
+// A value that top_k leaves out is sent later exactly once, though it stays in the group's parameters. This holds for
+// every rule in rounds, with or without momentum, with late and lost answers, fragments, and a group that restarts.
 TEST(ErrorFeedbackReference, EveryRuleKeepsTheMemoryOfTheDefinition) {
   for (const Case& c : kCases) {
     for (const Course& course : kCourses) {

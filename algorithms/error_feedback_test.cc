@@ -1,5 +1,5 @@
-// Error feedback: what compression leaves out of an exchange is still to be sent, by every rule that sends gradients or
-// distances, as a group takes off what the servers have got, not what it had.
+// Error feedback: a later exchange sends what compression left out of this one. It works for all rules of gradients or
+// distances, because a group subtracts the values that the servers decoded, not its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,11 +36,11 @@ std::vector<float> Normal(uint64_t seed, float scale) {
   return values;
 }
 
-// One block, all parameters: a group and how it exchanges.
+// A group with one block of parameters, and how it exchanges.
 struct Member {
   std::unique_ptr<GroupRule> rule;
   std::vector<float> x;
-  std::vector<float> sent;  // As the server has it.
+  std::vector<float> sent;  // As the server decodes it.
 
   Member(RuleName name, const std::vector<float>& start)
       : rule(MakeGroupRule(name, {kValues, kValues, {0, kValues}})), x(start), sent(kValues) {
@@ -55,15 +55,15 @@ struct Member {
   }
 };
 
-// The center's answer to all, as its encoding has it.
+// The center as all groups decode it.
 std::vector<float> Answer(const Encoding& encoding, const std::vector<float>& center) {
   std::vector<float> answer = center;
   RoundToEncoding(AnswerEncoding(encoding, /*answers_center=*/true), absl::MakeSpan(answer));
   return answer;
 }
 
-// Gradients that are the same in each of 500 steps: what the servers have got in all comes as near to all that was
-// there as one exchange can be off, also of values that are by themselves too small to be sent.
+// The gradient is the same in each of 500 steps. The servers' total comes as near to the true one as a single exchange
+// can be off. That includes values too small to be sent by themselves.
 TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
   const int steps = 500;
   const std::vector<float> gradient = Normal(1, 1);
@@ -80,13 +80,13 @@ TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
     for (uint64_t i = 0; i < kValues; ++i) {
       worst = std::max(worst, std::abs(arrived[i] - steps * double{gradient[i]}));
     }
-    // Of 5 % of the values each time, every one has its turn when it has grown to what 20 others have.
+    // top_k sends 5 % of the values, so a value waits for its turn until it has grown as large as about 20 others.
     const double allowed = encoding.compression == Compression::kTopK ? 0.1 * steps : 1;
     EXPECT_LT(worst, allowed) << CompressionName(encoding.compression);
   }
 }
 
-// The same of distances, by which a group goes the same way each time: what is left is in its parameters.
+// The same with distances, a group making the same move each time: its parameters keep what is left.
 TEST(ErrorFeedback, AllDistancesArriveInTheEnd) {
   const int exchanges = 500;
   const std::vector<float> way = Normal(2, 1);
@@ -117,8 +117,8 @@ struct Job {
   double momentum;
 };
 
-// Two groups whose losses are parabolas around one target reach it, by all compressions and rules of both kinds, as
-// near as an answer can be encoded.
+// Two groups with quadratic losses around one target reach it, with every compression and rules of both kinds, as near
+// as an answer can be encoded.
 TEST(ErrorFeedback, QuadraticsConverge) {
   const Job jobs[] = {{RuleName::kSync, 0.1, 0},    {RuleName::kAsync, 0.1, 0}, {RuleName::kDownpour, 0.02, 0},
                       {RuleName::kAverage, 1, 0},   {RuleName::kBmuf, 1, 0.5},  {RuleName::kSlowMo, 1, 0.5},

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// What happens after each step of a run: "s" settles, "b<fragment>/<fragments>" begins, "w" waits at once.
+// The plan after each step of a run, as text: "s" settles, "b<fragment>/<fragments>" begins, "w" waits at once.
 std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
   std::vector<std::string> all;
   std::optional<uint64_t> in_flight;
@@ -37,7 +37,8 @@ std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
 
 using Steps = std::vector<std::string>;
 
-// Every interval one begins; with a delay it is settled so many steps later; the last is of everything and waited for.
+// An exchange begins every interval. With a delay it is settled so many steps later. The last one is of everything and
+// waited for.
 TEST(ExchangePlanTest, BeginsAndSettles) {
   EXPECT_EQ(Course({.interval = 1, .steps_total = 3}), (Steps{"b0/1w", "b0/1w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .steps_total = 7}), (Steps{"", "", "b0/1w", "", "", "b0/1w", "b0/1w"}));
@@ -47,7 +48,7 @@ TEST(ExchangePlanTest, BeginsAndSettles) {
             (Steps{"", "", "b0/1", "", "s", "b0/1", "", "s", "b0/1w"}));
 }
 
-// What is in flight when the steps are over is settled before the last exchange begins.
+// An exchange in flight is settled before the last one begins.
 TEST(ExchangePlanTest, TheEndSettlesEarly) {
   EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 5}), (Steps{"", "", "", "b0/1", "sb0/1w"}));
   EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 4}), (Steps{"", "", "", "b0/1w"}));
@@ -62,7 +63,7 @@ TEST(ExchangePlanTest, FragmentsTakeTurns) {
   EXPECT_EQ(Course({.interval = 3, .fragments = 3, .steps_total = 4}), (Steps{"b0/3w", "b1/3w", "b2/3w", "b0/1w"}));
 }
 
-// Post-local: after each step at first, whatever the delay; then by the interval.
+// Post-local: the group first exchanges after each step, whatever the delay, and then by the interval.
 TEST(ExchangePlanTest, PostLocal) {
   EXPECT_EQ(Course({.interval = 3, .each_step_until = 2, .steps_total = 7}),
             (Steps{"b0/1w", "b0/1w", "b0/1w", "", "", "b0/1w", "b0/1w"}));
@@ -70,7 +71,7 @@ TEST(ExchangePlanTest, PostLocal) {
             (Steps{"b0/1w", "b0/1w", "b0/1w", "b0/1w", "", "b0/1", "s", "b0/1w"}));
 }
 
-// By a clock: one that comes due while another is in flight begins once that is settled, in the same step.
+// Under a clock, an exchange due while another is in flight begins in the step that settles that one.
 TEST(ExchangePlanTest, DueByAClock) {
   const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .steps_total = 100};
   ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true});
@@ -84,7 +85,7 @@ TEST(ExchangePlanTest, DueByAClock) {
   EXPECT_FALSE(plan.begins) << "the clock alone decides";
 }
 
-// The servers may say whose turn it is; the last exchange is of everything all the same.
+// The servers may choose the fragment; the last exchange is still of everything.
 TEST(ExchangePlanTest, TurnsByTheServers) {
   const ExchangeRhythm rhythm = {.interval = 16, .fragments = 4, .steps_total = 100};
   EXPECT_EQ(PlanExchange(rhythm, {4, std::nullopt, std::nullopt, 2}).fragment.index, 2u);

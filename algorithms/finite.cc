@@ -6,8 +6,8 @@
 namespace hooke {
 namespace {
 
-// The magnitudes of floats are ordered as their bits without the sign; NaN comes after infinity. No branches: it is
-// vectorized.
+// Magnitudes of floats are ordered as their bits without the sign; NaN comes after infinity. There is no branch, so
+// that compilers vectorize the loop.
 bool AllBelow(int32_t bound_bits, absl::Span<const float> values) {
   int32_t found = 0;
   for (const float value : values) {

@@ -1,18 +1,18 @@
 #ifndef HOOKE_ALGORITHMS_FINITE_H_
 #define HOOKE_ALGORITHMS_FINITE_H_
 
-// What may become part of a center: finite numbers. One pass each, vectorized: every value that every group sends comes
-// by here. Pure.
+// Checks of the values that a center may take in. Each is one vectorized pass, because every value that a group sends
+// passes through it. Pure.
 
 #include "absl/types/span.h"
 
 namespace hooke {
 
-// Whether all are finite: neither infinite nor NaN.
+// True if no value is infinite or NaN.
 bool AllFinite(absl::Span<const float> values);
 
-// Whether all are below 2^126 in magnitude, and so finite: what two of them differ by, and three of them sum to, is
-// finite, too. A model's values are, unless its training has diverged.
+// True if all magnitudes are below 2^126. Then the difference of two such values and the sum of three are finite as
+// well. A model's values pass, unless its training has diverged.
 bool AllModerate(absl::Span<const float> values);
 
 }  // namespace hooke

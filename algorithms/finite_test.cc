@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// Wherever a value stands, and however many there are: as the one-by-one checks say.
+// The vectorized checks agree with one-by-one checks, wherever a value stands and however many there are.
 TEST(Finite, SaysWhatEachValueSays) {
   const float bound = std::ldexp(1.0f, 126);
   const float largest = std::numeric_limits<float>::max();

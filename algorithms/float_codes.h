@@ -1,9 +1,9 @@
 #ifndef HOOKE_ALGORITHMS_FLOAT_CODES_H_
 #define HOOKE_ALGORITHMS_FLOAT_CODES_H_
 
-// Values of 32 bits as such of 16, and back, in loops that any machine's compiler vectorizes. Rounds to nearest, ties
-// to even; what is beyond the largest finite number becomes that. Infinite values and NaN are the caller's to keep out.
-// Used by compression.cc.
+// Converts float32 values to 16-bit formats and back, in loops that compilers vectorize on any machine. Conversion
+// rounds to nearest, ties to even; values beyond the largest finite number become that number. The caller keeps out
+// infinite values and NaN.
 
 #include <cstdint>
 #include <cstring>
@@ -30,9 +30,9 @@ inline uint16_t ToFloat16(float value) {
   const uint32_t bits = FloatBits(value);
   const uint32_t magnitude = bits & 0x7fffffff;
   const uint32_t sign = (bits >> 16) & 0x8000;
-  // Below 2^-14: added to 0.5, whose last bit is worth 2^-24, a value is rounded to a multiple of that by the addition.
+  // Below 2^-14: the last bit of 0.5 is worth 2^-24, so adding 0.5 rounds the value to a multiple of that.
   const uint32_t small = FloatBits(FloatOfBits(magnitude) + 0.5f) - kHalf;
-  // Above: 13 bits are rounded away, and the exponent's bias goes from 127 to 15.
+  // From 2^-14 on: 13 fraction bits are rounded away, and the exponent's bias goes from 127 to 15.
   const uint32_t normal = ((magnitude + 0xfff + ((magnitude >> 13) & 1)) >> 13) - (112u << 10);
   const uint32_t capped = normal > kLargest ? kLargest : normal;
   return static_cast<uint16_t>(sign | (magnitude < kSmallestNormal ? small : capped));
@@ -49,7 +49,7 @@ inline float FromFloat16(uint16_t code) {
 
 inline bool IsFiniteFloat16(uint16_t code) { return (code & 0x7c00) != 0x7c00; }
 
-// The upper half of a float32.
+// bfloat16 is the upper half of a float32.
 inline uint16_t ToBFloat16(float value) {
   constexpr uint32_t kLargest = 0x7f7f;
   const uint32_t bits = FloatBits(value);

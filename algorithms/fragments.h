@@ -12,15 +12,16 @@
 
 namespace hooke {
 
-// Of a run of blocks that a rank and a server have in common: those of fragment `fragment.index` of `fragment.parts`,
-// again a run. With fewer blocks than fragments the later fragments are empty.
+// `common` is the run of blocks that a rank and a server have in common. Returns those that belong to fragment
+// `fragment.index` of `fragment.parts`; they form a run, too. With fewer blocks than fragments the later fragments are
+// empty.
 Range FragmentBlocks(const Range& common, Cut fragment);
 
 // Whether `block`, one of `common`, is the first one of a fragment.
 bool OpensFragment(const Range& common, uint64_t block, uint32_t fragments);
 
-// The values that the rank of `slice` exchanges for a fragment, with all of so many servers: ascending, not adjacent,
-// none empty.
+// The values that the rank with slice `slice` exchanges for a fragment with all `servers` servers. The ranges are
+// ascending, not adjacent and not empty.
 std::vector<Range> FragmentValues(const Partition& partition, Cut slice, uint64_t servers, Cut fragment);
 
 }  // namespace hooke

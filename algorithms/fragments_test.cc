@@ -31,8 +31,8 @@ TEST(FragmentsTest, FirstBlocks) {
   EXPECT_TRUE(OpensFragment({10, 12}, 11, 64)) << "of empty fragments no block is the first";
 }
 
-// Over all fragments, ranks and servers each value is exchanged once; and wherever a rank and a server have as many
-// blocks in common as there are fragments, both carry each.
+// Over all fragments, ranks and servers each value is exchanged once. A rank and a server with at least as many common
+// blocks as fragments carry each fragment.
 TEST(FragmentsTest, EachValueOnce) {
   for (const uint64_t blocks : {1, 2, 5, 16, 37}) {
     for (const uint64_t ranks : {1, 2, 3}) {

@@ -25,15 +25,15 @@ class PullRule : public GroupRule {
   }
 };
 
-// What is still to be sent is less by what was answered.
+// Subtracts from `copy` what an earlier exchange has already delivered.
 void TakeOffSent(const BlockAnswer& earlier, absl::Span<float> copy) {
   for (uint64_t i = 0; i < earlier.sent.size(); ++i) copy[earlier.first + i] -= earlier.sent[i];
 }
 
-// Values that travel as anchor - x.
+// Sends a range of the vector as distances, anchor - x.
 class Distances {
  public:
-  // `range` of the vector.
+  // `range` is the part of the vector that this object handles.
   explicit Distances(const Range& range) : range_(range), anchor_(range.size()) {}
 
   void Begin(absl::Span<const float> vector) {
@@ -48,7 +48,7 @@ class Distances {
     }
   }
 
-  // Keeps what the group has moved since it sent: nothing, exactly, where it has not moved.
+  // The group keeps its moves since it sent. They are exactly 0 if it has not moved.
   void Take(const BlockAnswer& answer, absl::Span<float> sent, absl::Span<float> vector) {
     const Range range = Intersect({answer.first, answer.first + answer.values.size()}, range_);
     for (uint64_t i = range.begin; i < range.end; ++i) {
@@ -112,7 +112,7 @@ class GradientRule : public GroupRule {
 
   void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
 
-  // `answer.sent` may lie in sent_: then nothing is left.
+  // `answer.sent` may point into sent_; the difference is 0 then.
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     const Range range = Intersect({answer.first, answer.first + answer.values.size()}, parameters_);
     for (uint64_t i = range.begin; i < range.end; ++i) {
@@ -126,7 +126,7 @@ class GradientRule : public GroupRule {
   const bool steps_locally_;
   const Range parameters_;
   Distances buffers_;
-  std::vector<float> sent_;  // Of the parameters: the sum since the last answer.
+  std::vector<float> sent_;  // As long as the vector. For parameters: the sum of gradients since the last answer.
 };
 
 }  // namespace

@@ -1,23 +1,23 @@
 #ifndef HOOKE_ALGORITHMS_GROUP_RULE_H_
 #define HOOKE_ALGORITHMS_GROUP_RULE_H_
 
-// The groups' half of an update rule: what a rank sends for its slice of the vector, and what an answer does to it. The
+// The groups' half of an update rule: what a rank sends for its slice of the vector, and how it takes the answer. The
 // servers' half is update_rule.h.
 //
 //   pull      (elastic, none)                   sends x; answer d: x -= d. Momentum stays as it is (EAMSGD).
 //   gradient  (sync, async, ssp, downpour)      sends the sum of its gradients; answer c: x = c.
-//   distance  (average, bmuf, slowmo, diloco)   sends anchor - x, anchor being c as it last came; answer c: x = c.
+//   distance  (average, bmuf, slowmo, diloco)   sends anchor - x; anchor is the last center received. Answer c: x = c.
 //
-// What a gradient or distance rule sends is linear in the steps it stands for. So an answer that comes an exchange too
-// late, to what was sent then, is exact, too: what it answers is taken off what is still to be sent. Buffers of the
-// model, which have no gradient, travel as distances with all but pull.
+// Gradients and distances add up over steps. So an answer that comes one exchange late is still exact: the rank
+// subtracts the values it answers from the values not yet sent. Buffers of the model have no gradient; every rule but
+// pull sends them as distances.
 //
-// The group may go on training between Prepare and the answers, when it sends a copy of what Prepare gave: a pull's
-// answer is a difference, which may come off later values as well; a gradient rule keeps what came after the copy for
-// the next exchange; a distance rule keeps how far the group has moved since.
+// The group may go on training between Prepare and the answers if it sends a copy of Prepare's values. A pull's answer
+// is a difference, so it can be applied to later values. A gradient rule keeps later gradients for the next exchange; a
+// distance rule keeps how far the group has moved since.
 //
-// Pure. Begin, AddStep and Prepare are called by one thread, none while answers are taken; Take and TakeOff by several
-// at once, for different blocks.
+// Pure. One thread calls Begin, AddStep and Prepare, never while answers are taken. Several threads may call Take and
+// TakeOff at once, for different blocks.
 
 #include <cstdint>
 #include <memory>
@@ -28,19 +28,19 @@
 
 namespace hooke {
 
-// The rank's vector and what it exchanges of it.
+// The rank's vector and the part of it that the rank exchanges.
 struct GroupSlice {
-  uint64_t values = 0;      // Of the whole vector.
-  uint64_t parameters = 0;  // The first so many of them; the rest are buffers.
-  Range slice;              // This rank's, in whole blocks.
+  uint64_t values = 0;      // Length of the whole vector.
+  uint64_t parameters = 0;  // The vector's first `parameters` values are parameters; the rest are buffers.
+  Range slice;              // The part that this rank exchanges, in whole blocks.
 };
 
-// What a server answered for one block.
+// A server's answer for one block.
 struct BlockAnswer {
-  uint64_t first = 0;            // Of the whole vector: the block's first value.
-  absl::Span<const float> sent;  // What it answers.
+  uint64_t first = 0;            // Index of the block's first value in the whole vector.
+  absl::Span<const float> sent;  // The values that this answers.
   absl::Span<const float> values;
-  bool earlier = false;  // What it answers was sent by an earlier exchange than the one that runs.
+  bool earlier = false;  // True if `sent` belongs to an earlier exchange than the running one.
 };
 
 class GroupRule {
@@ -50,40 +50,42 @@ class GroupRule {
   // Whether the group's optimizer steps between exchanges; if not, only answers change its parameters.
   virtual bool StepsLocally() const = 0;
 
-  // `vector` is what the center held when the group attached.
+  // `vector` is the center when the group attached.
   virtual void Begin(absl::Span<const float> vector) = 0;
 
-  // After each step: the group's mean gradient, as long as the parameters.
+  // Called after each step with the group's mean gradient, one value for each parameter.
   virtual void AddStep(absl::Span<const float> gradient) = 0;
 
-  // What to send of `ranges`, parts of the slice: as long as `vector`, meaningful there; valid until the next call, and
-  // changed by Take where it was answered. May be `vector` itself.
+  // Returns the values to send for `ranges`, which lie in the slice. The result is as long as `vector` and meaningful
+  // in `ranges` only; it may be `vector` itself. It is valid until the next call, and Take changes it for the blocks
+  // answered.
   virtual absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges) = 0;
 
-  // Where a copy of what Prepare gave is sent, which Take does not change: the answer to an earlier exchange has come
-  // before `copy`, as long as the vector, was sent. Takes it off the copy, too; the group gets it by Take.
+  // For a caller that sends `copy`, a copy of Prepare's values as long as the vector. If the answer to an earlier
+  // exchange comes before the copy is sent, this subtracts `earlier.sent` from the copy. The group itself still needs
+  // Take.
   virtual void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const = 0;
 
-  // An answer for values of the slice.
+  // Applies an answer for values of the slice to `vector`.
   virtual void Take(const BlockAnswer& answer, absl::Span<float> vector) = 0;
 };
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice);
 
-// Whether servers may hold an answer back until other groups have come as far.
+// Whether servers may hold an answer back until other groups catch up.
 bool WaitsForOthers(RuleName rule);
 
-// Whether the servers put the contributions of several groups together.
+// Whether servers combine the contributions of several groups into one update.
 bool InRounds(RuleName rule);
 
-// Whether what a group sends begins where the center last came, and its values have gone on from there: a center that
-// is lost is made again from what it was then, or what is sent would count twice.
+// Whether contributions count from the last center received while the group's own values have moved on. A lost center
+// must then be rebuilt from that last one: rebuilt from the group's values, contributions would count twice.
 bool SendsFromLastAnswer(RuleName rule);
 
-// Whether servers answer with the center; else with a difference, or with nothing.
+// Whether servers answer with the center. If not, they answer with a difference, which is 0 with the rule none.
 bool AnswersWithCenter(RuleName rule);
 
-// Whether a rule exchanges gradients, which every rank of a group then needs.
+// Whether the rule exchanges gradients. If so, every rank of a group needs the group's mean gradient.
 bool SendsGradients(RuleName rule);
 
 }  // namespace hooke

@@ -15,10 +15,10 @@
 namespace hooke {
 namespace {
 
-// The kernels: each is one pass over memory, with scalars rounded to float once per step.
+// The kernels. Each makes one pass over memory; its scalars are rounded to float once per step.
 
-// State that decays without gradient (dead units, constant pixels) would stop at a subnormal number, where a processor
-// takes up to a hundred times longer for each later step.
+// State that gets no gradient (dead units, constant pixels) decays until it is subnormal and would stay so. Processors
+// take up to a hundred times longer for arithmetic on subnormal numbers.
 inline float ZeroIfSubnormal(float value) {
   return std::fabs(value) < std::numeric_limits<float>::min() ? 0.0f : value;
 }
@@ -50,7 +50,7 @@ struct PartialScalars {
   float decay;
 };
 
-// A part of a step.
+// A step with `part` < 1.
 void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v, float* __restrict p, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const float slope = g[i] + s.weight_decay * p[i];
@@ -59,9 +59,9 @@ void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v
   }
 }
 
-// m being momentum and w the part, v decays by m^w and pushes by m (1 - m^w) / (1 - m), which is m for a whole step: so
-// it is MomentumSgd but for rounding. Nesterov's slope + m (m v + slope) is (1 + m) slope + m push. The pushes of one
-// slope telescope: they sum up to m / (1 - m) times it, whatever the parts are.
+// With momentum m and part w, v decays by m^w and pushes by m (1 - m^w) / (1 - m). For a whole step that is m, so the
+// result is MomentumSgd's but for rounding. Nesterov's slope + m (m v + slope) is (1 + m) slope + m push. The pushes of
+// one slope telescope: they sum to m / (1 - m) times it, whatever the parts are.
 PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerStep& step) {
   const double decay = std::pow(options.momentum, step.part);
   const double push = options.momentum * (1 - decay) / (1 - options.momentum);
@@ -74,8 +74,8 @@ PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerSte
 }
 
 struct AdamScalars {
-  float l2;      // Adam's weight decay, part of the gradient; AdamW: 0.
-  float shrink;  // AdamW's decay factor of this step; Adam: 1.
+  float l2;      // Adam's weight decay, added to the gradient; 0 for AdamW.
+  float shrink;  // AdamW's decay factor of this step; 1 for Adam.
   float beta1;
   float beta1_rest;  // 1 - beta1, rounded from double: 1 - 0.999f would be off in its fourth digit.
   float beta2;
@@ -114,7 +114,7 @@ void StepSgd(const OptimizerOptions& options, const OptimizerStep& step, absl::S
   }
 }
 
-// Adam and AdamW: they differ in what weight decay does.
+// Adam and AdamW differ only in how weight decay acts.
 void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
               absl::Span<float> moments, absl::Span<float> parameters) {
   const bool decoupled = options.name == OptimizerName::kAdamW;
@@ -134,7 +134,7 @@ void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::
   AdamKernel(scalars, gradient.data(), moments.data(), moments.data() + n, parameters.data(), n);
 }
 
-// Keeps its state itself.
+// Adapts StepOptimizer to Optimizer: owns the state.
 class OwningOptimizer : public Optimizer {
  public:
   OwningOptimizer(const OptimizerOptions& options, uint64_t values)
@@ -165,7 +165,7 @@ bool IsFraction(double value) { return value >= 0 && value < 1; }
 
 }  // namespace
 
-// Each condition is written so that NaN is refused too.
+// Each condition is written so that it refuses NaN, too.
 absl::Status CheckOptimizer(const OptimizerOptions& options) {
   if (!(options.weight_decay >= 0 && std::isfinite(options.weight_decay))) {
     return OutOfRange("weight_decay", options.weight_decay, "weight_decay >= 0");

@@ -1,11 +1,11 @@
 #ifndef HOOKE_ALGORITHMS_OPTIMIZER_H_
 #define HOOKE_ALGORITHMS_OPTIMIZER_H_
 
-// Optimizers over flat spans: one call steps a whole vector. Formulas are those of torch.optim 1.13, which the tests
-// compare with.
+// Optimizers over flat spans: one call steps a whole vector. Formulas are those of torch.optim 1.13; tests compare the
+// two.
 //
-// An Optimizer owns its state (momentum, moments), zero at the start, of the length it was made for. Not thread-safe;
-// two objects never share anything.
+// An Optimizer owns its state (momentum, moments), which starts at zero. Its length is fixed at construction. Not
+// thread-safe; two objects share nothing.
 
 #include <cstdint>
 #include <memory>
@@ -32,35 +32,34 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // One step. `gradient` and `parameters` have the length the optimizer was made for and do not overlap.
+  // Makes one step. `gradient` and `parameters` have the length given to MakeOptimizer and do not overlap.
   virtual void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) = 0;
 
-  // Back to the state of a new one.
+  // Returns to the state of a new optimizer.
   virtual void Reset() = 0;
 };
 
-// INVALID_ARGUMENT naming the option that is out of range and what is allowed.
+// INVALID_ARGUMENT names the option that is out of range and the allowed values.
 absl::Status CheckOptimizer(const OptimizerOptions& options);
 
-// Options must be right, or the status is CheckOptimizer's.
+// For a vector of `values` parameters. Fails like CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values);
 
-// An optimizer whose state its caller keeps, so that it can be stored and put back: servers step the center's blocks
-// so.
+//---- The same with the state in the caller's hands, so that a server can store a block's state and put it back.
 
-// Values of state for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
+// The number of state values for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
 uint32_t OptimizerStateValues(const OptimizerOptions& options);
 
 struct OptimizerStep {
   double learning_rate = 0;
-  uint64_t number = 1;  // Which step of these parameters it is, counted from 1.
-  // SGD: how much of a whole step it is, > 0 to 1. Velocity decays and pushes by so much less; what a gradient moves in
-  // the end stays the same, learning_rate / (1 - momentum) times it, however steps are cut.
+  uint64_t number = 1;  // The number of this step for these parameters, counted from 1.
+  // SGD only: the fraction of a whole step, > 0 to 1. Velocity decays and pushes by that much less. In the end a
+  // gradient moves parameters by learning_rate / (1 - momentum) times it, however steps are cut.
   double part = 1;
 };
 
-// One step. `options` pass CheckOptimizer; `state` has OptimizerStateValues(options) values for each parameter, all
-// zero before the first step. No overlaps.
+// Makes one step. `options` pass CheckOptimizer; `state` has OptimizerStateValues(options) values for each parameter,
+// all zero before the first step. The spans do not overlap.
 void StepOptimizer(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
                    absl::Span<float> state, absl::Span<float> parameters);
 

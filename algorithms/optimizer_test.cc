@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// The slow, obvious version: the formulas of optimizer.h, one value after another, in double.
+// The slow, obvious version: the formulas of optimizer.h, one value at a time, in double.
 struct Reference {
   OptimizerOptions o;
   std::vector<double> p;
@@ -87,8 +87,8 @@ std::vector<float> RandomVector(std::mt19937_64& random, size_t values) {
 
 class OptimizerTest : public testing::TestWithParam<Case> {};
 
-// 300 steps with a changing learning rate and gradients that follow a bowl plus noise end where the double-precision
-// reference does, to 2e-5 of max(1, |p|), at sizes around the vector width and from several seeds.
+// 300 steps with a changing learning rate end where the double-precision reference does, to 2e-5 of max(1, |p|).
+// Gradients follow a bowl plus noise. Sizes lie around the vector width, from several seeds.
 TEST_P(OptimizerTest, EqualsTheDoublePrecisionReference) {
   const Case& c = GetParam();
   for (size_t values : {0, 1, 3, 4, 7, 8, 15, 16, 17, 63, 65, 257}) {
@@ -113,7 +113,7 @@ TEST_P(OptimizerTest, EqualsTheDoublePrecisionReference) {
   }
 }
 
-// After Reset an optimizer does bitwise what a new one does; two optimizers share nothing.
+// After Reset an optimizer steps bitwise as a new one; two optimizers share nothing.
 TEST_P(OptimizerTest, ResetIsANewOne) {
   const Case& c = GetParam();
   std::mt19937_64 random(1);
@@ -142,7 +142,7 @@ TEST_P(OptimizerTest, FindsTheMinimumOfABowl) {
   ASSERT_TRUE(optimizer.ok());
   std::vector<float> p(5, 3.0f);
   for (int i = 0; i < 5000; ++i) {
-    const std::vector<float> gradient = p;  // Of p^2 / 2.
+    const std::vector<float> gradient = p;  // The gradient of p^2 / 2.
     (*optimizer)->Step(0.05 * (1 - i / 5000.0), gradient, absl::MakeSpan(p));
   }
   for (float x : p) EXPECT_NEAR(x, 0, 1e-3);
@@ -160,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"adamw_decay", Adam(OptimizerName::kAdamW, 0.1, 0.8, 0.99), 1e-3}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-// Gradients of zero for a long time leave neither NaN nor movement, and velocities do not linger as subnormal numbers,
-// which would make each later step many times slower (dead units and constant pixels have such gradients).
+// Long runs of zero gradients (dead units, constant pixels) leave no NaN, no movement and no subnormal velocities.
+// Subnormal numbers would make each later step many times slower.
 TEST(OptimizerZeroGradientTest, ParametersComeToRest) {
   const std::vector<float> zero(64, 0.0f);
   for (const OptimizerOptions& options :
@@ -171,14 +171,14 @@ TEST(OptimizerZeroGradientTest, ParametersComeToRest) {
     std::vector<float> p(64, 1.0f);
     (*optimizer)->Step(0.01, std::vector<float>(64, 1e-3f), absl::MakeSpan(p));
     for (int i = 0; i < 2000; ++i) (*optimizer)->Step(0.01, zero, absl::MakeSpan(p));
-    // With a rate so large that even the smallest velocity would show.
+    // The rate is so large that even the smallest velocity would show.
     const std::vector<float> rest = p;
     (*optimizer)->Step(1e38, zero, absl::MakeSpan(p));
     EXPECT_EQ(p, rest);
   }
 }
 
-// Each option out of range is named with its value and what is allowed.
+// The refusal of an option out of range gives its name, its value and the allowed values.
 TEST(MakeOptimizerTest, RefusesOptionsOutOfRange) {
   struct Row {
     OptimizerOptions options;

@@ -1,4 +1,4 @@
-// Our optimizers against LibTorch's, step by step on the same gradients.
+// Compares our optimizers with LibTorch's, step by step on the same gradients.
 
 #include <torch/torch.h>
 

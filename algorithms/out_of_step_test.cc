@@ -1,5 +1,4 @@
-// Rounds in which not all groups are, by rules of distances: the center against formulas written out in double
-// precision.
+// Rounds that miss some groups, under distance rules: compares the center with formulas in double precision.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kParameters = 5;
-constexpr uint64_t kValues = 7;  // Two buffers.
+constexpr uint64_t kValues = 7;  // The last two are buffers.
 constexpr uint64_t kInterval = 8;
 constexpr int kSeeds = 100;
 constexpr int kRounds = 40;
@@ -111,7 +110,7 @@ class Reference {
   std::vector<double> v_ = std::vector<double>(kParameters);
 };
 
-// What groups have gone; lives as long as the contributions.
+// The distances that groups send. Keep it as long as the contributions, which point into it.
 struct Sent {
   std::vector<std::vector<float>> values;
   std::vector<Contribution> from;
@@ -137,8 +136,8 @@ Sent RandomRound(std::mt19937& random, uint32_t groups, uint64_t most_steps) {
   return sent;
 }
 
-// Over a hundred random schedules, whoever is in a round and however many steps each has made, the center is where the
-// formulas put it.
+// Over a hundred random schedules the center follows the formulas, whichever groups are in a round and however many
+// steps each made.
 TEST(OutOfStepTest, FollowsTheFormulas) {
   for (const Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
@@ -161,8 +160,8 @@ TEST(OutOfStepTest, FollowsTheFormulas) {
   }
 }
 
-// Where all groups are in every round, with an interval's steps or more, nothing is different, to the bit, from what
-// the rule does that knows of no other groups.
+// If all groups are in every round with at least an interval's steps, the result is bitwise that of a rule that ignores
+// WholeRound.
 TEST(OutOfStepTest, InStepNothingChanges) {
   for (const Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
@@ -180,7 +179,7 @@ TEST(OutOfStepTest, InStepNothingChanges) {
   }
 }
 
-// Where the center comes to rest: after so many rounds to which nobody has anything to add.
+// The value at which the center comes to rest, after many rounds of zero distances.
 double AtRest(Center& center) {
   const std::vector<float> nothing(kValues);
   Contribution from;
@@ -190,8 +189,8 @@ double AtRest(Center& center) {
   return center.values()[0];
 }
 
-// What four groups have gone moves the center by the same in the end, whether they are in one round, each in one of its
-// own, or in rounds of two and less than an interval.
+// The distances of four groups move the center equally far in the end: in one round, each in its own round, or in
+// rounds of two over half an interval.
 TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
   const std::vector<float> gone(kValues, 1);
   const std::vector<float> half(kValues, 0.5f);
@@ -207,7 +206,7 @@ TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
     for (int interval = 0; interval < kIntervals; ++interval) {
       together.Round(from, {4, kInterval});
       for (const Contribution& each : from) alone.Round({each}, {4, kInterval});
-      if (interval % 2 == 0) {  // So that parts of a round come after whole ones, and the other way round.
+      if (interval % 2 == 0) {  // Partial rounds then come both after and before whole ones.
         by_halves.Round(from, {4, kInterval});
         continue;
       }

@@ -1,8 +1,7 @@
 #ifndef HOOKE_ALGORITHMS_PACE_H_
 #define HOOKE_ALGORITHMS_PACE_H_
 
-// How the exchanges of a job's groups go together, decided from what the groups tell a server. Pure. Used by Shard and
-// by the trainer.
+// Decides how often a group exchanges and which fragment comes next, from what the groups have told a server. Pure.
 
 #include <cstdint>
 #include <vector>
@@ -12,22 +11,22 @@
 
 namespace hooke {
 
-// What a group last said of its speed.
+// The speed that a group last reported.
 struct GroupPace {
-  double steps_per_second = 0;  // 0: it has said nothing.
+  double steps_per_second = 0;  // 0 if the group has reported none.
   absl::Time at = absl::InfinitePast();
 };
 
-// The fastest of the groups that have said so within `memory`; 0: none has.
+// The fastest speed reported within the last `memory`; 0 if there is none.
 double FastestPace(absl::Span<const GroupPace> paces, absl::Time now, absl::Duration memory);
 
-// Steps between two exchanges of a group, so that all groups exchange about equally often, the fastest each `base`
-// steps: dynamic local updates, DyLU (Liu et al., arXiv 2401.09135). 1 to `base`; `base` where a speed is not known
-// (0).
+// Steps between two exchanges of a group with speed `own`, from 1 to `base`. Groups then exchange about equally often,
+// the fastest every `base` steps: dynamic local updates, DyLU (Liu et al., arXiv 2401.09135). Returns `base` if a speed
+// is unknown (0).
 uint64_t PacedInterval(uint64_t base, double own, double fastest);
 
-// Whose turn it is, of fragments that have had so many rounds: the one that is behind, or else the first. Whoever has
-// joined or lagged behind comes in step with the others by it. 0 where there is none.
+// The fragment with the fewest rounds so far, the first of equal ones; 0 if `rounds` is empty. It brings a group that
+// joined late or lagged behind in step with the others.
 uint32_t NextFragment(absl::Span<const uint64_t> rounds);
 
 }  // namespace hooke

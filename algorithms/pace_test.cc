@@ -24,7 +24,7 @@ TEST(PaceTest, Intervals) {
   EXPECT_EQ(PacedInterval(64, std::numeric_limits<double>::quiet_NaN(), 10), 64u);
 }
 
-// What a group said long ago, before it died or became slow, holds for nobody.
+// A speed reported long ago, by a group that has died or slowed down since, does not count.
 TEST(PaceTest, TheFastestOfLate) {
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   const absl::Duration memory = absl::Minutes(1);

@@ -38,7 +38,7 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
   for (uint32_t group = 0; group < roster.groups(); ++group) {
     if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
   }
-  // Of all groups that remain none is missing then, and there is no grace window to count.
+  // Once groups have ended, the quorum may be all that remain. Then none of them is missing and no grace window runs.
   const uint32_t quorum = std::min(needed(), roster.remaining());
   if (contributions_.empty() || contributions_.size() < quorum) {
     decision.reason = "fewer groups than the quorum have contributed";
@@ -74,7 +74,7 @@ RoundDecision Round::DecideAmong(absl::Span<const uint32_t> groups, absl::Time n
 }
 
 void Round::Clear() {
-  contributions_ = std::vector<Contribution>();  // With its memory.
+  contributions_ = std::vector<Contribution>();  // Frees the memory; clear() would keep it.
   since_ = absl::InfiniteFuture();
   quorum_since_ = absl::InfiniteFuture();
 }

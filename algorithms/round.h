@@ -1,13 +1,14 @@
 #ifndef HOOKE_ALGORITHMS_ROUND_H_
 #define HOOKE_ALGORITHMS_ROUND_H_
 
-// One synchronous aggregation of one block: whose contributions are there, and whether that is enough.
+// One synchronous aggregation of one block: the contributions so far, and whether they are enough.
 //
-// A round is complete when every group that is awaited (roster.h) has contributed, or when the grace window has passed
-// for those that have not. The window begins with the first contribution; with a quorum, once so many groups have
-// contributed: the groups beyond it are backups (Chen et al., arXiv 1604.00981). Groups that have ended are not missed
-// in the quorum: where fewer remain, all that do are one. A late or dead group never hangs a round without a quorum.
-// Pure: every method takes the time; no threads, no values copied.
+// A round is complete when every awaited group (roster.h) has contributed, or when the grace window of the missing ones
+// has passed. The window begins once `quorum` groups have contributed, or with the first contribution if there is no
+// quorum. Groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). If fewer groups remain than the quorum,
+// all that remain are enough. Without a quorum a late or dead group never hangs a round.
+//
+// Pure: the caller passes the time; there are no threads, and no values are copied.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,15 +22,15 @@
 namespace hooke {
 
 struct RoundOptions {
-  // Without so many groups no round is complete. 0: one is enough, and all groups of the job are awaited before they
-  // have come (Roster::ExpectAll).
+  // No round is complete with fewer groups. 0: one group is enough, and all groups of the job are awaited from the
+  // start (Roster::ExpectAll).
   uint32_t quorum = 0;
   absl::Duration grace = absl::Seconds(5);
 };
 
 struct RoundDecision {
   bool complete = false;
-  absl::Time again = absl::InfiniteFuture();  // When time alone changes the decision.
+  absl::Time again = absl::InfiniteFuture();  // Ask again then: time alone changes the decision.
   std::vector<uint32_t> missing;              // Groups that are awaited and have not contributed.
   const char* reason = "";                    // Always set.
 };
@@ -38,10 +39,10 @@ class Round {
  public:
   explicit Round(const RoundOptions& options) : options_(options) {}
 
-  // The contribution of a group, instead of one that it made before: what it holds is the sender's until the round is
-  // cleared or the contribution is withdrawn.
+  // Adds a contribution, or replaces the group's earlier one. The sender keeps `from.values` alive until the round is
+  // cleared or the contribution withdrawn.
   void Add(absl::Time now, const Contribution& from);
-  // No effect where the group has made none.
+  // Removes the group's contribution, if it has made one.
   void Withdraw(uint32_t group);
 
   bool Has(uint32_t group) const;
@@ -49,11 +50,12 @@ class Round {
   const std::vector<Contribution>& contributions() const { return contributions_; }
 
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
-  // The same, where it is settled whose round it is: of those `groups` that are awaited all must have contributed, or
-  // the grace window after the first contribution have passed. There is no quorum: it was there when that was settled.
+  // Decides for a round whose groups are already settled. It is complete when all awaited ones of `groups` have
+  // contributed, or when the grace window after the first contribution has passed. The quorum was checked when the
+  // groups were settled.
   RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
 
-  // The next round begins. One without contributions holds no memory: a server has one for each block.
+  // Begins the next round. It frees the contributions' memory, because a server has a Round for each block.
   void Clear();
 
  private:
@@ -62,8 +64,8 @@ class Round {
 
   RoundOptions options_;
   std::vector<Contribution> contributions_;
-  absl::Time since_ = absl::InfiniteFuture();         // When the first one contributed.
-  absl::Time quorum_since_ = absl::InfiniteFuture();  // When so many had.
+  absl::Time since_ = absl::InfiniteFuture();         // When the first group contributed.
+  absl::Time quorum_since_ = absl::InfiniteFuture();  // When needed() groups had contributed.
 };
 
 }  // namespace hooke

@@ -19,11 +19,11 @@ Contribution Of(uint32_t group, absl::Span<const float> values = {}) {
   return from;
 }
 
-// Who awaits whom, who contributed when, and what that makes of the round at some time. All in seconds; -1: not at all.
+// Who is awaited, who contributed when, and the decision at time `now`. Times are in seconds; -1 means never.
 struct Case {
   const char* name;
   std::vector<uint32_t> awaited;
-  std::vector<uint32_t> contributed;  // One a second, the first at 0.
+  std::vector<uint32_t> contributed;  // The first at second 0, then one each second.
   uint32_t quorum;
   int grace;
   int now;
@@ -56,8 +56,8 @@ const Case kCases[] = {
     {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
-// A round is complete with all awaited groups, or with a quorum after the grace window; never without a quorum. A
-// late or dead group never hangs it.
+// A round is complete with all awaited groups, or with a quorum after the grace window; never with fewer than the
+// quorum. A late or dead group never hangs it.
 TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   for (const Case& c : kCases) {
     Roster roster(4);
@@ -74,8 +74,8 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   }
 }
 
-// Where all groups are expected, those that have not come yet are awaited like the others: until somebody has waited
-// for one in vain, or it has ended.
+// If all groups are expected, those that have not come yet are awaited like the others. That ends when somebody has
+// waited for one in vain, or when it has ended.
 TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
   Roster roster(3);
   roster.ExpectAll();
@@ -99,8 +99,8 @@ TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
   EXPECT_TRUE(round.Decide(kStart + absl::Seconds(4), roster).complete);
 }
 
-// A repeat takes the place of what the group sent before and does not count twice, and contributions are in the order
-// of the groups, whatever the order they came in.
+// A repeat replaces the group's earlier contribution and does not count twice. Contributions are in the order of the
+// groups, whatever order they came in.
 TEST(Round, ARepeatCountsOnce) {
   const std::vector<float> first = {1}, second = {2};
   Roster roster(3);
@@ -117,7 +117,7 @@ TEST(Round, ARepeatCountsOnce) {
   EXPECT_EQ(round.contributions()[1].group, 2u);
 }
 
-// What is withdrawn was never there: the quorum's time begins anew.
+// Withdrawing leaves no trace: the quorum's grace window begins anew.
 TEST(Round, WithdrawnIsAsIfNeverMade) {
   Roster roster(3);
   for (uint32_t group = 0; group < 3; ++group) roster.Enter(group, 0);
@@ -125,7 +125,7 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   round.Add(kStart, Of(0));
   round.Add(kStart, Of(1));
   round.Withdraw(1);
-  round.Withdraw(2);  // Which made none.
+  round.Withdraw(2);  // No effect: group 2 has contributed nothing.
   EXPECT_FALSE(round.Has(1));
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(100), roster).complete);
   round.Add(kStart + absl::Seconds(100), Of(2));
@@ -139,8 +139,8 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(200), roster).complete);
 }
 
-// Where it is settled whose round it is, others are not waited for, nor a quorum; those whose it is have a grace
-// window.
+// In a round whose groups are settled, neither other groups nor a quorum are waited for. The settled groups have a
+// grace window.
 TEST(RoundTest, AmongGroupsThatAreSettled) {
   Roster roster(4);
   for (uint32_t group = 0; group < 4; ++group) roster.Enter(group, 0);
@@ -164,7 +164,7 @@ TEST(RoundTest, AmongGroupsThatAreSettled) {
   EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
 }
 
-// A group is awaited from its beginning until it was waited for in vain, and again when it speaks.
+// A group is awaited from its beginning until somebody has waited for it in vain, and again once it speaks.
 TEST(Roster, AwaitsWhoSpeaks) {
   Roster roster(2);
   EXPECT_FALSE(roster.Awaits(0));
@@ -183,7 +183,8 @@ TEST(Roster, AwaitsWhoSpeaks) {
   EXPECT_EQ(roster.remaining(), 2u);
 }
 
-// Who is behind by more than the bound, by the steps told; groups that are not awaited are not.
+// Behind names the awaited groups that are further behind than the bound, by the given steps. Groups not awaited never
+// count.
 TEST(Roster, TellsWhoIsBehind) {
   std::vector<uint64_t> steps = {10, 6, 5, 0};
   const auto steps_of = [&steps](uint32_t group) { return steps[group]; };
@@ -197,7 +198,7 @@ TEST(Roster, TellsWhoIsBehind) {
   EXPECT_TRUE(roster.Behind(0, 4, steps_of).empty());
 }
 
-// A group that begins when others are far ahead counts as if it were where the slowest is; so does one that comes back.
+// A group that begins while others are far ahead counts as level with the slowest. So does a group that comes back.
 TEST(Roster, ALatecomerNeedNotCatchUp) {
   std::vector<uint64_t> steps = {1000, 900, 0};
   const auto steps_of = [&steps](uint32_t group) { return steps[group]; };
@@ -210,7 +211,7 @@ TEST(Roster, ALatecomerNeedNotCatchUp) {
   steps[2] = 60;
   EXPECT_EQ(roster.Behind(0, 99, steps_of), (std::vector<uint32_t>{1}));
   roster.Dismiss(1);
-  roster.Speak(1, 901);  // Group 2 stands at 900 + 0 by what it last said.
+  roster.Speak(1, 901);  // Group 2's last report puts it at 900 + 0.
   steps[1] = 901;
   EXPECT_TRUE(roster.Behind(0, 99, steps_of).empty());
 }

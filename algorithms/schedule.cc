@@ -19,7 +19,7 @@ bool PositiveAndFinite(double value) { return value > 0 && std::isfinite(value);
 
 }  // namespace
 
-// Each condition is written so that NaN is refused too.
+// Each condition is written so that it refuses NaN, too.
 absl::Status CheckSchedule(const ScheduleOptions& options) {
   if (!PositiveAndFinite(options.learning_rate)) {
     return OutOfRange("learning_rate", options.learning_rate, "learning_rate > 0");
@@ -60,7 +60,7 @@ double LearningRate(const ScheduleOptions& options, double epoch) {
     case ScheduleName::kConstant:
       break;
     case ScheduleName::kStep: {
-      // Callers compute `epoch` as a quotient, which may come out a hair below the border it means.
+      // Callers compute `epoch` as a quotient, which may come out slightly below the boundary that is meant.
       const double drops = std::floor(at / options.step_epochs + 1e-9);
       return peak * std::pow(options.step_factor, drops);
     }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_ALGORITHMS_SCHEDULE_H_
 #define HOOKE_ALGORITHMS_SCHEDULE_H_
 
-// Learning rate over training time. Pure.
+// The learning rate over training time. Pure.
 
 #include "absl/status/status.h"
 
@@ -14,17 +14,18 @@ struct ScheduleOptions {
   double learning_rate = 0.1;  // Peak; > 0.
   double total_epochs = 1;     // > 0.
   double warmup_epochs = 0;    // Linear from 0 to the peak over [0, warmup_epochs); 0 <= warmup_epochs < total_epochs.
-  double step_epochs = 1;    // kStep: the rate is multiplied by step_factor each so many epochs (counted from 0); > 0.
+  // kStep: every `step_epochs` epochs, counted from 0, the rate is multiplied by step_factor; > 0.
+  double step_epochs = 1;
   double step_factor = 0.1;  // kStep: > 0, <= 1.
-  double final_fraction =
-      0;  // kCosine: half a cosine from the peak, at the end of warm-up, to peak * final_fraction at the end; 0 to 1.
+  // kCosine: after warm-up the rate falls along half a cosine from the peak to peak * final_fraction; 0 to 1.
+  double final_fraction = 0;
 };
 
-// INVALID_ARGUMENT naming the option that is out of range and what is allowed.
+// INVALID_ARGUMENT names the option that is out of range and the allowed values.
 absl::Status CheckSchedule(const ScheduleOptions& options);
 
-// The learning rate at `epoch` (fractional passes done, >= 0; beyond total_epochs the rate at total_epochs). Options
-// must pass CheckSchedule.
+// The learning rate after `epoch` passes over the data; `epoch` >= 0 may be fractional. Beyond total_epochs the rate
+// stays. `options` must pass CheckSchedule.
 double LearningRate(const ScheduleOptions& options, double epoch);
 
 }  // namespace hooke

@@ -37,7 +37,7 @@ ScheduleOptions WarmedUp(ScheduleOptions options) {
   return options;
 }
 
-// The rate of each schedule at its start, in and at the end of warm-up, at borders, at the end and beyond it.
+// The rate of each schedule at its start, during and at the end of warm-up, at boundaries, at the end and beyond it.
 TEST(LearningRateTest, Table) {
   struct Row {
     const char* what;
@@ -90,7 +90,7 @@ TEST(LearningRateTest, NeverRisesAfterWarmup) {
   }
 }
 
-// Each option out of range is named with its value and what is allowed.
+// The refusal of an option out of range gives its name, its value and the allowed values.
 TEST(CheckScheduleTest, RefusesOptionsOutOfRange) {
   struct Row {
     ScheduleOptions base;
@@ -126,7 +126,8 @@ TEST(CheckScheduleTest, RefusesOptionsOutOfRange) {
   }
 }
 
-// A name from a newer program is refused; options of a schedule that is not the chosen one are of no account.
+// An unknown schedule name, as from a newer program, is refused. Options of schedules other than the chosen one are
+// ignored.
 TEST(CheckScheduleTest, LooksAtTheChosenScheduleOnly) {
   ScheduleOptions options = Constant();
   options.step_factor = 7;

@@ -11,7 +11,7 @@ Range Intersect(const Range& a, const Range& b) {
 
 Range EvenPart(uint64_t count, Cut cut) {
   const uint64_t length = count / cut.parts;
-  const uint64_t longer = count % cut.parts;  // The first so many parts have one item more.
+  const uint64_t longer = count % cut.parts;  // The first `longer` parts have one item more.
   const uint64_t begin = cut.index * length + std::min(cut.index, longer);
   return {begin, begin + length + (cut.index < longer ? 1 : 0)};
 }

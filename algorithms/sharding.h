@@ -1,11 +1,12 @@
 #ifndef HOOKE_ALGORITHMS_SHARDING_H_
 #define HOOKE_ALGORITHMS_SHARDING_H_
 
-// Where the parts of a center lie: which blocks there are, which server holds them (its shard), which rank of a group
-// exchanges them.
+// How a center is cut: into blocks, blocks into the servers' shards, and blocks into the slices that the ranks of a
+// group exchange.
 //
 // The center is one vector of `values` floats, cut into blocks of `block_values` (the last may be shorter). Shards and
 // slices are runs of whole blocks, so a block has one server, and one rank of each group speaks for it. Servers and
+// ranks compute the same cut from the same numbers; the wire carries none of it. Pure and thread-safe.
 // ranks compute the same cut from the same numbers; nothing is agreed over the wire. Pure and thread-safe.
 
 #include <cstdint>
@@ -23,15 +24,15 @@ struct Range {
   friend bool operator==(const Range& a, const Range& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
-// 64 KiB of float32: small enough that receiving, applying and answering overlap, large enough that a block's cost is
-// its bytes.
+// 64 KiB of float32. Small enough for receiving, applying and answering to overlap; large enough for bytes to dominate
+// a block's cost.
 inline constexpr uint64_t kBlockValues = 16384;
 
-// The overlap of two ranges; an empty range at `a.begin` where they do not meet.
+// Returns the overlap of two ranges, or an empty range at `a.begin` if they do not meet.
 Range Intersect(const Range& a, const Range& b);
 
-// Part `index` of [0, count) cut into `parts` runs whose sizes differ by at most one, larger ones first.
-// `parts` >= 1, `index` < parts; more parts than items gives empty runs at the end.
+// Part `index` of [0, count), cut into `parts` runs. Sizes differ by at most one, larger ones first. `parts` >= 1 and
+// `index` < `parts`; with more parts than items the last runs are empty.
 struct Cut {
   uint64_t index = 0;
   uint64_t parts = 1;
@@ -53,7 +54,7 @@ class Partition {
   // The block that holds value `index` < values().
   uint64_t BlockOf(uint64_t index) const { return index / block_values_; }
 
-  // The blocks that shard `cut.index` of `cut.parts` holds; and the values they cover.
+  // The blocks that shard `cut.index` of `cut.parts` holds, and the values they cover.
   Range ShardBlocks(Cut cut) const { return EvenPart(blocks(), cut); }
   Range ShardValues(Cut cut) const { return Values(ShardBlocks(cut)); }
 

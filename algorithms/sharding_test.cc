@@ -9,8 +9,7 @@
 namespace hooke {
 namespace {
 
-// The parts of a cut must follow one another without a gap from 0 to `count`, and differ by at most one, larger ones
-// first.
+// Expects that the parts of a cut cover 0 to `count` without gaps. Sizes must differ by at most one, larger ones first.
 void ExpectEvenCover(const std::vector<Range>& parts, uint64_t count) {
   uint64_t next = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -25,7 +24,7 @@ void ExpectEvenCover(const std::vector<Range>& parts, uint64_t count) {
   EXPECT_LE(parts.front().size() - parts.back().size(), 1u);
 }
 
-// Any count is cut into runs that cover it once, of even sizes, also with more parts than items.
+// Any count is cut into runs of even sizes that cover it once, also with more parts than items.
 TEST(EvenPartTest, CoversEachItemOnceWithEvenSizes) {
   for (uint64_t count : {0, 1, 2, 3, 6, 7, 8, 9, 100, 101, 1000003}) {
     for (uint64_t count_parts : {1, 2, 3, 7, 8, 64, 150}) {
@@ -37,7 +36,7 @@ TEST(EvenPartTest, CoversEachItemOnceWithEvenSizes) {
   }
 }
 
-// The cut itself is a contract between servers and ranks: it may not change unnoticed.
+// Servers and ranks rely on the exact cut, so a change of it must not go unnoticed.
 TEST(EvenPartTest, IsTheAgreedCut) {
   struct Row {
     uint64_t count;
@@ -60,7 +59,7 @@ TEST(EvenPartTest, HandlesHugeCounts) {
   EXPECT_EQ(EvenPart(count, {0, 2}).end, EvenPart(count, {1, 2}).begin);
 }
 
-// Overlaps of ranges: none, touching, partial, inside, equal.
+// Overlaps of ranges that are disjoint, touching, partial, nested and equal.
 TEST(IntersectTest, Table) {
   struct Row {
     Range a, b, want;
@@ -81,7 +80,7 @@ class PartitionTest : public testing::TestWithParam<Sizes> {
  protected:
   const Partition partition_{GetParam().values, GetParam().block_values};
 
-  // How often each value is covered by `ranges`.
+  // For each value, the number of `ranges` that cover it.
   std::vector<int> Coverage(const std::vector<Range>& ranges) const {
     std::vector<int> times(partition_.values());
     for (const Range& range : ranges) {
@@ -108,8 +107,8 @@ TEST_P(PartitionTest, EachValueIsInOneBlock) {
   EXPECT_EQ(partition_.Values({0, partition_.blocks()}), (Range{0, partition_.values()}));
 }
 
-// Every value is in exactly one shard and one slice, for any number of servers and ranks, more than blocks too; borders
-// lie on blocks.
+// Every value is in exactly one shard and one slice, for any number of servers and ranks, even more than blocks.
+// Borders lie on blocks.
 TEST_P(PartitionTest, EachValueIsInOneShardAndOneSlice) {
   for (uint64_t parts : {1, 2, 3, 4, 7, 16, 40}) {
     std::vector<Range> shards;
@@ -128,7 +127,7 @@ TEST_P(PartitionTest, EachValueIsInOneShardAndOneSlice) {
   }
 }
 
-// What ranks send to servers, slice by shard, is each block once: no block is exchanged twice and none is forgotten.
+// Ranks send each block to exactly one server, slice by shard: no block is exchanged twice and none is missed.
 TEST_P(PartitionTest, SlicesMeetShardsInEachBlockOnce) {
   for (uint64_t servers : {1, 2, 3, 5}) {
     for (uint64_t ranks : {1, 2, 3, 4, 9}) {

@@ -54,7 +54,7 @@ class NoneRule : public UpdateRule {
   const RuleTraits traits_ = PartOfTheWay();
 };
 
-// In rounds.
+// The traits of rules that apply the contributions of several groups together, in rounds.
 CenterStepOptions Synchronous(const char* name, Mixing mixing) {
   CenterStepOptions step;
   step.name = name;
@@ -64,25 +64,25 @@ CenterStepOptions Synchronous(const char* name, Mixing mixing) {
   return step;
 }
 
-// Each group at once.
+// The traits of rules that apply each group's contribution alone, as it comes.
 CenterStepOptions Asynchronous(const char* name, Mixing mixing, const UpdateRuleOptions& options) {
   CenterStepOptions step;
   step.name = name;
   step.mixing = mixing;
   step.traits.answers_center = true;
   step.staleness_power = options.staleness_power;
-  // Each of p groups has counted the same data's statistics: all together move the center by their mean.
+  // Each of p groups has gathered buffer statistics over the same data. Together they move the center by the mean.
   step.buffer_share = 1.0 / options.groups;
   return step;
 }
 
-// What distinguishes the rule; nothing for those that step no optimizer.
+// The options that distinguish the rule. Must not be called for kElastic and kNone, which step no optimizer.
 absl::StatusOr<CenterStepOptions> StepOf(const UpdateRuleOptions& options) {
   CenterStepOptions step;
   switch (options.rule) {
     case RuleName::kSync:
       step = Synchronous("sync", Mixing::kMeanOfSums);
-      // A gradient is of the point where it was taken; a distance is worth its steps wherever it began.
+      // A late gradient belongs to the old center. A late distance still counts for its steps, wherever it began.
       step.traits.drops_late = true;
       return step;
     case RuleName::kAsync:
@@ -124,7 +124,7 @@ std::optional<RuleName> RuleOf(uint32_t number) {
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options) {
   if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
   if (options.rule == RuleName::kElastic) {
-    // Written so that NaN is refused too.
+    // Written so that it refuses NaN, too.
     if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha, options.answers);
     return absl::InvalidArgumentError(
         absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));

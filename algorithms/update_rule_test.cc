@@ -40,8 +40,7 @@ TEST(UpdateRuleTest, ElasticMovesTheCenterByAlphaTimesTheDifference) {
   EXPECT_FALSE((*rule)->traits().answers_center);
 }
 
-// Without averaging the center becomes what the group sent and the group is answered with zeros; alpha is of no
-// account.
+// Under the rule none the center becomes what the group sent, and the answer is zeros. alpha is ignored.
 TEST(UpdateRuleTest, NoneCopiesTheGroup) {
   auto rule = MakeUpdateRule({RuleName::kNone, -1});
   ASSERT_TRUE(rule.ok()) << rule.status();
@@ -52,7 +51,7 @@ TEST(UpdateRuleTest, NoneCopiesTheGroup) {
   EXPECT_STREQ((*rule)->name(), "none");
 }
 
-// Both ends know the same of a rule: what groups take answers for is what servers answer.
+// Both halves of a rule agree on its facts: groups expect the kind of answer that servers give.
 TEST(UpdateRuleTest, GroupsExpectWhatServersAnswer) {
   for (uint32_t number = 1; RuleOf(number).has_value(); ++number) {
     UpdateRuleOptions options{*RuleOf(number), 0.5};
@@ -76,7 +75,7 @@ TEST(UpdateRuleTest, EmptyBlock) {
   }
 }
 
-// How much state a rule keeps is its optimizer's: none for the stateless ones.
+// A rule keeps as much state as its optimizer needs; rules without one keep none.
 TEST(UpdateRuleTest, KeepsTheOptimizersState) {
   UpdateRuleOptions options{RuleName::kSync, 0};
   EXPECT_EQ((*MakeUpdateRule(options))->traits().state_values, 0u);
@@ -87,8 +86,8 @@ TEST(UpdateRuleTest, KeepsTheOptimizersState) {
   EXPECT_EQ((*MakeUpdateRule({RuleName::kElastic, 0.5}))->traits().state_values, 0u);
 }
 
-// A group that has made three times the steps of another counts three times as much: sums of gradients by themselves,
-// distances by their weight.
+// A group that made three times the steps of another counts three times as much. Sums of gradients grow by themselves;
+// distances are weighted.
 TEST(UpdateRuleTest, WeighsBySteps) {
   const std::vector<float> slow = {8}, fast_sum = {24}, fast = {4};
   for (const RuleName name : {RuleName::kSync, RuleName::kAverage}) {
@@ -107,7 +106,7 @@ TEST(UpdateRuleTest, WeighsBySteps) {
   }
 }
 
-// A wrong option is refused with what it is and what is allowed.
+// The refusal of a wrong option gives its value and the allowed values.
 TEST(UpdateRuleTest, RefusesWrongOptions) {
   struct Row {
     UpdateRuleOptions options;
