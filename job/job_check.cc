@@ -20,7 +20,8 @@ double NumberOf(const JobKey& key, const v1::JobSpec& job) {
   return key.type == KeyType::kInteger ? static_cast<double>(value.integer) : value.number;
 }
 
-// Whether the job does with what the key asks for. What is no number, or below 0, says neither.
+// False if the key's value says that the job goes without it (JobKey::unused). NaN and negative numbers are not such a
+// value, so the range check refuses them.
 bool Uses(const JobKey& key, const v1::JobSpec& job) {
   if (!key.unused.has_value() || key.type == KeyType::kChoice) return true;
   const double number = NumberOf(key, job);
@@ -42,13 +43,13 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
   if (key.type == KeyType::kPath && status.ok() && value.text[0] != '/') {
     status = absl::InvalidArgumentError(absl::StrCat(Quoted(value.text), " is not an absolute path"));
   }
-  if (key.type == KeyType::kJsonFile) {  // The job has the file's content.
+  if (key.type == KeyType::kJsonFile) {  // In a JobSpec the value is the file's content.
     status =
         value.text.size() <= kJsonBytesMax
             ? absl::OkStatus()
             : absl::InvalidArgumentError(absl::StrCat("has ", value.text.size(), " bytes; must be ", AllowedText(key)));
   }
-  // Beside a word stands the number that it begins with.
+  // The word's field may be set; the integer beside it (the word's starting value) must be in range, too.
   if (key.type == KeyType::kInteger && status.ok()) {
     value.text = absl::StrCat(value.integer);
     status = CheckKeyValue(key, value);
@@ -61,7 +62,7 @@ std::string Remedied(absl::string_view what, const JobRelation& relation) {
   return absl::StrCat(what, "; ", relation.remedy);
 }
 
-// What is wrong with the value, which is one that the relation is about; empty: nothing.
+// Returns the problem of `key` with this relation, or "". The relation must apply to the job's value of `key`.
 std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::JobSpec& job) {
   const JobKey& other = *FindJobKey(relation.other);
   const std::string text = GetField(key, job).text;

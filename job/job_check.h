@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_JOB_CHECK_H_
 #define HOOKE_JOB_JOB_CHECK_H_
 
-// May a job be taken? The client asks before it sends one, the coordinator before it stores one. Pure.
+// Checks whether a job may be taken. The client asks before it sends a job, the coordinator before it stores one. Pure.
 
 #include <string>
 #include <vector>
@@ -15,26 +15,27 @@
 namespace hooke {
 
 struct JobProblem {
-  std::string key;                 // As a job file spells it: "train.epochs".
-  std::string message;             // What is wrong and what is allowed, escaped: "0 is out of range; must be ...".
-  std::vector<std::string> about;  // The keys on whose values it rests; `key` is one of them.
+  std::string key;                 // As in a job file: "train.epochs".
+  std::string message;             // The fault and the allowed values, escaped: "0 is out of range; must be ...".
+  std::vector<std::string> about;  // The keys whose values cause the problem; `key` is one of them.
 };
 
-// Every problem that rests on no other, in the order of the keys: values out of range first, then values that do not go
-// together. Empty: the job may be taken.
+// Returns the job's problems, in the order of the keys: first values out of range, then values that do not go together.
+// A problem that follows from an earlier one is left out. Empty: the job may be taken.
 std::vector<JobProblem> CheckJob(const v1::JobSpec& job);
 
-// Whether a key means anything in this job: whether the key of its `only_with` has one of the values named there.
+// Whether the key has a meaning in this job: true if `only_with` is empty or the job fulfills it.
 bool Applies(const JobKey& key, const v1::JobSpec& job);
 
-// The key and the values of its `only_with`. The key must have one.
+// The parts of `only_with`: the other key and its values. The key must have an `only_with`.
 struct Condition {
   std::string key;
   std::vector<std::string> values;
 };
 Condition ConditionOf(const JobKey& key);
 
-// "does not apply to averaging.rule async; only to bmuf, slowmo and diloco", where the condition's key is "async".
+// Example: "does not apply to averaging.rule async; only to bmuf, slowmo and diloco". Here "async" is `actual`, the
+// job's value of the condition's key.
 std::string DoesNotApplyText(const Condition& condition, absl::string_view actual);
 
 }  // namespace hooke

@@ -21,7 +21,7 @@ using google::protobuf::Message;
 
 std::vector<std::string> Parts(const std::string& field) { return absl::StrSplit(field, '.'); }
 
-// The table names only fields that there are; job_field_test tries them all.
+// The field exists: job_keys_test looks up every field that the table names.
 const FieldDescriptor& FieldOf(const Message& message, const std::string& name) {
   return *message.GetDescriptor()->FindFieldByName(name);
 }
@@ -42,7 +42,7 @@ const Message& Inner(const Message& job, const std::vector<std::string>& parts) 
   return *message;
 }
 
-// "COMPRESSION_" where the enum Compression's values are called so.
+// Returns "COMPRESSION_" if the values of the enum Compression begin so, else "".
 std::string PrefixOf(const EnumDescriptor& type) {
   const std::string prefix = absl::StrCat(absl::AsciiStrToUpper(type.name()), "_");
   return absl::StartsWith(type.value(type.value_count() - 1)->name(), prefix) ? prefix : "";
@@ -57,7 +57,7 @@ std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) 
   return absl::AsciiStrToLower(name);
 }
 
-// The field of the word that a key of integers takes, too: "interval_auto".
+// The boolean field that says that an integer key has a word as its value: "interval_auto".
 std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
 
 }  // namespace

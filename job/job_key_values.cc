@@ -1,4 +1,4 @@
-// What a key's value may be: reading it, and saying it.
+// Reads a key's value from text, and says which values are allowed.
 #include <cmath>
 
 #include "absl/algorithm/container.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPathBytesMax = 4096;
 
-// "0.001", "1e-9".
+// Examples: "0.001", "1e-9".
 std::string ShortNumber(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e16) return absl::StrCat(static_cast<int64_t>(value));
   return absl::StrReplaceAll(absl::StrCat(value), {{"e-0", "e-"}});
@@ -40,19 +40,19 @@ bool LooksLikeInteger(absl::string_view text) {
   return !text.empty() && absl::c_all_of(text, absl::ascii_isdigit);
 }
 
-// "-1.5e400": whatever its size.
+// True for numbers of any size, like "-1.5e400".
 bool LooksLikeNumber(absl::string_view text) {
   double value = 0;
   return absl::SimpleAtod(text, &value) && absl::c_any_of(text, absl::ascii_isdigit);
 }
 
-// A number that is not 0, but is read as 0: "1e-400".
+// True for a number that is not 0 but reads as 0, like "1e-400".
 bool Vanishes(absl::string_view text, double value) {
   const absl::string_view mantissa = text.substr(0, text.find_first_of("eE"));
   return value == 0 && absl::c_any_of(mantissa, [](char c) { return c >= '1' && c <= '9'; });
 }
 
-// A number as the file has it, which may have a million digits.
+// Cuts a number as the file spells it, which may have a million digits.
 std::string Shown(absl::string_view text) {
   constexpr size_t kShown = 60;
   return absl::StrCat(text.substr(0, kShown), text.size() > kShown ? "..." : "");

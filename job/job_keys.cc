@@ -7,20 +7,20 @@
 namespace hooke {
 namespace {
 
-// Integers up to here are exact in a double, and in every JSON reader.
+// The largest integer that is exact in a double and in every JSON reader, 2^53 - 1.
 constexpr double kLargestInteger = 9007199254740991;
 
 constexpr double kEpochsMax = 100000;
 constexpr double kIntervalMax = 1000000;
 
-// Below 1 also as a float32, in which the parameters are stepped.
+// The largest value allowed below 1. It stays below 1 as a float32, which the optimizer computes with.
 constexpr double kBelowOne = 0.999999;
 
 constexpr char kRequired[] = "required";
 
 KeyRange FromTo(double min, double max) { return {min, max}; }
 
-// `preset` is the default, or `required`, or a text in parentheses that says how it follows from other keys.
+// `preset` is the default, "required", or a text in parentheses: how the default follows from other keys.
 JobKey Make(KeyType type, std::string path, absl::string_view preset, std::string meaning) {
   JobKey key;
   key.field = path;
@@ -67,7 +67,7 @@ JobKey Boolean(std::string path, absl::string_view preset, std::string meaning) 
   return Make(KeyType::kBoolean, std::move(path), preset, std::move(meaning));
 }
 
-// A job says by `value`, or less, that it does without.
+// Values from 0 to `value` mean that the job goes without this key's feature.
 JobKey Unused(double value, JobKey key) {
   key.unused = value;
   return key;
@@ -146,7 +146,7 @@ std::vector<JobKey> GroupsKeys() {
   };
 }
 
-// What groups do, and when.
+// The averaging rule and the times of exchanges.
 std::vector<JobKey> RuleKeys() {
   return {
       Choice("averaging.rule",

@@ -16,7 +16,7 @@
 namespace hooke {
 namespace {
 
-// Every preset parses as its key's own type and range, and every key is there once.
+// Every preset parses by its key's type and range, and every key is there once.
 TEST(JobKeysTest, PresetsAreAllowedValues) {
   std::set<std::string> paths;
   for (const JobKey& key : JobKeys()) {
@@ -28,8 +28,8 @@ TEST(JobKeysTest, PresetsAreAllowedValues) {
   }
 }
 
-// A choice reaches the message as the enum value of its own name (or as its text): never as the refused zero, which
-// such a text would leave out, nor as another one's.
+// A choice reaches the message as the enum value of its own name (or as its text). It never becomes the refused zero,
+// as a misspelt one would, nor another choice's number.
 TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
   int tried = 0;
   for (const JobKey& key : JobKeys()) {
@@ -47,7 +47,7 @@ TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
   EXPECT_GT(tried, 20);
 }
 
-// Every key's field is there, and holds what was set.
+// Every key's field exists and keeps the value that is set.
 TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   for (const JobKey& key : JobKeys()) {
     v1::JobSpec job;
@@ -74,7 +74,7 @@ TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   }
 }
 
-// A range has two finite ends, and a float32 between them is neither infinite nor nothing.
+// A range has two finite ends, and as float32 neither becomes infinite or 0.
 TEST(JobKeysTest, RangesAreSensible) {
   for (const JobKey& key : JobKeys()) {
     if (key.type != KeyType::kNumber && key.type != KeyType::kInteger) continue;
@@ -97,7 +97,7 @@ TEST(JobKeysTest, RangesAreSensible) {
   }
 }
 
-// A number that no double holds is out of range, not no number.
+// A number too large for a double is reported as out of range, not as no number.
 TEST(JobKeysTest, NumbersThatNoDoubleHolds) {
   const JobKey& rate = *FindJobKey("train.optimizer.learning_rate");
   EXPECT_EQ(ParseKeyValue(rate, "1e400", false).status().message(),

@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_JOB_REFUSAL_H_
 #define HOOKE_JOB_JOB_REFUSAL_H_
 
-// The coordinator's answer to a job that it does not take, as it travels: proto/coordinator.proto has its form. Pure.
+// The coordinator's refusal of a job, as a status that travels over gRPC; proto/coordinator.proto has the form. Pure.
 
 #include <string>
 #include <vector>
@@ -12,16 +12,17 @@
 
 namespace hooke {
 
-// More problems than these are counted, not listed: nobody reads them, and a gRPC status holds little.
+// The maximum number of problems listed; further ones are counted. Nobody reads more, and a gRPC status has little
+// room.
 constexpr size_t kProblemsListed = 10;
 
-// OK for no problems. Else `code`, the first problem as the message, and all that are listed as JobProblems in the
-// payload kStatusDetails (wire/grpc_status.h).
+// OK if there are no problems. Otherwise a status with `code` and the first problem as its message. Its payload
+// kStatusDetails (wire/grpc_status.h) has the listed problems as JobProblems.
 absl::Status RefusalOf(absl::Span<const JobProblem> problems,
                        absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
-// The problems of a refusal; none where the status is another one, or its payload cannot be read. What they say is
-// escaped, and bounded as RefusalOf bounds it, whoever sent it.
+// Reads the problems back. Returns none if the status is not a refusal or its payload cannot be read. Since any peer
+// may have sent it, texts are escaped and cut as RefusalOf cuts them.
 struct Refusal {
   std::vector<JobProblem> problems;  // `about` is empty.
   uint64_t left_out = 0;

@@ -14,7 +14,7 @@ JobRelation Below(std::string key, std::string other, std::string remedy) {
   return relation;
 }
 
-// `values` of `key` go with the named rules only.
+// The `values` of `key` go with these rules only.
 JobRelation WithRules(std::string key, std::vector<std::string> values, std::vector<std::string> rules, std::string why,
                       std::string remedy) {
   JobRelation relation;
@@ -69,7 +69,8 @@ JobRelation Fragments() {
   return relation;
 }
 
-// An answer is applied before the next exchange begins. By time the next one waits for that.
+// An answer must be applied before the next exchange begins. With interval_seconds the next exchange waits for that, so
+// any delay will do.
 JobRelation Delay() {
   JobRelation relation = Below("averaging.delay", "averaging.interval", "make it less, or the interval longer");
   relation.divided_by = "averaging.fragments";

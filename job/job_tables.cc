@@ -50,7 +50,7 @@ std::string RuleRow(const std::string& what, const std::vector<std::string>& wit
   return Row(cells);
 }
 
-// A row for the choices of a key that go with every rule, and one for each relation that keeps others from some.
+// One row for the choices of a key that go with every rule, and one row for each choice that some rules do not take.
 std::string ChoiceRows(const JobKey& key) {
   std::vector<std::string> free = key.choices;
   std::string rows;
@@ -63,7 +63,7 @@ std::string ChoiceRows(const JobKey& key) {
   return RuleRow(Code(absl::StrCat(key.path, ": ", absl::StrJoin(free, ", "))), FindJobKey(kRuleKey)->choices) + rows;
 }
 
-// Which rule takes which keys and choices.
+// The table that says which rule takes which keys and choices.
 std::string RuleTable() {
   std::vector<std::string> headings = {"with `averaging.rule`"};
   for (const std::string& rule : FindJobKey(kRuleKey)->choices) headings.push_back(rule);
@@ -135,7 +135,7 @@ std::string WithJobTables(const std::string& page) {
     }
     if (!replaced) absl::StrAppend(&written, line, "\n");
   }
-  written.pop_back();  // What follows the last newline is no line.
+  written.pop_back();  // Drops the empty line that splitting leaves after the last newline.
   return written;
 }
 

@@ -19,7 +19,8 @@
 namespace hooke {
 namespace {
 
-// docs/job-file.md has the tables of the code, and no other: every key with its default and range, and every relation.
+// docs/job-file.md has exactly the tables that the code makes: every key with its default and range, and every
+// relation.
 TEST(JobTablesTest, DocumentationHasThemAndNoOther) {
   std::ifstream in("docs/job-file.md");
   ASSERT_TRUE(in.is_open());
@@ -32,7 +33,7 @@ TEST(JobTablesTest, DocumentationHasThemAndNoOther) {
       << "refresh the page with: bazel run //job:write_tables -- \"$PWD/docs/job-file.md\"";
 }
 
-// What stands around a table stays, whatever stood in it goes.
+// Text around a table stays; the table's old rows go.
 TEST(JobTablesTest, AreWrittenInTheirPlace) {
   const std::string table = JobTables()[0];
   const std::string header = table.substr(0, table.find('\n') + 1);
@@ -41,7 +42,7 @@ TEST(JobTablesTest, AreWrittenInTheirPlace) {
   EXPECT_EQ(WithJobTables("| another |\n|---|"), "| another |\n|---|");
 }
 
-// The table of relations names keys that there are, and values that they have.
+// The table of relations names only keys that exist and values that they allow.
 TEST(JobRelationsTest, NameKeysThatThereAre) {
   for (const JobRelation& relation : JobRelations()) {
     const JobKey* key = FindJobKey(relation.key);
@@ -57,12 +58,12 @@ TEST(JobRelationsTest, NameKeysThatThereAre) {
     for (const std::string& more : {relation.divided_by, relation.unless}) {
       EXPECT_TRUE(more.empty() || FindJobKey(more) != nullptr) << more;
     }
-    // "Is not used" has a meaning only for keys that say how.
+    // kNotGiven has a meaning only for keys with `unused`.
     EXPECT_TRUE(relation.need != Need::kNotGiven || other->unused.has_value()) << relation.other;
   }
 }
 
-// What `only_with` names is there, too.
+// `only_with` names only keys and values that exist.
 TEST(JobRelationsTest, ConditionsNameValuesThatThereAre) {
   for (const JobKey& key : JobKeys()) {
     if (key.only_with.empty()) continue;

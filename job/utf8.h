@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_UTF8_H_
 #define HOOKE_JOB_UTF8_H_
 
-// Text as its characters. Pure.
+// Splits text into UTF-8 characters. Pure.
 
 #include <cstddef>
 
@@ -15,8 +15,8 @@ struct Utf8Character {
   bool valid = false;
 };
 
-// The character that `text`, which is not empty, begins with. Where its bytes are not UTF-8 (RFC 3629), one byte that
-// is not valid.
+// Returns the first character of `text`, which must not be empty. If it begins with bytes that are not UTF-8 (RFC
+// 3629), returns one byte that is not valid.
 Utf8Character FirstCharacter(absl::string_view text);
 
 }  // namespace hooke

@@ -15,8 +15,7 @@ bool IsControl(char32_t point) {
   return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029;
 }
 
-// Spaces of every width, and format characters, which have none. U+0020 is a space that everybody can see between
-// words.
+// Spaces of every width but U+0020, and format characters, which have no width. U+0020 is visible between words.
 bool IsInvisible(char32_t point) {
   struct Range {
     char32_t first;
@@ -65,7 +64,7 @@ std::string Escaped(absl::string_view text) {
 std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 60;
   if (text.size() <= kShown) return absl::StrCat("\"", Escaped(text), "\"");
-  // A character that the cut would halve is left out.
+  // Cuts before a character that would be split.
   size_t shown = 0;
   while (shown < kShown) {
     const size_t next = shown + FirstCharacter(text.substr(shown)).bytes;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_VISIBLE_TEXT_H_
 #define HOOKE_JOB_VISIBLE_TEXT_H_
 
-// Text that somebody else wrote: may it be a path, and how is it printed so that it cannot steer a terminal? Pure.
+// Text from outside: whether it may be a path, and how to print it so that it cannot steer a terminal. Pure.
 
 #include <string>
 
@@ -9,15 +9,15 @@
 
 namespace hooke {
 
-// Valid UTF-8 without control characters and line separators, with at least one character that is not blank.
+// True for valid UTF-8 without control characters and line separators that has at least one visible character.
 bool IsVisibleText(absl::string_view text);
 
-// The text with everything escaped that a terminal would act on or not show: control characters, bytes that are not
-// UTF-8, and invisible characters such as U+FEFF. "\e[31m" becomes "\\x1b[31m", U+FEFF becomes "\\u{feff}".
-// Quotes and backslashes stay: a text that is escaped already stays as it is.
+// Escapes everything that a terminal would act on or not show: control characters, bytes that are not UTF-8, and
+// invisible characters such as U+FEFF. "\e[31m" becomes "\\x1b[31m", U+FEFF becomes "\\u{feff}". Quotes and backslashes
+// stay, so escaping twice changes nothing.
 std::string Escaped(absl::string_view text);
 
-// Escaped and in quotes, cut after 60 bytes.
+// Escaped and in quotes, cut after 60 bytes of the original.
 std::string Quoted(absl::string_view text);
 
 }  // namespace hooke

@@ -15,7 +15,7 @@ TEST(VisibleTextTest, TakesWhatCanBeRead) {
   }
 }
 
-// Blanks of every width, control characters in one or two bytes, and bytes that are not UTF-8 are none.
+// Refused: blanks of every width, control characters of one or two bytes, and bytes that are not UTF-8.
 TEST(VisibleTextTest, RefusesWhatCannotBeSeen) {
   const std::string refused[] = {"",
                                  "     ",
@@ -37,7 +37,7 @@ TEST(VisibleTextTest, RefusesWhatCannotBeSeen) {
   for (const std::string& text : refused) EXPECT_FALSE(IsVisibleText(text)) << Quoted(text);
 }
 
-// Nothing that a terminal acts on is left, and nothing that can be seen is changed.
+// Everything that a terminal acts on is escaped, and everything visible stays.
 TEST(VisibleTextTest, EscapesWhatSteersATerminal) {
   EXPECT_EQ(Escaped("a \xc3\xa4"), "a \xc3\xa4");
   EXPECT_EQ(Escaped("\x1b[31mred\n"), "\\x1b[31mred\\n");
