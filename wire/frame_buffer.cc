@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr std::align_val_t kAligned{kAlignment};
-// The header ends where the values begin.
+// The header lies right before the values, so that the values stay aligned.
 constexpr size_t kHeaderAt = kAlignment - kValuesHeaderBytes;
-// More than a window's messages are seldom under way.
+// A window rarely has more messages under way.
 constexpr size_t kIdleMax = 8;
 
 }  // namespace
@@ -34,7 +34,7 @@ struct OutgoingFrame::Memory {
 
   const size_t bytes;
   char* const data;
-  std::shared_ptr<Shelf> shelf;  // Null while it lies there.
+  std::shared_ptr<Shelf> shelf;  // Null while the memory is idle.
 };
 
 OutgoingFrame::OutgoingFrame(OutgoingFrame&& other) noexcept
@@ -76,7 +76,7 @@ OutgoingFrame FramePool::Make(uint64_t payload_bytes) {
       *fits = std::move(idle.back());
       idle.pop_back();
     } else if (idle.size() == kIdleMax) {
-      idle.pop_back();  // All are too small for what is sent now.
+      idle.pop_back();  // All idle memory is too small: drop one piece for the larger one to come.
     }
   }
   if (memory == nullptr) memory = std::make_unique<OutgoingFrame::Memory>(bytes);

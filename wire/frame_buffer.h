@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_FRAME_BUFFER_H_
 #define HOOKE_WIRE_FRAME_BUFFER_H_
 
-// Messages of wire/frame.h in gRPC's memory: values are written where gRPC sends them from and read where gRPC has
-// received them, with one copy at most. Used by the servers' and the ranks' streams.
+// Messages of wire/frame.h in gRPC's memory. Values are written where gRPC sends them from and read where gRPC received
+// them, with one copy at most.
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -18,17 +18,17 @@
 
 namespace hooke {
 
-// A message of values that is being made. Movable; its memory goes back to its pool when gRPC has sent the message, or
-// when it is dropped.
+// A message of values under construction. Movable. Its memory returns to its pool when gRPC has sent the message, or
+// when the message is dropped.
 class OutgoingFrame {
  public:
   OutgoingFrame(OutgoingFrame&& other) noexcept;
   OutgoingFrame& operator=(OutgoingFrame&&) = delete;
   ~OutgoingFrame();
 
-  // Uninitialized, aligned to 64 bytes; to be filled before Seal.
+  // The memory of the values: uninitialized, aligned to 64 bytes. Fill it before Seal.
   absl::Span<char> payload() const;
-  // Writes the header and gives the message away. `header` announces as many bytes as payload() has.
+  // Writes the header and gives the message away. `header` must announce as many bytes as payload() has.
   grpc::ByteBuffer Seal(const ValuesHeader& header) &&;
 
  private:
@@ -42,8 +42,8 @@ class OutgoingFrame {
   uint64_t payload_bytes_;
 };
 
-// Memory for the messages of one stream, used again and again: fresh memory costs page faults. Thread-safe. Messages
-// may outlive the pool.
+// Reuses memory for the messages of one stream, because fresh memory costs page faults. Thread-safe. Messages may
+// outlive the pool.
 class FramePool {
  public:
   FramePool();
@@ -60,23 +60,23 @@ class FramePool {
 // A received message.
 class IncomingFrame {
  public:
-  // INVALID_ARGUMENT as ReadKind; INTERNAL: gRPC cannot give its bytes out.
+  // INVALID_ARGUMENT as from ReadKind; INTERNAL if gRPC cannot hand out the bytes.
   static absl::StatusOr<IncomingFrame> Parse(const grpc::ByteBuffer& message);
 
   FrameKind kind() const { return kind_; }
-  // See DecodeOpening. Only of a kOpening.
+  // See DecodeOpening. Only for a kOpening.
   absl::StatusOr<v1::Sender> Opening() const;
-  // See DecodeValuesHeader. Only of a kValues.
+  // See DecodeValuesHeader. Only for a kValues.
   absl::StatusOr<ValuesHeader> Header() const;
-  // Copies the encoded values out, from wherever in memory their bytes lie. After Header() was OK; `payload` has the
-  // length that it announces.
+  // Copies the encoded values out, even if they lie in several pieces. Call it after Header() was OK; `payload` has the
+  // length that the header announces.
   void CopyPayload(absl::Span<char> payload) const;
-  // The same of values of type kFloat32.
+  // The same for values of type kFloat32.
   void CopyValues(absl::Span<float> values) const;
 
  private:
   IncomingFrame(std::vector<grpc::Slice> slices, uint64_t bytes) : slices_(std::move(slices)), bytes_(bytes) {}
-  // The first bytes, at most `bytes` of them.
+  // Returns the first `bytes` bytes, or all of a shorter message.
   std::string Start(uint64_t bytes) const;
 
   std::vector<grpc::Slice> slices_;

@@ -34,7 +34,7 @@ std::string Flatten(const grpc::ByteBuffer& message) {
   return bytes;
 }
 
-// A message that arrives in any pieces, odd and empty ones too, is the message that was sent: 200 random cuts.
+// A message arrives unchanged in any pieces, even odd and empty ones: 200 random cuts.
 TEST(FrameBuffer, AnySlices) {
   FramePool pool;
   std::mt19937 random(1);
@@ -58,7 +58,7 @@ TEST(FrameBuffer, AnySlices) {
   }
 }
 
-// Memory is aligned, is used again once its message is gone, and a larger message gets larger memory.
+// Memory is aligned and reused once its message is gone; a larger message gets larger memory.
 TEST(FrameBuffer, MemoryIsUsedAgain) {
   FramePool pool;
   const char* first = nullptr;
@@ -75,7 +75,7 @@ TEST(FrameBuffer, MemoryIsUsedAgain) {
   EXPECT_EQ(pool.Make(400001).payload().size(), 400001u);
 }
 
-// Messages may be made in one thread, dropped in another, and outlive their pool.
+// A message may be made in one thread, dropped in another, and outlive its pool.
 TEST(FrameBuffer, MessagesOutliveThePool) {
   std::vector<std::thread> droppers;
   {
@@ -92,7 +92,7 @@ TEST(FrameBuffer, MessagesOutliveThePool) {
   for (std::thread& dropper : droppers) dropper.join();
 }
 
-// No bytes at all, and bytes of neither kind, are refused.
+// Empty messages and messages of an unknown kind are refused.
 TEST(FrameBuffer, RefusesWhatIsNoMessage) {
   const grpc::Slice odd(std::string("\x09garbage"));
   EXPECT_EQ(IncomingFrame::Parse(grpc::ByteBuffer(&odd, 1)).status().code(), absl::StatusCode::kInvalidArgument);

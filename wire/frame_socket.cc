@@ -23,10 +23,10 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
-constexpr absl::Duration kPollMax = absl::Minutes(1);  // Before the deadline is looked at again.
+// A wait longer than this is cut into several, because poll counts milliseconds in an int.
+constexpr absl::Duration kPollMax = absl::Minutes(1);
 
-// What deadlines are measured with, and nothing else: the time since some moment. Setting the machine's clock does not
-// move them.
+// The clock for deadlines only: time since an arbitrary moment. Setting the machine's clock does not move it.
 absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
@@ -39,7 +39,7 @@ void SetOption(int descriptor, int level, int name, int value) {
   setsockopt(descriptor, level, name, &value, sizeof value);
 }
 
-// Says nothing of what does not apply to a socket that is not TCP's.
+// Ignores failures: TCP's options do not apply to a Unix socket.
 void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -49,7 +49,7 @@ void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 }
 
-// False: the deadline has passed. An end of the connection counts as an event, too.
+// Returns false if the deadline has passed. The end of the connection counts as an event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - SteadyNow();
@@ -94,7 +94,8 @@ absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<con
   return Send(bytes, payload, SteadyNow() + send_timeout_);
 }
 
-// Closing with bytes unread would take the refusal back: what the peer still sends is read and dropped.
+// Closing with unread bytes would reset the connection and may lose the refusal. So the rest of what the peer sends is
+// read and dropped.
 void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeout) {
   const absl::Time deadline = SteadyNow() + timeout;
   if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
@@ -144,10 +145,10 @@ absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
 absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
 
 absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
-  // sendmsg does not write to what it sends.
+  // The casts are safe: sendmsg does not write to the memory it sends.
   iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
-  // A call that may block takes as long as the peer likes, whatever the socket's timeout: by a Unix socket that is for
-  // each piece.
+  // A blocking call could exceed the deadline: on a Unix socket SO_SNDTIMEO counts anew for each piece. So a bounded
+  // send does not block, but polls.
   const bool bounded = deadline != absl::InfiniteFuture();
   size_t at = 0;
   while (at < 2) {

@@ -27,7 +27,7 @@ struct Pair {
     client = std::make_unique<FrameSocket>(ends[0]);
     server = std::make_unique<FrameSocket>(ends[1]);
   }
-  int raw = -1;  // The server's end, also as it is.
+  int raw = -1;  // The server's descriptor, for raw bytes.
   std::unique_ptr<FrameSocket> client;
   std::unique_ptr<FrameSocket> server;
 };
@@ -44,7 +44,7 @@ absl::Span<const char> BytesOf(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-// An opening and values of more than any socket's buffer arrive as they were sent.
+// An opening, and values beyond any socket's buffer, arrive unchanged.
 TEST(FrameSocket, OpeningAndValues) {
   Pair pair;
   std::vector<float> sent(1 << 20);
@@ -82,7 +82,7 @@ TEST(FrameSocket, RefusalReachesASender) {
   EXPECT_EQ(pair.client->SendPayload({1, 0, 1}, BytesOf({1.0f})).code(), absl::StatusCode::kUnavailable);
 }
 
-// Shutdown by another thread ends a call that waits.
+// Shutdown by another thread ends a waiting call.
 TEST(FrameSocket, ShutdownEndsAWait) {
   Pair pair;
   std::thread waiting([&] { EXPECT_EQ(pair.client->ReceiveHeader().status().code(), absl::StatusCode::kUnavailable); });
@@ -90,7 +90,7 @@ TEST(FrameSocket, ShutdownEndsAWait) {
   waiting.join();
 }
 
-// Who does not say who it is in time is not waited for; who says nonsense is told.
+// A peer that sends no opening in time is not waited for; one that sends garbage is refused.
 TEST(FrameSocket, Strangers) {
   Pair silent;
   EXPECT_EQ(silent.client->ReceiveOpening(absl::Milliseconds(20)).status().code(), absl::StatusCode::kUnavailable);
@@ -107,7 +107,7 @@ TEST(FrameSocket, Strangers) {
   EXPECT_EQ(pair.client->ReceiveHeader().status().message(), "a second opening; one is allowed, first");
 }
 
-// An opening that comes byte by byte, each soon after the one before, has one timeout for all of it.
+// An opening that comes byte by byte has one timeout as a whole, not one for each byte.
 TEST(FrameSocket, ADrippingOpening) {
   Pair pair;
   std::thread dripping([&pair] {
@@ -123,7 +123,7 @@ TEST(FrameSocket, ADrippingOpening) {
   dripping.join();
 }
 
-// Who announces a job id longer than any is refused at once: the id itself never comes.
+// A job id announced longer than allowed is refused at once, before the id itself comes.
 TEST(FrameSocket, ALongJobId) {
   Pair pair;
   v1::Sender sender = ExampleSender();
@@ -135,7 +135,7 @@ TEST(FrameSocket, ALongJobId) {
   EXPECT_EQ(status.message(), "an opening announces a job id of 101 bytes; 1 to 100 are allowed");
 }
 
-// A peer that stops reading holds a sender with a timeout no longer than about that.
+// A peer that stops reading holds a sender up no longer than about the send timeout.
 TEST(FrameSocket, APeerThatStopsReading) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -147,7 +147,7 @@ TEST(FrameSocket, APeerThatStopsReading) {
   EXPECT_EQ(status.message(), "sending: the peer takes too long to read");
 }
 
-// Nor as long as a peer takes that reads a little now and then.
+// The same with a peer that reads a little now and then.
 TEST(FrameSocket, APeerThatReadsSlowly) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -166,7 +166,7 @@ TEST(FrameSocket, APeerThatReadsSlowly) {
   reader.join();
 }
 
-// A refusal is waited for no longer than its timeout, where the peer neither reads on nor closes.
+// SendRefusal returns after its timeout if the peer neither reads on nor closes.
 TEST(FrameSocket, APeerThatDoesNotClose) {
   Pair pair;
   const absl::Time begin = absl::Now();
@@ -175,8 +175,8 @@ TEST(FrameSocket, APeerThatDoesNotClose) {
   EXPECT_EQ(pair.client->ReceiveHeader().value().refusal, absl::AbortedError("replaced by 2; stop"));
 }
 
-// A host that lets connections wait is given up after the timeout: a listener that never accepts answers one or two,
-// whose place in its queue is all there is.
+// Connecting to a host that does not answer ends after the timeout. A listener that never accepts completes only the
+// one or two connections that fit its queue.
 TEST(FrameSocket, NobodyAnswers) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in own = {};
@@ -196,7 +196,7 @@ TEST(FrameSocket, NobodyAnswers) {
   for (const int descriptor : open) close(descriptor);
 }
 
-// Where nobody listens, connecting ends at once or when it is cancelled.
+// If nobody listens, connecting fails at once or when it is cancelled.
 TEST(FrameSocket, NobodyListens) {
   EXPECT_EQ(ConnectLocally("hooke-nobody").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ConnectLocally("").status().code(), absl::StatusCode::kUnavailable);

@@ -22,7 +22,7 @@ v1::Sender ExampleSender() {
 
 std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
-// The bytes of the worked example in docs/wire.md.
+// The worked example of docs/wire.md encodes to the bytes printed there.
 TEST(Frame, WorkedExample) {
   EXPECT_EQ(EncodeOpening(ExampleSender()),
             Bytes({1, 1, 5, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'j', 'o', 'b', '-', '1'}));
@@ -31,7 +31,7 @@ TEST(Frame, WorkedExample) {
   EXPECT_EQ(message, Bytes({2, 1, 0, 0, 2, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0}));
 }
 
-// What is encoded is decoded, at the ends of every field's range.
+// Decoding returns what was encoded, at the ends of every field's range.
 TEST(Frame, RoundTrip) {
   v1::Sender sender = ExampleSender();
   sender.set_group(~uint32_t{0});
@@ -50,7 +50,7 @@ TEST(Frame, RoundTrip) {
   }
 }
 
-// Every field that can be wrong is refused with what is allowed.
+// Each wrong field is refused, and the text gives the allowed values.
 TEST(Frame, Refusals) {
   const std::string opening = EncodeOpening(ExampleSender());
   std::string values(kValuesHeaderBytes + 8, '\0');
@@ -84,7 +84,7 @@ TEST(Frame, Refusals) {
   EXPECT_THAT(of_values(values + "x"), HasSubstr("announces 2 float32 values and has 9 bytes"));
 }
 
-// A message of any type says its own length, as docs/wire.md has it, and gets through with its type.
+// A message of any type has the length that docs/wire.md gives, and decodes to the same type.
 TEST(Frame, TypesAndLengths) {
   struct Case {
     WireType type;

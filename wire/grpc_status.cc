@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// The size and the limit out of gRPC's "Received message larger than max (SIZE vs. LIMIT)".
+// Parses gRPC's "Received message larger than max (SIZE vs. LIMIT)" into the size and the limit.
 std::optional<std::pair<uint64_t, uint64_t>> TooLarge(absl::string_view message) {
   const size_t found = message.find("essage larger than max (");
   if (found == message.npos || !absl::ConsumeSuffix(&message, ")")) return std::nullopt;
@@ -40,7 +40,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
   }
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     if (const auto sizes = TooLarge(status.error_message()); sizes.has_value()) {
-      // What a sender refuses to send, no setting of the receiver changes.
+      // If the sender itself refused, no flag of the receiver helps.
       const bool sent = absl::StrContains(status.error_message(), "Sent");
       return absl::ResourceExhaustedError(
           absl::StrCat("a message of ", sizes->first, " bytes was refused, at most ", sizes->second, " are ",

@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// Every code and its words stay; a code that gRPC has not becomes UNKNOWN.
+// Every code keeps its number and words; a code that gRPC does not have becomes UNKNOWN.
 TEST(GrpcStatusTest, KeepsCodesAndWords) {
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
   for (int code = 1; code <= 16; ++code) {
@@ -18,7 +18,8 @@ TEST(GrpcStatusTest, KeepsCodesAndWords) {
   }
 }
 
-// What was too large is said with its size, the limit and the flag; what only looks alike stays as it is.
+// The text about a too large message gives its size, the limit and the flag. Texts that only look alike stay as they
+// are.
 TEST(GrpcStatusTest, NamesTheFlagOfTooLargeMessages) {
   for (const char* text : {"Received message larger than max (200000 vs. 131072)",
                            "SERVER: Received message larger than max (200000 vs. 131072)"}) {

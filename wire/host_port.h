@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_HOST_PORT_H_
 #define HOOKE_WIRE_HOST_PORT_H_
 
-// HOST:PORT, as every flag and message of Hooke writes it. One check for all programs: who listens may leave the port
-// to the system (0), who dials may not. Pure.
+// HOST:PORT, as all flags and messages of Hooke spell it, with one check for all programs. Port 0 lets the system
+// choose: a listener may use it, a dialer may not. Pure.
 
 #include <cstdint>
 #include <string>
@@ -17,14 +17,14 @@ struct HostPort {
   std::string host;  // Without the brackets of an IPv6 address.
   uint16_t port = 0;
 
-  std::string ToString() const;  // With them.
+  std::string ToString() const;  // With the brackets of an IPv6 address.
   bool IsAnyHost() const { return host == "0.0.0.0" || host == "::"; }
 };
 
-// "host:1", "127.0.0.1:0", "[::1]:7". INVALID_ARGUMENT with what is allowed.
+// Parses "host:1", "127.0.0.1:0", "[::1]:7". INVALID_ARGUMENT gives the allowed form.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 
-// INVALID_ARGUMENT, with what is allowed, for what nobody can dial: no HOST:PORT, or port 0.
+// INVALID_ARGUMENT, with the allowed form, if `text` cannot be dialed: it is no HOST:PORT, or its port is 0.
 absl::Status CheckDialAddress(absl::string_view text);
 
 }  // namespace hooke

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// HOST:PORT in its forms comes out as it went in.
+// Every form of HOST:PORT parses and prints as it was written.
 TEST(HostPortTest, Parses) {
   for (const char* text :
        {"127.0.0.1:7411", "localhost:0", "[::1]:65535", "node-1.cluster_a:80", "[fe80::1%eth0]:1", "a:1"}) {
@@ -19,7 +19,7 @@ TEST(HostPortTest, Parses) {
   }
 }
 
-// What is no address, to listen at or to dial: one message, with what is allowed.
+// A text that is no address, for listening or dialing, gets one message with the allowed form.
 TEST(HostPortTest, SaysWhatIsNone) {
   for (const char* text : {"", "7411", ":7411", "host:", "host:65536", "host:-1", "host: 1", "::1:80", "[::1]", "[]:1",
                            "host:1x", "a b:1", "a:1:2", "unix:/tmp/x", "[a]:1", "[::1%]:1", "[::g]:1", "host:+1"}) {
@@ -31,7 +31,7 @@ TEST(HostPortTest, SaysWhatIsNone) {
   EXPECT_EQ(ParseHostPort("a\n:1").status().message(), "\"a\\n:1\" is no address, allowed is HOST:PORT or [IPv6]:PORT");
 }
 
-// The system may choose the port of who listens, and of nobody who is dialed.
+// A listener may let the system choose its port; nobody can dial port 0.
 TEST(HostPortTest, NobodyDialsPort0) {
   EXPECT_TRUE(ParseHostPort("host:0").ok());
   EXPECT_TRUE(CheckDialAddress("host:1").ok());

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_LAYOUT_DIFFERENCE_H_
 #define HOOKE_WIRE_LAYOUT_DIFFERENCE_H_
 
-// Where the layout of a center and that of a model part: asked by servers when a group attaches, and by ranks when they
-// read a center. Pure.
+// Finds the first difference between the layouts of a center and a model. Servers ask when a group attaches, ranks when
+// they read a center. Pure.
 
 #include <optional>
 #include <string>
@@ -12,15 +12,15 @@
 namespace hooke {
 
 struct LayoutDifference {
-  int parameter = 0;   // Index of the first one that differs.
-  std::string center;  // What it is on either side, as Describe says; "none" where a layout has ended.
+  int parameter = 0;   // Index of the first parameter that differs.
+  std::string center;  // The parameter on each side, as Describe returns it; "none" if that layout has ended.
   std::string model;
 };
 
-// Nothing: they have the same parameters in the same order.
+// Returns nullopt if both have the same parameters in the same order.
 std::optional<LayoutDifference> FindDifference(const v1::Layout& center, const v1::Layout& model);
 
-// "fc1.weight float32 [512, 784]".
+// Example: "fc1.weight float32 [512, 784]".
 std::string Describe(const v1::Parameter& parameter);
 
 }  // namespace hooke

@@ -26,7 +26,7 @@ v1::Layout MakeLayout(const std::vector<Named>& parameters) {
   return layout;
 }
 
-// The first parameter that differs is found, in name, shape or by being there at all.
+// The first parameter that differs in name or shape, or is missing on one side, is found.
 TEST(FindDifference, Table) {
   const v1::Layout center = MakeLayout({{"w", {2, 3}}, {"b", {2}}});
   struct Case {
@@ -53,7 +53,7 @@ TEST(FindDifference, Table) {
   EXPECT_FALSE(FindDifference({}, {}).has_value());
 }
 
-// A type is a difference, too; and bytes that no terminal should see are escaped.
+// Parameters may also differ in type. Names are escaped, since a terminal may show them.
 TEST(FindDifference, TypesAndNames) {
   v1::Layout center = MakeLayout({{"a\nb", {1}}});
   v1::Layout model = center;

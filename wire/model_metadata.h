@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_MODEL_METADATA_H_
 #define HOOKE_WIRE_MODEL_METADATA_H_
 
-// The description of a model as the metadata of a model file: pairs of text, listed in docs/export.md. The client
-// writes them, and whoever makes another format of the file reads them. Pure.
+// A model's description as the metadata of a model file: pairs of text, listed in docs/export.md. The client writes
+// them; programs that convert the file to another format read them. Pure.
 
 #include <map>
 #include <string>
@@ -15,16 +15,17 @@
 
 namespace hooke {
 
-// INVALID_ARGUMENT names the first field that is out of the range which proto/parameter_server.proto gives it.
+// INVALID_ARGUMENT names the first field outside its range in proto/parameter_server.proto.
 absl::Status CheckModelDescription(const v1::ModelDescription& model);
 
-// In the order of the page. Numbers are the shortest decimals that give the same double again.
+// Returns the pairs in the order of docs/export.md. Numbers are the shortest decimals that read back as the same
+// double.
 std::vector<std::pair<std::string, std::string>> ModelMetadata(const v1::ModelDescription& model);
 
-// What ModelMetadata wrote, among other keys. INVALID_ARGUMENT names the key that is missing or wrong.
+// Reads what ModelMetadata wrote; other keys are ignored. INVALID_ARGUMENT names the key that is missing or wrong.
 absl::StatusOr<v1::ModelDescription> ReadModelMetadata(const std::map<std::string, std::string>& metadata);
 
-// The shortest decimal that gives the same double again: "0.28604059698879553".
+// The shortest decimal that reads back as the same double, like "0.28604059698879553".
 std::string ShortestDecimal(double number);
 
 }  // namespace hooke

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_WORKER_LIMITS_H_
 #define HOOKE_WIRE_WORKER_LIMITS_H_
 
-// What a WorkerHello may say, as proto/coordinator.proto puts it: a worker refuses to start with more, the coordinator
-// refuses one that says more.
+// Limits of a WorkerHello, as proto/coordinator.proto documents them. A worker refuses to start beyond them, and the
+// coordinator refuses such a worker.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace hooke {
 
-constexpr uint32_t kSlotsMax = 4096;  // At least 1.
+constexpr uint32_t kSlotsMax = 4096;  // The minimum is 1.
 
-// Of a worker, or of a site: 1 to 63 characters of [A-Za-z0-9._-].
+// True for the name of a worker or a site: 1 to 63 characters of [A-Za-z0-9._-].
 inline bool IsNodeName(absl::string_view name) {
   return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
