@@ -21,7 +21,7 @@ absl::Status Failed(const std::string& path, absl::string_view what, int error) 
       absl::StrCat(path, ": ", what, ": ", std::strerror(error), "; choose a file elsewhere, or make room"));
 }
 
-// 0 or an errno.
+// Writes and syncs all of `text`. Returns 0 or an errno.
 int WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
@@ -32,7 +32,8 @@ int WriteAll(int fd, absl::string_view text) {
   return fsync(fd) == 0 ? 0 : errno;
 }
 
-// Where the file system can it is one step; where it cannot, a check just before must do.
+// Renames without replacing. Most file systems do that in one step; elsewhere we check just before, which leaves a
+// small race.
 int RenameNew(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -45,7 +46,7 @@ int PutInPlace(const std::string& from, const std::string& to, bool replace) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-// The name of a new file is durable once its folder is. 0 or an errno.
+// Makes the name of a new file durable, for which its folder must be synced. Returns 0 or an errno.
 int SyncFolderOf(const std::string& path) {
   const std::string folder = std::filesystem::absolute(path).parent_path();
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -63,7 +64,7 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
   if (std::filesystem::is_directory(there)) {
     return absl::FailedPreconditionError(absl::StrCat(path, ": is a folder; name a file"));
   }
-  // To replace a device would take it from everybody.
+  // Replacing a device such as /dev/null would take it from all users.
   if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": is no plain file, but a device, pipe or socket; name a file"));
@@ -77,7 +78,8 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool 
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return Failed(path, "cannot be made", errno);
-  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Where it still is.
+  // Does nothing after Publish, which has renamed the file.
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });
   const int write_error = WriteAll(fd, text);
   const int close_error = close(fd) == 0 ? 0 : errno;
   const int error = write_error != 0 ? write_error : close_error;

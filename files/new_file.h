@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_NEW_FILE_H_
 #define HOOKE_FILES_NEW_FILE_H_
 
-// Files that appear complete or not at all, and replace another only where that was asked for.
+// Files that appear complete or not at all, and replace another file only on request.
 
 #include <string>
 
@@ -10,19 +10,19 @@
 
 namespace hooke {
 
-// FAILED_PRECONDITION: the path is a folder or a device; ALREADY_EXISTS: a file, and it is not to be replaced. For
-// before the work.
+// Call this before the work that makes the file. FAILED_PRECONDITION: the path is a folder or a device. ALREADY_EXISTS:
+// it is a file, and `replace` is false.
 absl::Status CheckNewFile(const std::string& path, bool replace);
 
-// Writes the file. The errors of CheckNewFile; FAILED_PRECONDITION: it cannot be written, and why. After an error no
-// new file is there.
+// Writes the file durably. Fails like CheckNewFile; FAILED_PRECONDITION also if it cannot be written, with the reason.
+// After an error there is no new file.
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace);
 
-// Gives a complete file its final name, durably. ALREADY_EXISTS: there is one of that name, which is not to be
-// replaced. FAILED_PRECONDITION: it cannot be, and why.
+// Gives a complete file its final name, durably. ALREADY_EXISTS: a file of that name exists, and `replace` is false.
+// FAILED_PRECONDITION: renaming or syncing fails, with the reason.
 absl::Status Publish(const std::string& from, const std::string& to, bool replace);
 
-// "model.safetensors: the file exists already; ...".
+// Example: "model.safetensors: the file exists already; ...".
 absl::Status FileExistsError(absl::string_view path);
 
 }  // namespace hooke

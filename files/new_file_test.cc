@@ -30,7 +30,7 @@ class NewFileTest : public testing::Test {
   const std::string path_ = folder_ + "/file";
 };
 
-// A file is written once, and again only where that is asked for; nothing else is left in the folder.
+// A file is written once, and replaced only on request; nothing else is left in the folder.
 TEST_F(NewFileTest, ReplacesOnlyWhenAsked) {
   EXPECT_TRUE(CheckNewFile(path_, false).ok());
   EXPECT_TRUE(WriteNewFile(path_, "one", false).ok());
@@ -44,10 +44,10 @@ TEST_F(NewFileTest, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(Files(), 1);
 }
 
-// Where a file cannot be, the error says which and why.
+// If a file cannot be written, the error gives its path and the reason.
 TEST_F(NewFileTest, SaysWhyNot) {
   EXPECT_EQ(WriteNewFile(folder_, "x", true).message(), folder_ + ": is a folder; name a file");
-  // Also where it may replace a file, it does not put one in a device's place.
+  // Even with `replace`, a file never takes a device's place.
   EXPECT_EQ(WriteNewFile("/dev/full", "x", true).message(),
             "/dev/full: is no plain file, but a device, pipe or socket; name a file");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));

@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WHOLE_FILE_H_
 #define HOOKE_FILES_WHOLE_FILE_H_
 
-// Files that are there whole or not at all. Used by main.cc and by coordinator/profile_store.cc.
+// Files that readers see complete or not at all.
 
 #include <string>
 
@@ -10,8 +10,9 @@
 
 namespace hooke {
 
-// Writes beside `path` and renames: whoever sees the file sees all of it, and an old one stays until then. A crash of
-// the machine may lose it. RESOURCE_EXHAUSTED: the disk is full; INTERNAL: it cannot be written, and why.
+// Writes a file beside `path` and renames it, so readers see the old file until the new one is complete. It is not
+// synced: a crash of the machine may lose it. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: it cannot be written,
+// with the reason.
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace hooke
