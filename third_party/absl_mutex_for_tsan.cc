@@ -1,8 +1,8 @@
-// Tells ThreadSanitizer what absl::Mutex and absl::CondVar order. Debian's libabsl is built without it, so the
-// sanitizer sees neither the futex nor the annotations inside and would call every guarded field a race. The linker
-// sends the calls of instrumented code here
-// (--wrap in BUILD); each goes on to the library, with a release before the mutex is given up and an acquire after it
-// is taken.
+// Tells ThreadSanitizer what absl::Mutex and absl::CondVar order. Debian's libabsl is not instrumented, so the
+// sanitizer sees neither its futex nor its annotations and would report every guarded field as a race.
+//
+// The linker redirects the calls of instrumented code to this file (--wrap in BUILD). Each function here calls the
+// library, and reports a release before the mutex is given up and an acquire after it is taken.
 
 #include <sanitizer/tsan_interface.h>
 
@@ -15,7 +15,7 @@ using absl::Duration;
 using absl::Mutex;
 using absl::Time;
 
-// The mangled name of a member function in the library's inline namespace, as the linker's --wrap spells the two ends.
+// The linker's --wrap names both ends by prefixes before a mangled member function of the library's inline namespace.
 #define WRAP(symbol) __wrap__ZN4absl7debian3##symbol
 #define REAL(symbol) __real__ZN4absl7debian3##symbol
 
@@ -24,12 +24,12 @@ namespace {
 void Taken(void* mutex) { __tsan_acquire(mutex); }
 void GivingUp(void* mutex) { __tsan_release(mutex); }
 
-// The library's own deadlock detector keeps a graph under a lock that is not wrapped; the sanitizer has a detector of
-// its own.
+// Turned off: the library's deadlock detector keeps a graph under a lock that is not wrapped. The sanitizer has its own
+// detector.
 [[maybe_unused]] const bool library_detector_off =
     (absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore), true);
 
-// A waiter's condition runs in whichever thread holds the mutex, inside the library: order it by hand too.
+// The library runs a waiter's condition in whichever thread holds the mutex, so the condition is ordered by hand, too.
 struct OrderedCondition {
   const Condition* condition;
   Mutex* mutex;

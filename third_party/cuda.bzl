@@ -71,13 +71,13 @@ def _find(ctx):
 def _impl(ctx):
     nvcc, why = _find(ctx)
 
-    # tests/count_results.py says why the tests that need a toolkit were skipped.
+    # tests/count_results.py reads this to say why tests that need a toolkit were skipped.
     ctx.file("missing", why)
     if not nvcc:
         ctx.file("BUILD", _MISSING)
         return
 
-    # nvcc finds its own parts relative to where it really is.
+    # nvcc finds its own parts relative to its real path, so links are resolved.
     nvcc = nvcc.realpath
     home = nvcc.dirname.dirname
     ctx.file("nvcc", "#!/bin/sh\nexec {} \"$@\"\n".format(nvcc), executable = True)
@@ -87,7 +87,7 @@ def _impl(ctx):
             include = ctx.path(str(home) + "/" + target)
     ctx.symlink(include, "include")
 
-    # NCCL is no part of the toolkit, and often lies beside it.
+    # NCCL is not part of the toolkit, but is often installed beside it.
     nccl = _NO_NCCL
     for place in [ctx.os.environ.get("NCCL_HOME"), str(home), "/usr/local", "/usr"]:
         if place and ctx.path(place + "/include/nccl.h").exists:
@@ -106,7 +106,7 @@ cuda_toolkit = repository_rule(
     local = True,
 )
 
-# For targets that exist only with --config=cuda: //... passes over them otherwise.
+# For targets that exist only with --config=cuda; otherwise //... skips them.
 CUDA_ONLY = select({
     "//third_party:use_cuda": [],
     "//conditions:default": ["@platforms//:incompatible"],

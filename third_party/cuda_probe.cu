@@ -23,7 +23,7 @@ int CudaDevices(std::string* error) {
 std::vector<float> SumOnDevice(const std::vector<float>& a, const std::vector<float>& b, std::string* error) {
   constexpr int kThreads = 256;
   const size_t bytes = a.size() * sizeof(float);
-  float* device = nullptr;  // a, b and their sum, one after another.
+  float* device = nullptr;  // Holds a, b and their sum, one after another.
   std::vector<float> sum(a.size());
   cudaError_t status = cudaMalloc(&device, 3 * bytes);
   if (status == cudaSuccess) status = cudaMemcpy(device, a.data(), bytes, cudaMemcpyHostToDevice);

@@ -1,17 +1,17 @@
 #ifndef HOOKE_THIRD_PARTY_CUDA_PROBE_H_
 #define HOOKE_THIRD_PARTY_CUDA_PROBE_H_
 
-// Does device code compiled by --config=cuda run on this machine? Asked by cuda_probe_test.
+// Checks that device code compiled by --config=cuda runs on this machine.
 
 #include <string>
 #include <vector>
 
 namespace hooke {
 
-// Number of GPUs that the driver shows; 0 with `error` set where there is no driver.
+// Returns the number of GPUs that the driver reports. Returns 0 and sets `error` if there is no driver.
 int CudaDevices(std::string* error);
 
-// a[i] + b[i], computed on device 0. Empty on an error, with `error` set.
+// Returns a[i] + b[i], computed on device 0. On an error returns an empty vector and sets `error`.
 std::vector<float> SumOnDevice(const std::vector<float>& a, const std::vector<float>& b, std::string* error);
 
 }  // namespace hooke

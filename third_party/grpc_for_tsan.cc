@@ -1,7 +1,7 @@
-// What ThreadSanitizer is not to report of gRPC: it ends its own threads when it likes, that of its timer also after
-// main, and then they look leaked. Threads that Hooke starts are started by other functions, and are reported.
+// Keeps ThreadSanitizer from reporting gRPC's own threads as leaked. gRPC ends them when it likes, its timer's thread
+// even after main. Hooke starts its threads by other functions, so leaks of those are still reported.
 
-// The sanitizer's own name for it.
+// The sanitizer looks for a function of this name.
 extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "thread:grpc_core::Thread::Thread\n";

@@ -26,7 +26,7 @@ def cc_grpc_library(name, srcs, deps = [], **kwargs):
         name = name,
         srcs = sources,
         hdrs = headers,
-        copts = ["-w"],  # Generated code; our warnings are not its concern.
+        copts = ["-w"],  # No warnings: the code is generated, not ours.
         deps = deps + ["//third_party:grpc", "//third_party:protobuf"],
         **kwargs
     )

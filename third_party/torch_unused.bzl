@@ -1,6 +1,7 @@
-# Debian's LibTorch names these libraries and uses no symbol of them (torch_unused_test). With them come 220 others, as Qt
-# and GDAL, which take half of the time in which a rank is linked at its start. A program whose DT_RPATH leads to a folder
-# of empty libraries of these names is spared that; without the folder it finds the true ones and is slower.
+# Debian's LibTorch links these libraries but uses no symbol of them (torch_unused_test checks that). They pull in 220
+# others, such as Qt and GDAL, which take half of the link time at a rank's start. A program whose DT_RPATH leads to a
+# folder of empty libraries of these names avoids that. Without the folder it finds the real ones and starts more
+# slowly.
 TORCH_UNUSED = [
     "libavcodec.so.59",
     "libavformat.so.59",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""LibTorch uses no symbol of the libraries for which hooke-rank brings empty ones, and names each of them; hooke-rank takes the empty ones."""
+"""LibTorch links the libraries that hooke-rank replaces by empty ones but uses no symbol of them; hooke-rank loads the empty ones."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ def output(*command):
 
 
 def symbols(kind, library):
-    """Without their versions; `kind`: --undefined-only or --defined-only."""
+    """The symbols without their versions; `kind` is --undefined-only or --defined-only."""
     return {line.split()[-1].split("@")[0] for line in output("nm", "-D", kind, library).splitlines()}
 
 
 class TorchUnused(unittest.TestCase):
     def setUp(self):
-        # Name and path of every library that the dynamic linker knows.
+        # Maps the name of every library that the dynamic linker knows to its path.
         self.paths = dict(re.findall(r"^\s+(\S+) .*=> (\S+)$", output("/sbin/ldconfig", "-p"), re.MULTILINE))
         self.torch = self.paths["libtorch_cpu.so.1.13"]
 
