@@ -46,7 +46,7 @@ class Roster {
  private:
   struct Seat {
     bool awaited = false;
-    uint64_t steps = 0;  // The last report.
+    uint64_t steps = 0;  // Steps by its last report.
     uint64_t head_start = 0;
     bool ended = false;  // An ended group is not awaited.
   };
