@@ -7,7 +7,6 @@
 // The center is one vector of `values` floats, cut into blocks of `block_values` (the last may be shorter). Shards and
 // slices are runs of whole blocks, so a block has one server, and one rank of each group speaks for it. Servers and
 // ranks compute the same cut from the same numbers; the wire carries none of it. Pure and thread-safe.
-// ranks compute the same cut from the same numbers; nothing is agreed over the wire. Pure and thread-safe.
 
 #include <cstdint>
 #include <vector>

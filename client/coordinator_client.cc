@@ -31,7 +31,7 @@ std::string RandomId() {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Nodes of a cluster are not behind the web's proxy.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Nodes of a cluster are not reached through a web proxy.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -48,7 +48,7 @@ std::string ConnectionTrouble(const std::string& message) {
 }
 
 bool IsConnectionFailure(absl::string_view message) {
-  // gRPC gives its own failures and a server's answers the same code; these are its words.
+  // gRPC uses the same code for its own failures and for a server's UNAVAILABLE. Only its words tell them apart.
   static constexpr absl::string_view kWords[] = {
       "failed to connect", "connection refused", "connection reset", "connection timed out",
       "socket closed",     "broken pipe",        "goaway",           "endpoint read",
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(co
     state = channel->GetState(/*try_to_connect=*/true);
   }
   if (state == GRPC_CHANNEL_READY) return client;
-  // Only a call tells why there is no connection.
+  // A channel does not say why it cannot connect; a call does.
   absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
   if (!nodes.ok() && nodes.status().code() == absl::StatusCode::kUnavailable) return nodes.status();
   return client;
@@ -111,7 +111,8 @@ absl::Status CoordinatorClient::ExplainAbout(const std::string& job_id, const ab
   std::vector<std::string> ids;
   for (const v1::JobStatus& job : jobs->jobs()) {
     ids.push_back(job.job_id());
-    if (guess.empty() && job.name() == job_id) guess = job.job_id();  // The name without the number; the newest.
+    // The user gave the name without the number: guess the newest such job.
+    if (guess.empty() && job.name() == job_id) guess = job.job_id();
   }
   if (guess.empty()) guess = Nearest(job_id, ids);
   if (guess.empty()) return status;

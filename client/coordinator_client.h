@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_COORDINATOR_CLIENT_H_
 #define HOOKE_CLIENT_COORDINATOR_CLIENT_H_
 
-// The user's side of the coordinator. Every call has a deadline, and an error says which coordinator it is about and
-// what to do. Used by the commands. Calls may come from several threads.
+// The client of the coordinator's API for users. Every call has a deadline. An error names the coordinator and says
+// what to do. Calls may come from several threads.
 
 #include <memory>
 #include <string>
@@ -19,31 +19,31 @@ namespace hooke {
 
 class CoordinatorClient {
  public:
-  // Waits for a connection. UNAVAILABLE "cannot reach the coordinator at HOST:PORT: ..." at once when it is refused,
-  // else after `timeout`.
+  // Waits for a connection. UNAVAILABLE "cannot reach the coordinator at HOST:PORT: ..." comes at once if the
+  // connection is refused, otherwise after `timeout`.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address, absl::Duration timeout);
 
   const std::string& address() const { return address_; }
 
-  // Tries again, with the same submission id, when the coordinator went away meanwhile: it stores the job once.
+  // Retries with the same submission id if the coordinator goes away meanwhile, so the job is stored once.
   absl::StatusOr<std::string> Submit(const v1::JobSpec& job);
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
-  // The job as it is now. NOT_FOUND when there is none of that id.
+  // The job's current status. NOT_FOUND if there is no such job.
   absl::StatusOr<v1::JobStatus> GetJob(const std::string& job_id);
-  // The profiles of the job's ranks, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has none.
+  // The profiles of the job's ranks, at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: it has no
+  // profile.
   absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
 
-  // Streams; their errors go through Explain to be shown. Each has a connection of its own, so that neither a
-  // connection that is dead without knowing it, nor the wait after an earlier failure, keeps it from a coordinator that
-  // has come back.
+  // Streams. Pass their errors through Explain before showing them. Each stream has its own connection. So neither a
+  // dead connection nor gRPC's wait after a failure keeps it from a coordinator that has come back.
   std::unique_ptr<TimedReader<v1::JobStatus>> WatchJob(const std::string& job_id);
   std::unique_ptr<TimedReader<v1::LogChunk>> ReadLog(const v1::ReadLogRequest& request);
 
-  // The error of a call, for a person. What the coordinator itself says stays as it is.
+  // Rewrites a call's error for people. The coordinator's own messages stay unchanged.
   absl::Status Explain(const absl::Status& status) const;
-  // The same for a call about one job: where there is none, it asks for a job of a near name.
+  // The same for a call about one job. If there is no such job, the text suggests one with a similar name.
   absl::Status ExplainAbout(const std::string& job_id, const absl::Status& status);
 
  private:
@@ -53,13 +53,13 @@ class CoordinatorClient {
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 
-// A channel for clients of this program: no proxy, large messages allowed, quick to try again.
+// A channel for this program's clients: no proxy, large messages allowed, quick to reconnect.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
 
-// Whether the message of an UNAVAILABLE error is gRPC's own, about a connection, and not the server's answer.
+// True if the message of an UNAVAILABLE error is gRPC's own, about a connection, and not the server's answer.
 bool IsConnectionFailure(absl::string_view message);
 
-// gRPC's words for why a connection failed, cut to what a person needs: "Connection refused".
+// Cuts gRPC's reason for a failed connection to what people need: "Connection refused".
 std::string ConnectionTrouble(const std::string& message);
 
 }  // namespace hooke

@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-// A port where connections are accepted by the kernel and never answered: a coordinator that is stopped.
+// A port where the kernel accepts connections and nobody answers, as with a stopped coordinator.
 class SilentPort {
  public:
   SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -35,9 +35,9 @@ class SilentPort {
   int port_ = 0;
 };
 
-// Nobody listens: the error says so at once, where, and what to do.
+// If nobody listens, the error says so at once, with the address and what to do.
 TEST(CoordinatorClientTest, NobodyListens) {
-  SilentPort port;  // Bound, so that no other test takes it, but not listening.
+  SilentPort port;  // It is bound, so that no other test takes the port, but does not listen.
   const absl::Time begin = absl::Now();
   EXPECT_EQ(CoordinatorClient::Connect(port.address(), absl::Seconds(30)).status(),
             absl::UnavailableError(
@@ -46,7 +46,7 @@ TEST(CoordinatorClientTest, NobodyListens) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
 }
 
-// A coordinator that is stopped is not waited for longer than asked.
+// Connecting to a stopped coordinator ends after the timeout.
 TEST(CoordinatorClientTest, NobodyAnswers) {
   SilentPort port;
   port.Listen();
@@ -56,7 +56,7 @@ TEST(CoordinatorClientTest, NobodyAnswers) {
                 ": no answer within 500ms; is hooke-server running there? (--coordinator chooses another)")));
 }
 
-// What answers is not a coordinator: the error says that.
+// If something other than a coordinator answers, the error says so.
 TEST(CoordinatorClientTest, AnotherServiceAnswers) {
   FakeParameterServer other;
   FakeListener listener(other);
@@ -84,7 +84,7 @@ TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
   }
 }
 
-// A coordinator that cannot do it now is there: what it says is passed on, not taken for a missing connection.
+// An UNAVAILABLE answer of a running coordinator is passed on, not taken for a missing connection.
 TEST(CoordinatorClientTest, AnUnavailableAnswerIsPassedOn) {
   FakeCoordinatorService coordinator;
   coordinator.submit_status = {grpc::UNAVAILABLE, "the job store has not answered for 10 s: check its disk"};
@@ -95,7 +95,7 @@ TEST(CoordinatorClientTest, AnUnavailableAnswerIsPassedOn) {
             absl::UnavailableError("the job store has not answered for 10 s: check its disk"));
 }
 
-// A job that is too large for the coordinator: its size, the limit, and the flag that raises it.
+// If a job is too large for the coordinator, the error gives its size, the limit, and the flag that raises it.
 TEST(CoordinatorClientTest, NamesTheLimitOfMessages) {
   FakeCoordinatorService coordinator;
   coordinator.submit_status = {grpc::RESOURCE_EXHAUSTED, "Received message larger than max (200000 vs. 131072)"};
@@ -107,7 +107,7 @@ TEST(CoordinatorClientTest, NamesTheLimitOfMessages) {
                                          "hooke-server takes more with --max-message-bytes"));
 }
 
-// A job that does not exist is the coordinator's word, passed on.
+// The coordinator's error about an unknown job is passed on.
 TEST(CoordinatorClientTest, NoSuchJob) {
   FakeCoordinatorService coordinator;
   FakeListener listener(coordinator);
@@ -116,7 +116,7 @@ TEST(CoordinatorClientTest, NoSuchJob) {
   EXPECT_EQ((*client)->GetJob("x-1").status(), absl::NotFoundError("no job x-1"));
 }
 
-// A connection that breaks, or never was, is told from a server's answer.
+// A connection that breaks or never existed is told apart from a server's answer.
 TEST(IsConnectionFailureTest, Table) {
   for (const absl::string_view message :
        {"failed to connect to all addresses; last error: UNKNOWN: x", "Socket closed", "Connection reset by peer",
@@ -128,7 +128,7 @@ TEST(IsConnectionFailureTest, Table) {
   }
 }
 
-// gRPC's words are cut to what a person needs.
+// gRPC's words are cut to what people need.
 TEST(ConnectionTroubleTest, KeepsTheReason) {
   EXPECT_EQ(ConnectionTrouble("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to "
                               "connect to remote host: "

@@ -53,7 +53,7 @@ grpc::Status FakeCoordinatorService::WatchJob(grpc::ServerContext* context, cons
   }
   for (const v1::JobStatus& status : statuses) writer->Write(status);
   if (HasEnded(statuses.back().state())) return grpc::Status::OK;
-  // Open and silent until the watcher or the listener goes; bounded, so that a broken test ends.
+  // Stays open and silent until the watcher or the listener ends; the loop is bounded, so that a broken test ends.
   for (int i = 0; i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return grpc::Status::CANCELLED;
 }
@@ -100,7 +100,7 @@ grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::L
 grpc::Status FakeParameterServer::Pull(grpc::ServerContext* context, const v1::PullRequest*,
                                        grpc::ServerWriter<v1::PullResponse>* writer) {
   for (const v1::PullResponse& response : responses) writer->Write(response);
-  // Bounded, so that a broken test ends.
+  // The wait is bounded, so that a broken test ends.
   for (int i = 0; falls_silent && i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return end;
 }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_FAKE_SERVERS_H_
 #define HOOKE_CLIENT_FAKE_SERVERS_H_
 
-// A coordinator and a parameter server that say what a test tells them, on a real port. For tests of the client.
+// A coordinator and a parameter server for tests of the client. They listen on a real port and answer as the test says.
 
 #include <grpcpp/grpcpp.h>
 
@@ -17,7 +17,7 @@
 
 namespace hooke {
 
-// Listens on 127.0.0.1, at a free port or at `port`, until it is destroyed: calls that run then are cut.
+// Listens on 127.0.0.1, on `port` or a free port, until it is destroyed. Calls that run then are cut.
 class FakeListener {
  public:
   explicit FakeListener(grpc::Service& service, int port = 0);
@@ -31,7 +31,7 @@ class FakeListener {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// All fields are set before it listens, and read after it stops, or under the mutex. `jobs` may be set anew under the
+// Set all fields before it listens, and read them after it stops or under the mutex. Tests may replace `jobs` under the
 // mutex for the next WatchJob.
 class FakeCoordinatorService : public v1::Coordinator::Service {
  public:
@@ -47,13 +47,13 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                          v1::CancelJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override;
 
-  // What a watcher of the job hears; after the last the stream ends if the job has ended, else it stays open and
-  // silent.
+  // The statuses that WatchJob sends for each job. After the last one the stream ends if the job has ended; otherwise
+  // it stays open and silent.
   std::map<std::string, std::vector<v1::JobStatus>> jobs;
   uint32_t jobs_left_out = 0;
   std::vector<v1::NodeStatus> nodes;
   std::string log;
-  std::vector<v1::ReadProfileResponse> profiles;  // Of every job; none: FAILED_PRECONDITION.
+  std::vector<v1::ReadProfileResponse> profiles;  // Answer for every job; FAILED_PRECONDITION if empty.
   grpc::Status submit_status;
 
   mutable absl::Mutex mutex;
@@ -68,13 +68,13 @@ class FakeParameterServer : public v1::ParameterServer::Service {
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
 
   std::vector<v1::PullResponse> responses;
-  bool falls_silent = false;  // After the responses, instead of ending.
+  bool falls_silent = false;  // Stays open after the responses instead of ending.
   grpc::Status end;
 };
 
 // A job that succeeded, with a center of 90.12 % accuracy.
 v1::JobStatus SucceededJob(const std::string& job_id);
-// A job of two groups that runs: group 0 at step 528 of 1123.
+// A running job of two groups, group 0 at step 528 of 1123.
 v1::JobStatus RunningJob(const std::string& job_id);
 
 }  // namespace hooke

@@ -22,7 +22,8 @@ std::string Environment(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // A file over the limit is an error of its write, which leaves nothing behind.
+  // With SIGXFSZ ignored, a write beyond the file size limit fails, and the failure path leaves no file behind.
+  std::signal(SIGXFSZ, SIG_IGN);
   hooke::Invocation invocation;
   invocation.in = &std::cin;
   invocation.in_terminal = isatty(STDIN_FILENO) == 1;

@@ -1,8 +1,7 @@
 #ifndef HOOKE_CLIENT_TIMED_READER_H_
 #define HOOKE_CLIENT_TIMED_READER_H_
 
-// A server's stream of messages, read by one thread with a deadline on every wait. Used by the commands that watch,
-// read logs and export.
+// Reads a server's stream of messages in one thread, with a deadline on every wait.
 
 #include <grpcpp/grpcpp.h>
 
@@ -21,7 +20,8 @@ namespace hooke {
 template <typename Message>
 class TimedReader {
  public:
-  // `start` is called once: [&](auto* context, auto* queue) { return stub.PrepareAsyncFoo(context, request, queue); }
+  // `start` is called once, like [&](auto* context, auto* queue) { return stub.PrepareAsyncFoo(context, request,
+  // queue); }.
   template <typename Start>
   explicit TimedReader(Start start) : reader_(start(&context_, &queue_)) {
     reader_->StartCall(this);
@@ -30,7 +30,7 @@ class TimedReader {
   TimedReader(const TimedReader&) = delete;
   TimedReader& operator=(const TimedReader&) = delete;
 
-  // Ends the call if it has not ended.
+  // Cancels the call if it still runs.
   ~TimedReader() {
     context_.TryCancel();
     queue_.Shutdown();
@@ -40,8 +40,8 @@ class TimedReader {
     }
   }
 
-  // The next message. DEADLINE_EXCEEDED: none within `wait`; ask again. OUT_OF_RANGE: the stream has ended well. Else:
-  // the stream has failed with this code; the messages before have all been returned.
+  // Returns the next message. DEADLINE_EXCEEDED: none came within `wait`; call again. OUT_OF_RANGE: the stream has
+  // ended well. Any other error: the stream has failed; all messages before that have been returned.
   absl::StatusOr<Message> Next(absl::Duration wait) {
     const absl::Time deadline = absl::Now() + wait;
     while (true) {
@@ -76,7 +76,7 @@ class TimedReader {
     }
   }
 
-  // The two codes that Next gives a meaning of its own are not taken from the peer.
+  // Next uses two codes with its own meaning, so a peer's errors with them get other codes.
   static absl::Status End(const grpc::Status& status) {
     if (status.ok()) return absl::OutOfRangeError("the stream has ended");
     absl::Status end = FromGrpc(status);

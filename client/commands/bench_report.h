@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_BENCH_REPORT_H_
 #define HOOKE_CLIENT_COMMANDS_BENCH_REPORT_H_
 
-// What hooke-bench prints (worker/bench/document.h says what is in it), for people. Pure.
+// Turns what hooke-bench prints (see worker/bench/document.h) into text for people. Pure.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,8 +15,9 @@ namespace hooke {
 struct TuningReport {
   nlohmann::ordered_json document;
   std::string tuning;  // The text of the tuning file.
-  std::string table;   // A line for each operation, kind of values and size: Hooke's default, and the fastest way.
-  std::string notes;   // How many rules there are, and what was not measured for lack of time.
+  // One line for each operation, kind of values and size: Hooke's default, and the fastest algorithm.
+  std::string table;
+  std::string notes;  // The number of rules, and the measurements left out for lack of time.
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing.
@@ -25,7 +26,7 @@ struct ExplanationReport {
   std::string table;
 };
 
-// INTERNAL: it is not what this version of hooke-bench prints.
+// INTERNAL if this version of hooke-bench does not print such text.
 absl::StatusOr<TuningReport> ReportTuning(absl::string_view printed);
 absl::StatusOr<ExplanationReport> ReportExplanation(absl::string_view printed);
 

@@ -16,7 +16,7 @@ constexpr char kTuned[] = R"({"cells": 2, "cells_planned": 9, "rules": 1, "tunin
   {"operation": "reduce", "values": "arena", "bytes": 1048576, "algorithm": "two-level", "chunk_bytes": 100,
    "drivers": 3, "default": true, "median_us": 700, "calls": 9}]})";
 
-// A line for each size, with the default beside the fastest, and what was left out.
+// The table has a line for each size, with the default beside the fastest. The notes say what was left out.
 TEST(BenchReportTest, Tuning) {
   const absl::StatusOr<TuningReport> report = ReportTuning(kTuned);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -29,7 +29,8 @@ TEST(BenchReportTest, Tuning) {
   EXPECT_THAT(report->notes, HasSubstr("time was up after 2 of 9 lines"));
 }
 
-// Ranges of sizes with the reason; the last one has no end. What only some values take says which.
+// Ranges of sizes with their reasons; the last range has no end. A line names the kind of values if it holds for one
+// only.
 TEST(BenchReportTest, Explanation) {
   const absl::StatusOr<ExplanationReport> report = ReportExplanation(
       R"({"choices": [{"operation": "reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
@@ -46,7 +47,7 @@ TEST(BenchReportTest, Explanation) {
             "reduce, 16-bit sums  arena   4 B    any    ring       64 KiB  rounded once\n");
 }
 
-// What another version prints is an error, not the end of the program.
+// Output of another version is reported as an error and does not end the program.
 TEST(BenchReportTest, RefusesWhatItCannotRead) {
   for (const char* text : {"", "{", "{}", "[]", R"({"tuning": 3})", R"({"choices": [{"operation": 1}]})",
                            R"({"tuning": "", "measurements": [{}], "rules": 0, "cells": 1, "cells_planned": 1})"}) {

@@ -14,7 +14,7 @@
 namespace hooke {
 namespace {
 
-// CLI11 only says that a command is missing. Says which word is none; "" when it is not that.
+// CLI11 only says that a command is missing. Returns a message that names the unknown word, or "" if there is none.
 std::string UnknownCommand(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -35,7 +35,7 @@ std::string Invocation::default_state_dir() const {
 }
 
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code) {
-  // Some messages have several lines; none may steer the terminal.
+  // Some messages have several lines. Each is made printable, so that no peer's text steers the terminal.
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) lines.push_back(Printable(line));
   *invocation.err << "hooke: " << absl::StrJoin(lines, "\n") << std::endl;
@@ -112,7 +112,7 @@ int RunCommandLine(int argc, const char* const* argv, Invocation& invocation) {
     *invocation.err << app.help();
     return kUsage;
   }
-  // CLI11 reports by exceptions; they end here.
+  // CLI11 reports errors by exceptions; they end here.
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_COMMANDS_COMMAND_H_
 #define HOOKE_CLIENT_COMMANDS_COMMAND_H_
 
-// What the commands share. Each command_NAME.cc adds its subcommand to the command line; parsing chooses `action`, and
-// only then something is done. `hooke` is one process for one command, so all is one thread's.
+// Shared by all commands. Each command_NAME.cc adds its subcommand to the command line. Parsing sets `action`; only
+// running that does anything. A `hooke` process runs one command in one thread.
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -20,39 +20,39 @@ class CoordinatorClient;
 enum ExitCode { kSucceeded = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 
 struct Invocation {
-  // From main.
+  // Set by main:
   std::istream* in = nullptr;
-  bool in_terminal = false;  // `in` is one.
+  bool in_terminal = false;  // Whether `in` is a terminal.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
-  bool terminal = false;  // `out` is one...
-  int width = 80;         // ...of this size.
+  bool terminal = false;  // Whether `out` is a terminal.
+  int width = 80;         // Columns of the terminal.
   int height = 24;
   std::string home;                     // HOME; may be empty.
   std::string environment_coordinator;  // HOOKE_COORDINATOR; may be empty.
-  std::string programs_dir;             // Where this program is.
+  std::string programs_dir;             // The folder of this program.
 
-  // From the flags.
+  // Set by flags:
   std::string coordinator;
   std::string output = "table";
   std::function<int()> action;
 
   bool json() const { return output == "json"; }
-  // $HOME/.hooke/up, or "" without a home.
+  // $HOME/.hooke/up, or "" if there is no HOME.
   std::string default_state_dir() const;
 };
 
 // Prints "hooke: MESSAGE" and returns `code`.
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code = kFailed);
 
-// Connects to the coordinator that flags and environment choose. On an error it has been reported: returns null, and
-// `code` is set.
+// Connects to the coordinator that flags and environment choose. On an error it reports it, sets `code` and returns
+// null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
 void AddCoordinatorFlag(CLI::App& app, Invocation& invocation);
 void AddOutputFlag(CLI::App& app, Invocation& invocation);
 
-// One for each command_NAME.cc; `invocation` outlives `app`.
+// Each function adds one command. `invocation` must outlive `app`.
 void AddUpCommand(CLI::App& app, Invocation& invocation);
 void AddSubmitCommand(CLI::App& app, Invocation& invocation);
 void AddJobsCommand(CLI::App& app, Invocation& invocation);
@@ -66,10 +66,11 @@ void AddExportCommand(CLI::App& app, Invocation& invocation);
 void AddVersionCommand(CLI::App& app, Invocation& invocation);
 void AddCompletionCommand(CLI::App& app, Invocation& invocation);
 
-// All of them, and what `hooke --help` says.
+// Adds all commands and the text of `hooke --help`.
 void AddAllCommands(CLI::App& app, Invocation& invocation);
 
-// Parses and acts; returns the exit code. A wrong command line is explained on `err`.
+// Parses the command line, runs its command and returns the exit code. If the command line is wrong, `err` gets an
+// explanation.
 int RunCommandLine(int argc, const char* const* argv, Invocation& invocation);
 
 }  // namespace hooke

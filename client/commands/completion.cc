@@ -16,7 +16,7 @@ struct Words {
   std::string command;
   std::string description;
   std::vector<std::string> flags;
-  std::vector<std::string> positionals;  // "JOB", "FILE", or the values allowed: "bash|zsh".
+  std::vector<std::string> positionals;  // Names such as "JOB" or "FILE", or the allowed values: "bash|zsh".
 };
 
 Words WordsOf(const CLI::App& app) {
@@ -39,7 +39,7 @@ std::vector<Words> CommandsOf(const CLI::App& app) {
   return commands;
 }
 
-// The cases of a shell's `case $command in`, one for each kind of word that may come.
+// The cases of a shell's `case $command in`: one for each command for which `text` returns something.
 template <typename Text>
 std::string Cases(const std::vector<Words>& commands, Text text) {
   std::string cases;
@@ -55,7 +55,7 @@ std::string FlagCases(const std::vector<Words>& commands) {
                [](const Words& words) { return absl::StrCat("flags=\"", absl::StrJoin(words.flags, " "), "\""); });
 }
 
-// "JOB FILE" as the kinds of the words without a dash, in order.
+// A command's positional arguments, like "JOB FILE", as a shell variable.
 std::string KindCases(const std::vector<Words>& commands) {
   return Cases(commands, [](const Words& words) {
     return words.positionals.empty() ? "" : absl::StrCat("kinds=\"", absl::StrJoin(words.positionals, " "), "\"");
@@ -158,8 +158,8 @@ ValueKind ValueKindOf(const CLI::Option& option) {
   return option.get_type_name().find('|') == std::string::npos ? ValueKind::kOther : ValueKind::kChoice;
 }
 
-// The flags of all commands with such a value, each with its type: "--output" with "table|json". One flag means the
-// same to every command.
+// All flags with that kind of value, and their types: "--output" has "table|json". A flag means the same in every
+// command, so they share one map.
 std::map<std::string, std::string> FlagsWith(const CLI::App& app, ValueKind kind) {
   std::map<std::string, std::string> flags;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -172,13 +172,13 @@ std::map<std::string, std::string> FlagsWith(const CLI::App& app, ValueKind kind
   return flags;
 }
 
-// "--a|--b".
+// The flags with that kind of value as a shell pattern: "--a|--b".
 std::string ValueFlags(const CLI::App& app, ValueKind kind) {
   return absl::StrJoin(FlagsWith(app, kind), "|",
                        [](std::string* out, const auto& flag) { absl::StrAppend(out, flag.first); });
 }
 
-// A case for each flag whose values are known: `before`, the values with blanks between, `after`.
+// One case for each flag whose values are known: `before`, the values separated by spaces, `after`.
 std::string ChoiceCases(const CLI::App& app, absl::string_view before, absl::string_view after) {
   std::string cases;
   for (const auto& [flag, type] : FlagsWith(app, ValueKind::kChoice)) {

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_COORDINATOR_ADDRESS_H_
 #define HOOKE_CLIENT_COMMANDS_COORDINATOR_ADDRESS_H_
 
-// Where a command finds the coordinator. Used by main.cc.
+// Chooses the coordinator that a command talks to.
 
 #include <string>
 
@@ -11,17 +11,17 @@
 
 namespace hooke {
 
-// Where hooke-server listens unless told otherwise.
+// The address where hooke-server listens by default.
 constexpr char kDefaultCoordinator[] = "127.0.0.1:7411";
 
 struct CoordinatorChoice {
   std::string flag;         // --coordinator; empty: not given.
   std::string environment;  // HOOKE_COORDINATOR; empty: not set.
-  std::string state_dir;    // Where `hooke up` leaves the address of a cluster that runs; empty: nowhere.
+  std::string state_dir;    // The folder where `hooke up` keeps the address of its cluster; empty: none.
 };
 
-// The flag, else the environment, else the cluster that `hooke up` runs from state_dir, else kDefaultCoordinator.
-// INVALID_ARGUMENT, naming its source, for an address that is malformed.
+// Chooses the flag, else the environment, else the cluster that `hooke up` runs in state_dir, else kDefaultCoordinator.
+// INVALID_ARGUMENT if the address is malformed; the text says where it came from.
 absl::StatusOr<std::string> ChooseCoordinator(const CoordinatorChoice& choice);
 
 }  // namespace hooke

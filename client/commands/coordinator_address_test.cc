@@ -20,20 +20,20 @@ class CoordinatorAddressTest : public ::testing::Test {
   const std::string folder_ = absl::StrCat(::testing::TempDir(), "/coordinator_address_test");
 };
 
-// The flag wins over the environment, that over a running local cluster, that over the default.
+// The flag wins over the environment, which wins over a running local cluster, which wins over the default.
 TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
   EXPECT_EQ(*ChooseCoordinator({"", "", ""}), "127.0.0.1:7411");
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");
   absl::StatusOr<ClusterFolder> cluster = ClusterFolder::Own(folder_);
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");  // It is starting.
+  EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");  // The cluster is still starting.
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:4001");
   EXPECT_EQ(*ChooseCoordinator({"", "b:2", folder_}), "b:2");
   EXPECT_EQ(*ChooseCoordinator({"a:1", "b:2", folder_}), "a:1");
 }
 
-// An address that a killed `up` left behind is not used; a clean end removes it.
+// The address that a killed `up` left behind is ignored. A clean end removes it.
 TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
   std::optional<ClusterFolder> cluster(*ClusterFolder::Own(folder_));
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
@@ -43,7 +43,7 @@ TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
   EXPECT_EQ(RunningClusterAddress(folder_), std::nullopt);
 }
 
-// The folder has one owner, and the second is told who that is.
+// A folder has one owner; a second one is refused and told the owner's pid.
 TEST_F(CoordinatorAddressTest, AFolderHasOneOwner) {
   const absl::StatusOr<ClusterFolder> first = ClusterFolder::Own(folder_);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -52,7 +52,7 @@ TEST_F(CoordinatorAddressTest, AFolderHasOneOwner) {
                                                   "; stop it, or choose another folder with --state-dir")));
 }
 
-// Addresses that are none are refused, and the message names where they came from.
+// Malformed addresses are refused, and the message says where they came from.
 TEST_F(CoordinatorAddressTest, MalformedAddresses) {
   EXPECT_EQ(ChooseCoordinator({"a:0", "", ""}).status(),
             absl::InvalidArgumentError(

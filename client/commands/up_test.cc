@@ -1,4 +1,4 @@
-// `hooke up` with shell scripts in the place of the daemons: they write their ready file and wait.
+// Tests `hooke up` with shell scripts in place of the daemons. They write their ready file and wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Says what it was told, notes its pid, becomes ready with a made-up address, and ends at SIGTERM.
+// Prints its arguments, notes its pid, becomes ready with a made-up address, and ends at SIGTERM.
 constexpr char kDaemon[] = R"sh(#!/bin/sh
 echo "started with $*"
 while [ $# -gt 0 ]; do
@@ -69,7 +69,7 @@ class UpTest : public ::testing::Test {
     return pid;
   }
 
-  // A killed process is gone a moment later, when it has been waited for.
+  // A killed process is there until its parent has waited for it, so this polls.
   static bool IsGoneSoon(pid_t pid) {
     for (int i = 0; i < 500; ++i) {
       if (kill(pid, 0) != 0 && errno == ESRCH) return true;
@@ -90,7 +90,7 @@ class UpTest : public ::testing::Test {
   const std::string state_ = folder_ + "/.hooke/up";
 };
 
-// A whole cluster starts, is announced, gets its flags, and Ctrl-C stops all of it in order.
+// A whole cluster starts with the given flags and announces itself. Ctrl-C stops all of it in order.
 TEST_F(UpTest, StartsAndStops) {
   Program up(Up({"--slots", "3"}));
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
@@ -116,7 +116,7 @@ TEST_F(UpTest, StartsAndStops) {
   EXPECT_EQ(RunningClusterAddress(state_), std::nullopt);
 }
 
-// SIGKILL of `up` takes every daemon with it.
+// SIGKILL of `up` kills every daemon, too.
 TEST_F(UpTest, NothingSurvivesAKilledUp) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
@@ -127,7 +127,7 @@ TEST_F(UpTest, NothingSurvivesAKilledUp) {
   EXPECT_EQ(RunningClusterAddress(state_), std::nullopt);
 }
 
-// A second `up` from the same folder is refused, with the pid of the first; the first is not disturbed.
+// A second `up` in the same folder is refused with the first one's pid; the first is not disturbed.
 TEST_F(UpTest, OneClusterAFolder) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
@@ -138,7 +138,7 @@ TEST_F(UpTest, OneClusterAFolder) {
   EXPECT_TRUE(RunningClusterAddress(state_).has_value());
 }
 
-// The same folder again: servers get the ports they had, so that stored jobs find them.
+// A later run in the same folder gives servers the same ports, so that stored jobs find them.
 TEST_F(UpTest, ASecondRunTakesTheSamePorts) {
   std::string address;
   for (int run = 0; run < 2; ++run) {
@@ -151,7 +151,7 @@ TEST_F(UpTest, ASecondRunTakesTheSamePorts) {
   }
 }
 
-// A port of the run before that another program has now: nothing starts, since stored jobs would not find their server.
+// If another program now has a port of the earlier run, nothing starts, since stored jobs would not find their server.
 TEST_F(UpTest, RefusesAPortThatIsInUse) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -177,7 +177,7 @@ TEST_F(UpTest, RefusesAPortThatIsInUse) {
   close(fd);
 }
 
-// A worker that dies is reported and the rest goes on; when the coordinator dies the cluster ends with exit code 1.
+// A dead worker is reported and the rest goes on. If the coordinator dies, the cluster ends with exit code 1.
 TEST_F(UpTest, ReportsADaemonThatDies) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
@@ -196,7 +196,7 @@ TEST_F(UpTest, ReportsADaemonThatDies) {
   EXPECT_TRUE(IsGoneSoon(PidOf("worker-2")));
 }
 
-// A daemon that cannot start: what it said is shown, and nothing of the cluster is left.
+// If a daemon cannot start, its output is shown and nothing of the cluster is left.
 TEST_F(UpTest, ADaemonThatDoesNotStart) {
   WriteProgram("hooke-worker", "#!/bin/sh\necho 'cannot make /x: Permission denied'\nexit 3\n");
   const ProgramOutcome result = RunProgram(Up());
@@ -206,7 +206,7 @@ TEST_F(UpTest, ADaemonThatDoesNotStart) {
   EXPECT_TRUE(IsGoneSoon(PidOf("server-1")));
 }
 
-// Programs that are missing are named, with where they are looked for.
+// Missing programs are named, with the folder that was searched.
 TEST_F(UpTest, MissingPrograms) {
   fs::remove(programs_ + "/hooke-worker");
   const ProgramOutcome result = RunProgram(Up());
@@ -227,7 +227,7 @@ TEST_F(UpTest, ASecondInterruptHurries) {
   up.Signal(SIGINT);
   const absl::Time hurried = absl::Now();
   const ProgramOutcome result = up.Wait();
-  // Otherwise each daemon has 10 s to stop.
+  // Without the second Ctrl-C each daemon would have 10 s to stop.
   EXPECT_LT(absl::Now() - hurried, absl::Seconds(9));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("worker-1 did not stop in time and was killed"));

@@ -22,7 +22,7 @@
 namespace hooke {
 namespace {
 
-// How often an interrupt is looked for.
+// Interrupts are checked this often.
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
 
 constexpr char kNotDescribed[] =
@@ -30,7 +30,7 @@ constexpr char kNotDescribed[] =
     "own "
     "created the center: the file has no mean, std, input_shape, classes and architecture_version";
 
-// Puts the shards of a center, pulled one after another, into the file. Trusts no message.
+// Writes the shards of a center, pulled one after another, into the file. Checks every message.
 class CenterFile {
  public:
   CenterFile(const v1::JobStatus& job, const ExportOptions& options) : job_(job), options_(options) {}
@@ -107,7 +107,7 @@ class CenterFile {
     return absl::OkStatus();
   }
 
-  // Blocks come in order, and a shard begins where the one before ends.
+  // Blocks come in order, and a shard begins where the previous one ends.
   absl::Status TakeBlock(const v1::Block& block) {
     const uint64_t count = block.values().size() / 4;
     if (block.values().size() % 4 != 0 || count == 0 || block.first() != next_ || count > total_ - next_) {
@@ -131,9 +131,10 @@ class CenterFile {
         return absl::UnavailableError(absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message),
                                                    "; it holds part of job ", job_.job_id(),
                                                    ": try again when it is back"));
-      case absl::StatusCode::kFailedPrecondition:  // Of our own file, or of the server, which says enough.
+      // The error is about our own file, or the server's text is clear enough.
+      case absl::StatusCode::kFailedPrecondition:
         return status;
-      case absl::StatusCode::kCancelled:  // Not by us: a server that ends cuts its calls.
+      case absl::StatusCode::kCancelled:  // We did not cancel: a server that shuts down cuts its calls.
         return absl::AbortedError(absl::StrCat("server ", address, " has cut the call; try again"));
       default:
         break;
@@ -143,11 +144,11 @@ class CenterFile {
 
   const v1::JobStatus& job_;
   const ExportOptions& options_;
-  v1::Layout layout_;  // Of shard 0.
+  v1::Layout layout_;  // From shard 0; all shards must have the same.
   std::vector<std::string> notes_;
   std::vector<TensorShape> tensors_;
   uint64_t total_ = 0;
-  uint64_t next_ = 0;  // The first value that has not come.
+  uint64_t next_ = 0;  // Index of the next value to come.
   std::optional<SafetensorsFile> file_;
 };
 

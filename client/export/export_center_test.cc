@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Two servers hold a center of 6 + 4 values, 0, 1, 2, ...: 7 on the first, in blocks of 4, and 3 on the second.
+// Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first has 7 of them in blocks of 4, the second has 3.
 class ExportCenterTest : public ::testing::Test {
  protected:
   ExportCenterTest() {
@@ -77,7 +77,7 @@ class ExportCenterTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listeners_[2];
 };
 
-// The shards of both servers make one file, which Python reads back with nothing but its standard library.
+// The shards of both servers make one file. Python reads it with its standard library alone.
 TEST_F(ExportCenterTest, PythonReadsTheModel) {
   const absl::StatusOr<Exported> exported = ExportCenter(job_, {path_, false, absl::Seconds(10)});
   ASSERT_TRUE(exported.ok()) << exported.status();
@@ -112,9 +112,8 @@ v1::ModelDescription Description() {
   return model;
 }
 
-// What the group that made the center said of its model stands in the file. A center that nobody described, as of a job
-// that an older Hooke stored, is exported with what is known, and the user is told. Where servers were told different
-// things, the user is told that, too.
+// The file has the description of the model that the center's group gave. A center without one, as from an older Hooke,
+// is exported with what is known. The user is told that, and also if servers have different descriptions.
 TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
   const auto layout = [this](int server) { return servers_[server].responses[0].mutable_header()->mutable_layout(); };
   const auto export_and_read = [this](std::string& content) {
@@ -150,7 +149,7 @@ TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
                 absl::StrCat("server ", job_.servers(0), ": model: deviation is 0; allowed: finite, more than 0")));
 }
 
-// A second export over an existing file is refused with these words, and with --force it replaces the file.
+// A second export to the same file is refused with these words; with --force it replaces the file.
 TEST_F(ExportCenterTest, DoesNotReplaceAFile) {
   std::ofstream(path_) << "old";
   EXPECT_EQ(Export(), absl::AlreadyExistsError(
@@ -160,7 +159,7 @@ TEST_F(ExportCenterTest, DoesNotReplaceAFile) {
   EXPECT_GT(std::filesystem::file_size(path_), 3u);
 }
 
-// Whatever the servers send instead of one whole center: an error, and no file.
+// If the servers send anything but one whole center, the result is an error and no file.
 TEST_F(ExportCenterTest, RefusesWhatIsNoCenter) {
   using Responses = std::vector<v1::PullResponse>;
   const struct {
@@ -211,7 +210,7 @@ TEST_F(ExportCenterTest, RefusesWhatIsNoCenter) {
   }
 }
 
-// A server that is gone, or fails in the middle, is named; the half of the file that was there is removed.
+// A server that is gone or fails halfway is named, and the partial file is removed.
 TEST_F(ExportCenterTest, NamesTheServerThatFails) {
   servers_[1].end = {grpc::NOT_FOUND, "no job fashion-1 here"};
   EXPECT_EQ(Export(), absl::NotFoundError(absl::StrCat("server ", job_.servers(1), ": no job fashion-1 here")));
@@ -223,7 +222,7 @@ TEST_F(ExportCenterTest, NamesTheServerThatFails) {
   EXPECT_EQ(FilesInFolder(), 0u);
 }
 
-// A job without a center says when it will have one.
+// The error about a job without a center says when it will have one.
 TEST_F(ExportCenterTest, AJobWithoutACenter) {
   job_.clear_servers();
   job_.set_state(v1::JOB_STATE_QUEUED);

@@ -14,7 +14,7 @@
 namespace hooke {
 namespace {
 
-// Grows when a key changes its meaning or goes; a new key changes nothing for those who do not read it.
+// Increase it when a key changes its meaning or goes. A new key needs no increase: readers ignore unknown keys.
 constexpr int kFormatVersion = 1;
 
 void AddCenter(const v1::CenterEvaluated& center, Metadata& metadata) {
@@ -24,7 +24,8 @@ void AddCenter(const v1::CenterEvaluated& center, Metadata& metadata) {
   metadata.emplace_back("center_step", absl::StrCat(center.step()));
 }
 
-// Steps, and exchanges that every server answered, where every group has said them since the coordinator started.
+// Adds each group's steps, and its exchanges that every server answered, if all groups have reported since the
+// coordinator started.
 void AddProgress(const v1::JobStatus& job, Metadata& metadata) {
   std::vector<uint64_t> steps;
   std::vector<uint64_t> exchanges;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_EXPORT_EXPORT_METADATA_H_
 #define HOOKE_CLIENT_EXPORT_EXPORT_METADATA_H_
 
-// The metadata of an exported file: facts of the model and of the job that trained it. docs/export.md lists the keys.
+// The metadata of an exported file: facts about the model and the job that trained it. docs/export.md lists the keys.
 // Pure.
 
 #include "client/export/safetensors.h"
@@ -10,8 +10,8 @@
 
 namespace hooke {
 
-// `layout`: as a server of the job's center sent it, in range. Facts that are not known have no key: without a
-// description of the model in the layout, those of its input; before the first evaluation, the accuracy.
+// `layout` is the checked layout from a server of the job. Unknown facts have no key: those of the input if the layout
+// does not describe the model, and the accuracy before the first evaluation.
 Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout);
 
 }  // namespace hooke

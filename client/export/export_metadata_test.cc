@@ -38,7 +38,7 @@ v1::Layout Described() {
   return layout;
 }
 
-// All that a user needs to use the model, and to know where it comes from.
+// The metadata says all that is needed to use the model, and where it comes from.
 TEST(ExportMetadata, SaysWhatTheModelIs) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.mutable_center()->set_accuracy(0.8388);
@@ -71,7 +71,7 @@ TEST(ExportMetadata, SaysWhatTheModelIs) {
                                                      Pair("center_step", "1404")}));
 }
 
-// Steps and exchanges that were answered, group by group; nothing where one of them is not known.
+// Steps and answered exchanges are listed group by group. They are left out if those of one group are unknown.
 TEST(ExportMetadata, CountsStepsAndExchanges) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.clear_groups();
@@ -87,7 +87,7 @@ TEST(ExportMetadata, CountsStepsAndExchanges) {
   EXPECT_THAT(Texts(job, Described()), Not(Contains(Key("group_steps"))));
 }
 
-// No fact is made up about a center that nobody described and that was never evaluated.
+// A center without description and evaluation gets no made-up facts.
 TEST(ExportMetadata, LeavesOutWhatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.clear_center();

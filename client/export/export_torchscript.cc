@@ -28,7 +28,7 @@ absl::Status Convert(const std::string& program, const std::string& from, const 
   switch (output->exit_code) {
     case 0:
       return absl::OkStatus();
-    case 128 + SIGTERM:  // An interrupt, which RunForOutput passes on.
+    case 128 + SIGTERM:  // RunForOutput passes an interrupt on as SIGTERM.
       return Interrupted(path);
     default:
       break;
@@ -54,14 +54,14 @@ absl::StatusOr<Exported> ExportTorchScript(const v1::JobStatus& job, const Expor
   ExportOptions center = options;
   center.path = absl::StrCat(part, ".safetensors");
   center.interrupts = &interrupts;
-  center.force = true;  // Left by a process of this number that was killed.
+  center.force = true;  // A killed process with the same pid may have left the file.
   const auto remove = absl::MakeCleanup([&] {
     unlink(center.path.c_str());
     unlink(part.c_str());
   });
   absl::StatusOr<Exported> exported = ExportCenter(job, center);
   if (absl::IsCancelled(exported.status())) return Interrupted(options.path);
-  if (!exported.ok()) {  // The user knows nothing of the file on the way.
+  if (!exported.ok()) {  // The user knows only the final file, so the text must not name the temporary one.
     const absl::Status& status = exported.status();
     return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{center.path, options.path}}));
   }

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_EXPORT_EXPORT_TORCHSCRIPT_H_
 #define HOOKE_CLIENT_EXPORT_EXPORT_TORCHSCRIPT_H_
 
-// Writes a job's center as a TorchScript file. This program does not link LibTorch: it pulls the center into a
-// safetensors file and has hooke-rank, which trains by the same networks, make the other from it.
+// Writes a job's center as a TorchScript file. This program does not link LibTorch. So it pulls the center into a
+// safetensors file, from which hooke-rank, which has the networks, makes the TorchScript file.
 
 #include <string>
 
@@ -13,11 +13,12 @@
 
 namespace hooke {
 
-// `rank_program`: the path of hooke-rank. `interrupts` is listened to in place of `options.interrupts`. Files that are
-// needed on the way lie beside `options.path`, as PATH.part-PID and with endings of their own, and are gone when this
-// returns. After an error there is no new file, and one that was there is as it was. The errors of ExportCenter;
-// NOT_FOUND: there is no hooke-rank; FAILED_PRECONDITION: the servers do not know what the model is; ABORTED:
-// hooke-rank failed, and has said why on stderr.
+// `rank_program` is the path of hooke-rank. `interrupts` replaces `options.interrupts`. Temporary files are beside
+// `options.path`, named PATH.part-PID and so on, and are gone on return. After an error there is no new file, and an
+// old one is unchanged.
+//
+// Fails like ExportCenter. Also NOT_FOUND: there is no hooke-rank. FAILED_PRECONDITION: the servers have no description
+// of the model. ABORTED: hooke-rank failed, and has said why on stderr.
 absl::StatusOr<Exported> ExportTorchScript(const v1::JobStatus& job, const ExportOptions& options,
                                            const std::string& rank_program, Interrupts& interrupts);
 

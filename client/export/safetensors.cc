@@ -81,7 +81,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Create(const std::string& path,
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   SafetensorsFile file(path, fd >= 0 ? std::move(temporary) : "", fd, header->size(), bytes);
   if (fd < 0) return file.Failed("cannot be made", errno);
-  // Asks for all the room now: better no file than half the download.
+  // Reserves all the space now: a full disk should not stop the export halfway.
   if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
       error != 0 && error != EOPNOTSUPP && error != EINVAL) {
     return file.Failed(absl::StrCat("cannot hold ", bytes, " bytes"), error);

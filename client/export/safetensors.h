@@ -1,8 +1,7 @@
 #ifndef HOOKE_CLIENT_EXPORT_SAFETENSORS_H_
 #define HOOKE_CLIENT_EXPORT_SAFETENSORS_H_
 
-// Writes a model as a safetensors file, the format that Hugging Face's `safetensors` package reads. Used by
-// export_center.cc.
+// Writes a model as a safetensors file, the format of Hugging Face's `safetensors` package.
 //
 //   8 bytes    length N of the header, little-endian
 //   N bytes    JSON, filled up with spaces so that the values begin at a multiple of 8:
@@ -24,7 +23,7 @@
 
 namespace hooke {
 
-// Of float32 values; the tensors of a file lie one after another, row-major.
+// A float32 tensor. The tensors of a file follow one another, row-major.
 struct TensorShape {
   std::string name;
   std::vector<uint64_t> shape;
@@ -32,30 +31,29 @@ struct TensorShape {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// Everything before the values. INVALID_ARGUMENT for a name that is empty, "__metadata__" or there twice, and for more
-// than 2^53 values.
+// Returns the bytes before the values. INVALID_ARGUMENT if a name is empty, repeated or "__metadata__", or if there are
+// more than 2^53 values.
 absl::StatusOr<std::string> SafetensorsHeader(const std::vector<TensorShape>& tensors, const Metadata& metadata);
 
-// Values of all tensors together; saturates at 2^63.
+// The number of values in all tensors together; at most 2^63.
 uint64_t CountValues(const std::vector<TensorShape>& tensors);
 
-// A file that appears under its name complete or not at all: it is written beside, as PATH.part-PID, and renamed. Not
-// thread-safe.
+// A file that appears complete or not at all: it is written as PATH.part-PID and renamed. Not thread-safe.
 class SafetensorsFile {
  public:
-  // FAILED_PRECONDITION when the file cannot be made or the disk has no room for all of it.
+  // FAILED_PRECONDITION if the file cannot be created or the disk has not enough space for all of it.
   static absl::StatusOr<SafetensorsFile> Create(const std::string& path, const std::vector<TensorShape>& tensors,
                                                 const Metadata& metadata);
 
   SafetensorsFile(SafetensorsFile&& other) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&& other) = delete;
-  // Removes what is not finished.
+  // Removes an unfinished file.
   ~SafetensorsFile();
 
-  // Little-endian float32 values that begin at value `first` of all. They lie within the file.
+  // Writes little-endian float32 values from value `first` on. They must lie within the file.
   absl::Status Write(uint64_t first, absl::string_view values);
 
-  // Makes the file durable and visible. ALREADY_EXISTS when a file of that name is there and `replace` is false.
+  // Makes the file durable and visible. ALREADY_EXISTS if a file of that name exists and `replace` is false.
   absl::Status Finish(bool replace);
 
   uint64_t bytes() const { return bytes_; }

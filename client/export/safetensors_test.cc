@@ -36,7 +36,7 @@ class SafetensorsTest : public ::testing::Test {
   const std::string path_ = absl::StrCat(folder_, "/model.safetensors");
 };
 
-// The example of the header file, byte by byte.
+// The example of safetensors.h, byte by byte.
 TEST_F(SafetensorsTest, TheSmallestFile) {
   absl::StatusOr<std::string> header = SafetensorsHeader({{"s", {}}}, {});
   ASSERT_TRUE(header.ok()) << header.status();
@@ -45,7 +45,7 @@ TEST_F(SafetensorsTest, TheSmallestFile) {
   EXPECT_EQ(*header, absl::StrCat(std::string("\x38\0\0\0\0\0\0\0", 8), expected));
 }
 
-// What is written, in any order, is read back by an independent reader: names, shapes, offsets, values, alignment.
+// An independent reader reads back what was written in any order: names, shapes, offsets, values, alignment.
 TEST_F(SafetensorsTest, ReadsBack) {
   const std::vector<TensorShape> tensors = {{"conv1.weight", {2, 1, 3}}, {"bias \"q\"", {2}}, {"scale", {}}};
   ASSERT_EQ(CountValues(tensors), 9u);
@@ -77,7 +77,7 @@ TEST_F(SafetensorsTest, ReadsBack) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-// A file that is there stays as it is, unless it shall be replaced; an unfinished one leaves nothing.
+// An existing file stays unless replacing is asked for; an unfinished one leaves nothing.
 TEST_F(SafetensorsTest, ReplacesOnlyWhenAsked) {
   std::ofstream(path_) << "old";
   {
@@ -98,7 +98,7 @@ TEST_F(SafetensorsTest, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-// A model that no disk holds is refused before anything is written, and leaves nothing.
+// A model too large for any disk is refused before anything is written, and leaves no file.
 TEST_F(SafetensorsTest, ADiskWithoutRoom) {
   const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Create(path_, {{"s", {uint64_t{1} << 52}}}, {});
   EXPECT_EQ(file.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -111,7 +111,7 @@ TEST_F(SafetensorsTest, ADiskWithoutRoom) {
           folder_, "/none/model: cannot be made: No such file or directory; choose a file elsewhere, or make room")));
 }
 
-// Layouts that no file can have are refused.
+// Layouts that a file cannot hold are refused.
 TEST_F(SafetensorsTest, LayoutsThatCannotBe) {
   const uint64_t huge = uint64_t{1} << 40;
   EXPECT_FALSE(SafetensorsHeader({{"", {1}}}, {}).ok());

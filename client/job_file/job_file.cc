@@ -39,7 +39,7 @@ bool IsSection(absl::string_view path) {
                         [path](const JobKey& key) { return absl::StartsWith(key.path, absl::StrCat(path, ".")); });
 }
 
-// The names allowed directly in a section, keys and sections, in documented order.
+// The names of keys and sections directly in a section, in documented order.
 std::vector<std::string> NamesIn(absl::string_view section) {
   std::vector<std::string> names;
   for (const JobKey& key : JobKeys()) {
@@ -51,7 +51,7 @@ std::vector<std::string> NamesIn(absl::string_view section) {
   return names;
 }
 
-// A near name of the same section; else a key of exactly that name elsewhere.
+// Suggests a similar name in the same section, or else a key elsewhere with exactly that name.
 std::string DidYouMean(absl::string_view section, absl::string_view name) {
   std::string guess = Nearest(name, NamesIn(section));
   for (const JobKey& key : JobKeys()) {
@@ -60,7 +60,7 @@ std::string DidYouMean(absl::string_view section, absl::string_view name) {
   return guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)");
 }
 
-// A file's first bytes, one more than `bytes_max` of a longer one.
+// Reads the start of a file: at most `bytes_max` + 1 bytes, so that the caller notices a longer file.
 absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::FailedPreconditionError(absl::StrCat("cannot be read: ", std::strerror(errno)));
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max)
 absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status there = std::filesystem::status(path, error);
-  // A pipe would be waited for without end.
+  // Reading a pipe could wait forever.
   const bool plain = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there);
   absl::StatusOr<std::string> text =
       plain ? ReadStart(path, kJsonBytesMax)
@@ -91,10 +91,10 @@ absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
 
 struct LineProblem {
   int line;
-  std::string text;  // "KEY: what is wrong".
+  std::string text;  // "KEY: the fault".
 };
 
-// One line for each of the first problems, in the order of the file, and how many more there are.
+// One line for each of the first problems, in the order of the file, and the number of further ones.
 std::string ProblemsText(absl::string_view file, std::vector<LineProblem> problems, uint64_t left_out = 0) {
   absl::c_stable_sort(problems, [](const LineProblem& a, const LineProblem& b) { return a.line < b.line; });
   if (problems.size() > kProblemsListed) {
@@ -113,7 +113,7 @@ std::string ProblemsText(absl::string_view file, std::vector<LineProblem> proble
   return absl::StrJoin(lines, "\n");
 }
 
-// The line of a key, or of the nearest section around it that the file has; else 1.
+// The line of a key, or of the innermost section around it that the file has, or else 1.
 int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path) {
   while (true) {
     const auto found = lines.find(std::string(path));
@@ -158,14 +158,14 @@ class JobFileParser {
     problems_.push_back({line, absl::StrCat(key, ": ", what)});
   }
 
-  // Plain scalars have the tag "?" or none, quoted ones "!".
+  // yaml-cpp gives plain scalars the tag "?" or none, and quoted ones "!".
   static bool HasTag(const YAML::Node& node) { return !node.Tag().empty() && node.Tag() != "?" && node.Tag() != "!"; }
 
   static std::string TagProblem(const YAML::Node& node) {
     return absl::StrCat("has the YAML tag ", Quoted(node.Tag()), "; a job file has no tags: remove it");
   }
 
-  // Walks the sections that the table knows, so the depth of the file does not matter.
+  // Visits only sections that the table of keys has, so a deep file costs no deep recursion.
   void Collect(const YAML::Node& map, const std::string& section) {
     std::map<std::string, int> seen;
     for (const auto& entry : map) {
@@ -199,14 +199,14 @@ class JobFileParser {
       } else if (FindJobKey(path) != nullptr) {
         given_.emplace(path, Given{entry.second, line});
       } else {
-        // What it was meant to be is not its default.
+        // The key that was probably meant must not be reported with its default.
         wrong_.insert(Join(section, Nearest(name, NamesIn(section))));
         Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
       }
     }
   }
 
-  // A dot in a name would reach into a section, past what the section itself says.
+  // A name with a dot would reach into a section and could contradict it.
   void RefuseDotted(int line, const std::string& section, const std::string& path) {
     wrong_.insert(path);
     const bool known = IsSection(path) || FindJobKey(path) != nullptr;
@@ -219,7 +219,7 @@ class JobFileParser {
 
   static std::string SectionText(const std::string& section) { return section.empty() ? kTop : section; }
 
-  // A name that no key has may be as long as the file.
+  // An unknown name may be as long as the file, so it is cut.
   static std::string Shortened(const std::string& name) {
     const std::string quoted = Quoted(name);
     return quoted.substr(1, quoted.size() - 2);
@@ -235,7 +235,8 @@ class JobFileParser {
       if (given != given_.end()) {
         SetGiven(key, given->second);
       } else if (key.preset.has_value()) {
-        const KeyValue value = ParseKeyValue(key, *key.preset, /*quoted=*/false).value();  // The table's own text.
+        // Cannot fail: the table's presets are valid.
+        const KeyValue value = ParseKeyValue(key, *key.preset, /*quoted=*/false).value();
         texts_[key.path] = value.text;
         SetField(key, value, job_);
       } else if (key.required()) {
@@ -246,7 +247,7 @@ class JobFileParser {
   }
 
   void SetGiven(const JobKey& key, const Given& given) {
-    wrong_.insert(key.path);  // Until it has proved right.
+    wrong_.insert(key.path);  // Until all checks have passed.
     if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
@@ -279,7 +280,7 @@ class JobFileParser {
     wrong_.erase(key.path);
   }
 
-  // Whether the value in `job_` is what the file says: neither the key nor a section it is in has a problem.
+  // True if `job_` has the file's value: neither the key nor a section around it has a problem.
   bool IsRight(absl::string_view path) const {
     for (size_t end = path.size(); end != absl::string_view::npos; end = path.rfind('.', end - 1)) {
       if (wrong_.count(std::string(path.substr(0, end))) > 0) return false;
@@ -334,11 +335,11 @@ class JobFileParser {
     if (given_.count("averaging.momentum") == 0) {
       averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
     }
-    // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+    // EASGD chooses alpha = 0.9 / p, which overshoots with fewer than nine groups; 1 / (p + 1) does not.
     if (given_.count("averaging.alpha") == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
   }
 
-  // What the coordinator would say, but nothing that rests on a problem told already.
+  // Makes the coordinator's checks, but leaves out problems that follow from those already reported.
   void CrossCheck() {
     for (const JobRelation& relation : JobRelations()) {
       const bool both = given_.count(relation.key) > 0 && given_.count(relation.other) > 0;
@@ -349,7 +350,7 @@ class JobFileParser {
     wrong_.insert(does_not_apply_.begin(), does_not_apply_.end());
     for (const JobProblem& problem : CheckJob(job_)) {
       if (!absl::c_all_of(problem.about, [this](const std::string& path) { return IsRight(path); })) continue;
-      // A default that follows from a wrong key is no mistake of its own.
+      // A default that follows from a wrong key is not a fault of its own.
       if (given_.count(problem.key) == 0 && !problems_.empty()) continue;
       Add(LineOf(problem.key), problem.key, problem.message);
     }
@@ -357,7 +358,7 @@ class JobFileParser {
 
   const std::string file_;
   const std::string folder_;
-  std::map<std::string, int> lines_;    // Sections in the file.
+  std::map<std::string, int> lines_;    // Line of each section in the file.
   std::map<std::string, Given> given_;  // Keys in the file.
   std::map<std::string, std::string> texts_;
   std::set<std::string> wrong_;  // Keys and sections with a problem.

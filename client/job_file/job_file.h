@@ -1,15 +1,16 @@
 #ifndef HOOKE_CLIENT_JOB_FILE_JOB_FILE_H_
 #define HOOKE_CLIENT_JOB_FILE_JOB_FILE_H_
 
-// A job file (YAML, docs/job-file.md) as a v1::JobSpec with every default filled in, and where its keys are. Called by
-// `hooke submit` before anything is sent.
+// Reads a job file (YAML, docs/job-file.md) into a v1::JobSpec with every default filled in, and remembers the lines of
+// its keys. `hooke submit` calls this before anything is sent.
 //
-// A file that is wrong gives INVALID_ARGUMENT with one line for each of the first ten things that are wrong, in the
-// order of the file:
-//   FILE:LINE: KEY: what is wrong; what is allowed (did you mean "averaging"?)
-// and, for a text that is not YAML, FILE:LINE:COLUMN: what is wrong. Whatever the file says is escaped there, so that
-// it cannot steer the terminal. A file that cannot be read gives NOT_FOUND or FAILED_PRECONDITION. Whether the data
-// exist is not looked at: the ranks' nodes have them. A tuning is read here; the ranks check the rules in it.
+// A wrong file gives INVALID_ARGUMENT with one line for each of the first ten faults, in the order of the file:
+//   FILE:LINE: KEY: the fault; what is allowed (did you mean "averaging"?)
+// A text that is not YAML gives FILE:LINE:COLUMN: and the fault. Text from the file is escaped, so that it cannot steer
+// the terminal. A file that cannot be read gives NOT_FOUND or FAILED_PRECONDITION.
+//
+// Whether the data exist is not checked: they are on the ranks' nodes. A tuning file is read here; the ranks check its
+// rules.
 
 #include <cstddef>
 #include <map>
@@ -24,19 +25,19 @@ namespace hooke {
 
 constexpr size_t kJobFileBytesMax = 1 << 20;
 struct JobFile {
-  std::string name;  // What messages call the file.
+  std::string name;  // The file's name in messages.
   v1::JobSpec spec;
-  std::map<std::string, int> lines;  // Of the keys and sections that it has, by path, counted from 1.
+  std::map<std::string, int> lines;  // Line of each key and section in the file, by path, counted from 1.
 };
 
-// Paths in the file that are relative are relative to the file's folder.
+// Relative paths in the file are relative to its folder.
 absl::StatusOr<JobFile> ReadJobFile(const std::string& path);
 
-// `file` is what messages call it, `folder` the absolute folder that relative paths start from.
+// `file` is the name in messages; `folder` is the absolute folder that relative paths start from.
 absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder);
 
-// The coordinator's refusal of the file's job, in the same form. A problem of a key that the file does not give is told
-// at the line of the section around it, or at line 1.
+// The coordinator's refusal of the file's job, in the same form. If the file does not give the key of a problem, the
+// line is that of the section around it, or 1.
 std::string RefusalText(const JobFile& file, const Refusal& refusal);
 
 }  // namespace hooke

@@ -1,5 +1,5 @@
-// Job files made by chance, from a seed: none crashes the parser, whatever one is refused for is told shortly and with
-// its line, and the coordinator takes each one that the client takes.
+// Random job files, from a seed. None crashes the parser, each refusal is short and has a line, and the coordinator
+// accepts every file that the client accepts.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class Chance {
   std::mt19937 engine_;
 };
 
-// A value that the key may have, or one that a mistake or malice writes.
+// A value that the key allows, or one that comes from a mistake or malice.
 std::string ValueOf(const JobKey& key, Chance& chance) {
   static const auto& nonsense = *new std::vector<std::string>{"",
                                                               "     ",
@@ -90,10 +90,10 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
   }
 }
 
-// The keys that every file needs, and some others.
+// A file with all required keys and some others.
 std::string FileOf(Chance& chance) {
   std::string text;
-  std::vector<absl::string_view> open;  // Sections.
+  std::vector<absl::string_view> open;  // The sections the last line lies in.
   const size_t others = 1 + chance.Below(12);
   for (const JobKey& key : JobKeys()) {
     if (key.type == KeyType::kJsonFile || (!key.required() && chance.OneIn(others + 1) == false)) continue;
@@ -107,7 +107,7 @@ std::string FileOf(Chance& chance) {
     }
     open = parts;
     absl::StrAppend(&text, std::string(2 * parts.size(), ' '), name, ": ", ValueOf(key, chance), "\n");
-    if (chance.OneIn(400)) {  // Once more, by a name that reaches into the section.
+    if (chance.OneIn(400)) {  // Repeats the key at the top level, with dots in its name.
       absl::StrAppend(&text, key.path, ": ", ValueOf(key, chance), "\n");
       open.clear();
     }
@@ -115,7 +115,7 @@ std::string FileOf(Chance& chance) {
   return text;
 }
 
-// Some bytes taken out, put in or doubled.
+// Removes, inserts or doubles some bytes.
 void Damage(std::string& text, Chance& chance) {
   static const auto& some =
       *new std::vector<std::string>{"[",  "]",   "{",   "}", ":", "\n",   "\t",       "\"",
@@ -133,8 +133,8 @@ void Damage(std::string& text, Chance& chance) {
   }
 }
 
-// Whether a line begins with the name of a key that is in a section. Such a line may be inside a quoted or block text
-// only where the text was damaged.
+// True if a line begins with the dotted name of a key. In undamaged files such a line is never inside a quoted or block
+// text.
 bool HasDottedName(const std::string& text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     for (const JobKey& key : JobKeys()) {
@@ -144,7 +144,7 @@ bool HasDottedName(const std::string& text) {
   return false;
 }
 
-// Each line of an error starts with the file, and all but a last "N more problems" with a line number of the file.
+// Every line of an error starts with the file and a line number of it, except a last "N more problems".
 void CheckError(const std::string& text, const std::string& error) {
   const long lines = std::count(text.begin(), text.end(), '\n') + 1;
   EXPECT_LT(error.size(), 6000u);
@@ -185,7 +185,7 @@ TEST(JobFileFuzzTest, FilesMadeByChance) {
   std::cout << taken << " taken, " << refused << " refused\n";
 }
 
-// Bytes that were never meant to be YAML.
+// Random bytes that were never YAML.
 TEST(JobFileFuzzTest, BytesByChance) {
   for (uint32_t seed = 0; seed < kFiles; ++seed) {
     std::mt19937 engine(seed);

@@ -40,7 +40,7 @@ std::string ErrorOf(absl::string_view text) {
   return std::string(job.status().message());
 }
 
-// The sample of the documentation reads as written, and relative paths start at the file's folder.
+// The sample of the documentation reads as written; relative paths start at the file's folder.
 TEST(JobFileTest, ReadsTheSample) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(kSample, "job.yaml", "/jobs"));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -62,7 +62,7 @@ TEST(JobFileTest, ReadsTheSample) {
   EXPECT_DOUBLE_EQ(job->averaging().alpha(), 1.0 / 3);
 }
 
-// The least file there is has every default filled in, all in the range that the servers check.
+// The shortest possible file gets every default, each within the range that the servers check.
 TEST(JobFileTest, FillsInEveryDefault) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(kLeast, "job.yaml", "/jobs"));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -86,7 +86,7 @@ TEST(JobFileTest, FillsInEveryDefault) {
   EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 4);
 }
 
-// How the ranks of a group act as one: every key reaches the spec.
+// Every key of collectives reaches the spec.
 TEST(JobFileTest, ReadsCollectives) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(
       ParseJobFile(absl::StrCat(kLeast, "collectives: {aggregation: rooted, order: concurrent, bucket_mib: 0.25}"),
@@ -98,7 +98,7 @@ TEST(JobFileTest, ReadsCollectives) {
   EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 0.25);
 }
 
-// A tuning is read from beside the job file and sent as it is.
+// A tuning file beside the job file is read and sent unchanged.
 TEST(JobFileTest, ReadsTheTuning) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/job_file_tuning");
   std::filesystem::create_directories(folder);
@@ -117,14 +117,14 @@ TEST(JobFileTest, ReadsTheTuning) {
               HasSubstr("text.json is not JSON; must be a JSON file of at most 64 KiB"));
   EXPECT_THAT(std::string(parse("large.json").status().message()), HasSubstr("large.json is larger than 64 KiB"));
   EXPECT_THAT(std::string(parse(".").status().message()), HasSubstr(" is a folder"));
-  // Nobody writes into the pipe: to read it would take for ever.
+  // Nobody writes into the pipe, so reading it would never end.
   ASSERT_EQ(mkfifo((folder + "/pipe").c_str(), 0600), 0);
   EXPECT_THAT(std::string(parse("pipe").status().message()),
               HasSubstr("pipe is no plain file, but a device, pipe or socket; must be a JSON file"));
   std::filesystem::remove_all(folder);
 }
 
-// Defaults that follow from another key do so.
+// Some defaults follow from another key.
 TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   const auto parse = [](absl::string_view more) {
     return SpecOf(ParseJobFile(absl::StrCat(kLeast, more), "job.yaml", "/jobs")).value();
@@ -182,7 +182,7 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(parse("{rule: diloco, compression: top_k}").averaging().top_k(), 0.1);
 }
 
-// Where the file is silent, each rule has the numbers of its paper.
+// If the file does not set them, each rule gets the numbers of its paper.
 TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
   struct Row {
     const char* rule;
@@ -206,7 +206,7 @@ TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
   }
 }
 
-// What averaging and the rest of the file do not allow together is told with what to do.
+// Values of averaging that do not go with the rest of the file are reported with what to do.
 TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: sync, quorum: 2}")),
             "job.yaml:4: averaging.quorum: 2 is more than groups.count, which is 1; make it less, or have more groups");
@@ -250,8 +250,8 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
 }
 
 struct WrongFile {
-  const char* found;     // In kSample...
-  const char* replaced;  // ...becomes this.
+  const char* found;     // A piece of kSample...
+  const char* replaced;  // ...is replaced by this.
   const char* error;
 };
 
@@ -350,7 +350,7 @@ constexpr WrongFile kWrongFiles[] = {
     {"groups:", "---\ngroups:", "job.yaml:5: a second YAML document begins; a job file describes one job"},
 };
 
-// What is wrong, where, and what is allowed: the exact words for each kind of mistake.
+// The exact words for each kind of mistake: the fault, its place, and what is allowed.
 TEST(JobFileTest, SaysWhatIsWrong) {
   for (const WrongFile& wrong : kWrongFiles) {
     const std::string text = absl::StrReplaceAll(kSample, {{wrong.found, wrong.replaced}});
@@ -359,7 +359,7 @@ TEST(JobFileTest, SaysWhatIsWrong) {
   }
 }
 
-// All mistakes of a file are told at once, in the order of the file.
+// All mistakes of a file are reported at once, in the order of the file.
 TEST(JobFileTest, TellsAllMistakesAtOnce) {
   EXPECT_EQ(ErrorOf("nme: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups: {count: 0}\n"),
             "job.yaml:1: nme: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
@@ -369,7 +369,8 @@ TEST(JobFileTest, TellsAllMistakesAtOnce) {
             "job.yaml:4: groups.count: 0 is out of range; must be an integer from 1 to 1024");
 }
 
-// A wrong key does not hide that others do not go together; nothing is said that rests on a wrong or misspelt key.
+// A wrong key does not hide that others do not go together. Nothing is reported that follows from a wrong or misspelt
+// key.
 TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf("name: a\nmodel: vgg\ndata: {train: a, test: b}\n"
                     "train:\n  epochs: 4\n  optimizer: {nesterov: true}\n  schedule: {warmup_epochs: 5}\n"
@@ -393,7 +394,7 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "momentum, nesterov, staleness_bound, staleness_power, compression, top_k (did you mean \"rule\"?)");
 }
 
-// Texts that are no map of keys are refused, whatever they are, and none crashes.
+// Texts that are not a map of keys are refused, and none crashes.
 TEST(JobFileTest, RefusesWhatIsNoJobFile) {
   const std::string empty = "job.yaml:1: is empty; a job file needs at least name, model, data.train and data.test";
   EXPECT_EQ(ErrorOf(""), empty);
@@ -410,9 +411,9 @@ TEST(JobFileTest, RefusesWhatIsNoJobFile) {
 }
 
 struct NonsenseFile {
-  const char* found;     // In kSample...
-  const char* replaced;  // ...becomes this.
-  const char* error;     // After "job.yaml:".
+  const char* found;     // A piece of kSample...
+  const char* replaced;  // ...is replaced by this.
+  const char* error;     // Expected text after "job.yaml:".
 };
 
 constexpr NonsenseFile kNonsenseFiles[] = {
@@ -457,7 +458,7 @@ constexpr NonsenseFile kNonsenseFiles[] = {
      "6: averaging.interval_seconds: 1e300 is out of range; must be a number from 0.001 to 86400"},
 };
 
-// Nonsense that can be typed is refused with its line and what is allowed, and nothing of it reaches the terminal raw.
+// Nonsense is refused with its line and what is allowed, and none of it reaches the terminal unescaped.
 TEST(JobFileTest, RefusesNonsense) {
   for (const NonsenseFile& wrong : kNonsenseFiles) {
     const std::string text = absl::StrReplaceAll(kSample, {{wrong.found, wrong.replaced}});
@@ -466,7 +467,7 @@ TEST(JobFileTest, RefusesNonsense) {
   }
 }
 
-// What is not YAML is told with line, column and how to mend it, in words that do not come from a parser.
+// A text that is not YAML is reported with line, column and remedy, in words that are not the parser's.
 TEST(JobFileTest, SaysWhereTextIsNotYaml) {
   EXPECT_EQ(ErrorOf("name: a\nmodel: [b\n"), "job.yaml:3:1: is not YAML: a list is not closed; write the missing ]");
   EXPECT_EQ(ErrorOf("name: a\nmodel: {b: c\n"), "job.yaml:3:1: is not YAML: a map is not closed; write the missing }");
@@ -479,7 +480,7 @@ TEST(JobFileTest, SaysWhereTextIsNotYaml) {
   EXPECT_THAT(ErrorOf("name: *a\n"), HasSubstr("a * refers to an anchor that is not there"));
 }
 
-// A section whose keys are indented by a tab: the words are about the tab, not about what the parser met behind it.
+// If a section's keys are indented by a tab, the error is about the tab, not about what the parser met behind it.
 TEST(JobFileTest, KeysIndentedByATabAreToldAsSuch) {
   for (const char* section : {"groups:\n\tcount: 2\n", "groups:\n  count: 2\n\tranks: 2\n", "groups:\n \tcount: 2\n"}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(kLeast, section)), HasSubstr("is not YAML: a line is indented by a tab; indent by "
@@ -488,7 +489,7 @@ TEST(JobFileTest, KeysIndentedByATabAreToldAsSuch) {
   }
 }
 
-// A quote that is not closed is told once, at its line, also where the file ends behind it.
+// An unclosed quote is reported once, at its line, even if the file ends behind it.
 TEST(JobFileTest, AQuoteThatIsNotClosedIsToldAtItsLine) {
   const std::string what = ": a quoted text does not end in its line; write the missing quote";
   for (const char quote : {'"', '\''}) {
@@ -510,7 +511,7 @@ TEST(JobFileTest, AQuoteThatIsNotClosedIsToldAtItsLine) {
   EXPECT_TRUE(ParseJobFile("name: a\nmodel: mlp\ndata: {train: \"a\\\"b\", test: b}\n", "job.yaml", "/jobs").ok());
 }
 
-// A name with a dot does not reach into a section: neither beside the section's own key nor instead of it.
+// A name with a dot does not reach into a section, neither beside the section's own key nor instead of it.
 TEST(JobFileTest, ADottedNameIsAnUnknownKey) {
   const std::string error = "train.epochs: unknown key; write epochs in the section train, without the dot";
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 2}\ntrain.epochs: 1\n")),
@@ -526,7 +527,7 @@ TEST(JobFileTest, ADottedNameIsAnUnknownKey) {
             "job.yaml:4: groups.a.b: unknown key; allowed here: count, ranks, site");
 }
 
-// A file with a NUL byte is told as what it is, with the line; UTF-16 has such bytes and is read.
+// A NUL byte is reported as such, with its line. UTF-16 has such bytes and is read.
 TEST(JobFileTest, ANulByteIsToldAsSuch) {
   const std::string nul(1, '\0');
   const std::string what = "is not a text: it has a NUL byte; save it as UTF-8";
@@ -543,7 +544,7 @@ TEST(JobFileTest, ANulByteIsToldAsSuch) {
   }
 }
 
-// However much is wrong, the user reads ten problems, and how many more there are.
+// The user gets at most ten problems, and the number of further ones.
 TEST(JobFileTest, TellsTenProblems) {
   std::string text = kSample;
   for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "unknown", i, ": 1\n");
@@ -557,7 +558,7 @@ TEST(JobFileTest, TellsTenProblems) {
             "and data.test");
 }
 
-// What the coordinator refuses is told at the line of its key, or of the section around it.
+// The coordinator's refusal is reported at the line of its key, or of the section around it.
 TEST(JobFileTest, FindsTheLinesOfARefusal) {
   const absl::StatusOr<JobFile> file = ParseJobFile(kSample, "job.yaml", "/jobs");
   ASSERT_TRUE(file.ok()) << file.status();
@@ -578,7 +579,7 @@ class JobFileOnDiskTest : public ::testing::Test {
   const std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "job_file_test";
 };
 
-// A file that is not there, a folder and a huge file give an error that names it.
+// A missing file, a folder and a huge file give an error with their name.
 TEST_F(JobFileOnDiskTest, RefusesWhatCannotBeRead) {
   const std::string missing = folder_ / "missing.yaml";
   EXPECT_EQ(ReadJobFile(missing).status(),
@@ -601,7 +602,7 @@ TEST_F(JobFileOnDiskTest, PathsAreRelativeToTheFile) {
   EXPECT_EQ(job->data().test(), (folder_.parent_path() / "b").lexically_normal().string());
 }
 
-// The job files that are shipped are right, and differ where they say so.
+// The shipped job files are valid and differ as their comments say.
 TEST(ShippedJobFilesTest, AreRight) {
   const absl::StatusOr<v1::JobSpec> fashion = SpecOf(ReadJobFile("deploy/jobs/fashion.yaml"));
   ASSERT_TRUE(fashion.ok()) << fashion.status();
@@ -617,7 +618,7 @@ TEST(ShippedJobFilesTest, AreRight) {
   EXPECT_EQ(one_group->groups().ranks(), 4u);
 }
 
-// The six modes of MXNET-MPI are each a job file: the rule, and groups of one rank or of several.
+// Each of the six modes of MXNET-MPI has a job file: a rule, with groups of one rank or of several.
 TEST(ShippedJobFilesTest, SixModes) {
   for (const std::string ranks : {"dist", "mpi"}) {
     for (const auto& [mode, rule] :

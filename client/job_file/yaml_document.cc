@@ -16,14 +16,14 @@ namespace {
 
 constexpr absl::string_view kBlanks = " \t\r\n";
 
-// As yaml-cpp finds it: by a byte order mark, or by the zeros beside the first character.
+// Detects these like yaml-cpp: by a byte order mark, or by zeros beside the first character.
 bool IsUtf16Or32(absl::string_view text) {
   return absl::StartsWith(text, "\xfe\xff") || absl::StartsWith(text, "\xff\xfe") ||
          absl::StrContains(text.substr(0, 2), '\0');
 }
 
-// Whether a quoted text begins at `pos`, behind an anchor or a tag perhaps, and does not end in its line. yaml-cpp
-// takes one that never ends, if the file's last line has an end.
+// True if a quoted text begins at `pos`, after any anchor or tag, and does not end in its line. yaml-cpp accepts a
+// quote that never ends if the file's last line has an end.
 bool IsOpenQuote(absl::string_view text, size_t pos) {
   while (pos < text.size() && (text[pos] == '&' || text[pos] == '!')) {
     pos = std::min(text.find_first_of(kBlanks, pos), text.size());
@@ -44,10 +44,10 @@ bool IsOpenQuote(absl::string_view text, size_t pos) {
   return true;
 }
 
-// Hears where documents begin and where the first quoted text is that does not end in its line; keeps nothing else.
+// Notes the lines where documents begin, and where the first unclosed quote is; keeps nothing else.
 class DocumentEvents : public YAML::EventHandler {
  public:
-  // The positions of yaml-cpp are those of the bytes of UTF-8 only.
+  // Only in UTF-8 are yaml-cpp's positions byte positions.
   explicit DocumentEvents(absl::string_view text) : text_(text), has_positions_(!IsUtf16Or32(text)) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { starts_.push_back(mark.line + 1); }
@@ -63,8 +63,8 @@ class DocumentEvents : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
   void OnMapEnd() override {}
 
-  const std::vector<int>& starts() const { return starts_; }  // Lines.
-  int open_quote() const { return open_quote_; }              // A line; 0: there is none.
+  const std::vector<int>& starts() const { return starts_; }  // Lines where documents begin.
+  int open_quote() const { return open_quote_; }              // Line of the first unclosed quote; 0: none.
 
  private:
   const absl::string_view text_;
@@ -81,7 +81,7 @@ absl::Status OpenQuoteError(absl::string_view file, int line) {
   return Wrong(file, line, "a quoted text does not end in its line; write the missing quote");
 }
 
-// The line without its end; empty where the text has not so many.
+// Returns line `line` without its end, or "" if the text has fewer lines.
 absl::string_view LineOf(absl::string_view text, int line) {
   for (; line > 1; --line) {
     const size_t end = text.find('\n');
@@ -91,7 +91,7 @@ absl::string_view LineOf(absl::string_view text, int line) {
   return text.substr(0, text.find('\n'));
 }
 
-// Two documents at most: yaml-cpp finds document after document in many a binary file without moving on.
+// Stops after two documents: in many binary files yaml-cpp finds documents forever without moving on.
 void ReadEvents(const std::string& text, DocumentEvents& events) {
   std::istringstream in(text);
   YAML::Parser parser(in);
@@ -102,7 +102,7 @@ void ReadEvents(const std::string& text, DocumentEvents& events) {
 }  // namespace
 
 absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string_view file) {
-  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // UTF-8's mark, which is in no position.
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // UTF-8's byte order mark counts in no position.
   const size_t nul = IsUtf16Or32(text) ? absl::string_view::npos : text.find('\0');
   if (nul != absl::string_view::npos) {
     const int line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(nul), '\n'));
@@ -110,7 +110,7 @@ absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string
   }
   const std::string copy(text);
   DocumentEvents events(copy);
-  // yaml-cpp reports by exceptions; they end here.
+  // yaml-cpp reports errors by exceptions; they end here.
   try {
     ReadEvents(copy, events);
     if (events.open_quote() > 0) return OpenQuoteError(file, events.open_quote());
@@ -119,7 +119,7 @@ absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string
     }
     return YAML::Load(copy);
   } catch (const YAML::Exception& error) {
-    // What comes behind an open quote is read as if it were outside, and the other way round.
+    // After an unclosed quote, yaml-cpp takes text for quotes and quotes for text, so its message would mislead.
     if (events.open_quote() > 0) return OpenQuoteError(file, events.open_quote());
     const int line = error.mark.line + 1;
     return absl::InvalidArgumentError(

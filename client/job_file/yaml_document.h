@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
 #define HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
 
-// A job file's text as one YAML document, and what yaml-cpp takes without a word although it is no job file. Pure.
+// Reads a job file's text as one YAML document, and refuses what yaml-cpp accepts although it is not a job file. Pure.
 
 #include <yaml-cpp/yaml.h>
 
@@ -12,8 +12,8 @@
 
 namespace hooke {
 
-// The document of a text that has exactly one. INVALID_ARGUMENT: what is wrong, after FILE:LINE: or FILE:LINE:COLUMN:.
-// An empty text gives a null node. `file` is what messages call it, escaped. The text is UTF-8, UTF-16 or UTF-32.
+// Reads a text that has exactly one document, in UTF-8, UTF-16 or UTF-32. An empty text gives a null node. `file` is
+// the escaped name in messages. INVALID_ARGUMENT says "FILE:LINE: " or "FILE:LINE:COLUMN: " and the fault.
 absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string_view file);
 
 }  // namespace hooke

@@ -10,13 +10,13 @@ namespace hooke {
 namespace {
 
 struct Meaning {
-  absl::string_view message;  // How yaml-cpp's message begins.
+  absl::string_view message;  // The beginning of yaml-cpp's message.
   absl::string_view text;
 };
 
 constexpr char kTabText[] = "a line is indented by a tab; indent by spaces";
 
-// yaml-cpp's words on the left: it has no codes.
+// yaml-cpp has no error codes, so its words are on the left.
 const Meaning kMeanings[] = {
     {YAML::ErrorMsg::BAD_FILE, "lists or maps are nested too deeply; a job file needs three levels: remove brackets"},
     {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a list is not closed; write the missing ]"},
@@ -46,7 +46,7 @@ bool IsIndentedByTab(absl::string_view line) {
 }  // namespace
 
 std::string YamlErrorText(absl::string_view message, absl::string_view line) {
-  // yaml-cpp says of most tabs only that what comes behind is not expected.
+  // For most tabs yaml-cpp only says that it did not expect the text behind them.
   if (IsIndentedByTab(line)) return absl::StrCat("is not YAML: ", kTabText);
   for (const Meaning& meaning : kMeanings) {
     if (absl::StartsWith(message, meaning.message)) return absl::StrCat("is not YAML: ", meaning.text);

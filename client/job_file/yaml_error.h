@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
 #define HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
 
-// What is wrong with a text that is not YAML, for somebody who does not know yaml-cpp. Pure.
+// Explains why a text is not YAML to people who do not know yaml-cpp. Pure.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace hooke {
 
-// Completes "FILE:LINE:COLUMN: ": what yaml-cpp's message about that line means, and how to mend it.
+// Returns text that completes "FILE:LINE:COLUMN: ": the meaning of yaml-cpp's message about that line, and the remedy.
 std::string YamlErrorText(absl::string_view message, absl::string_view line);
 
 }  // namespace hooke

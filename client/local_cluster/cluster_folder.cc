@@ -90,7 +90,7 @@ std::optional<std::string> RunningClusterAddress(const std::string& path) {
   const std::string lock_path = fs::path(path) / "lock";
   const int fd = open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
-  // Asks who holds the lock without taking it, so that an `up` that starts at this moment is not disturbed.
+  // Asks who holds the lock without taking it, so as not to disturb an `up` that starts at this moment.
   struct flock lock = WholeFile();
   const bool held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
   close(fd);

@@ -7,7 +7,7 @@
 //   DIR/lock         locked for as long as `up` runs; holds its pid
 //   DIR/coordinator  HOST:PORT and a line end, once the whole cluster is ready; meaningless unless the lock is held
 //   DIR/logs/        one log for each daemon
-//   DIR/<daemon>/    what the daemon keeps
+//   DIR/<daemon>/    the daemon's own state
 
 #include <optional>
 #include <string>
@@ -18,10 +18,10 @@
 
 namespace hooke {
 
-// Ownership of the folder; given back when destroyed. Movable, not copyable.
+// Owns the folder until it is destroyed. Movable, not copyable.
 class ClusterFolder {
  public:
-  // Makes the folder where it is missing. ALREADY_EXISTS, with the pid, when another process owns it.
+  // Creates the folder if it is missing. ALREADY_EXISTS, with the pid, if another process owns it.
   static absl::StatusOr<ClusterFolder> Own(const std::string& path);
 
   ClusterFolder(ClusterFolder&& other) noexcept;
@@ -30,7 +30,7 @@ class ClusterFolder {
 
   const std::string& path() const { return path_; }
 
-  // From now on other commands find the cluster here.
+  // From now on other commands find the cluster in this folder.
   absl::Status Announce(absl::string_view coordinator);
 
  private:
@@ -40,7 +40,7 @@ class ClusterFolder {
   int lock_fd_;  // -1 after a move.
 };
 
-// The coordinator of the cluster that runs from the folder now; nothing when none does.
+// The coordinator of the cluster that now runs in the folder; nullopt if none does.
 std::optional<std::string> RunningClusterAddress(const std::string& path);
 
 }  // namespace hooke

@@ -51,7 +51,7 @@ bool IsFree(uint16_t port) {
   return free;
 }
 
-// Servers of a cluster that was killed a moment ago may still be about to end.
+// Waits, because servers of a cluster that was killed a moment ago may still be ending.
 bool IsFreeSoon(uint16_t port) {
   const absl::Time deadline = absl::Now() + absl::Seconds(2);
   while (!IsFree(port)) {
@@ -61,7 +61,7 @@ bool IsFreeSoon(uint16_t port) {
   return true;
 }
 
-// The address of the run before: jobs that are stored know their servers by address.
+// The address of the previous run, because stored jobs know their servers by address.
 absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::path& remembered) {
   std::ifstream in(remembered);
   std::string address;
@@ -79,7 +79,7 @@ absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::p
                    "); end the other program, or start a new cluster in another folder with --state-dir"));
 }
 
-// The whole first line, once it is there.
+// The first line, or "" until it is complete.
 std::string ReadLine(const std::string& path) {
   std::ifstream in(path);
   std::stringstream text;
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 }
 
 absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
-  // Nothing starts before it is sure that every server gets its port.
+  // Starts nothing before every server has its port.
   std::vector<std::string> listen;
   for (int i = 1; i <= options_.servers; ++i) {
     absl::StatusOr<std::string> address = ListenAddress(ServerName(i), RememberedAddress(i));

@@ -1,11 +1,10 @@
 #ifndef HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 #define HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 
-// A whole cluster on this machine: servers and workers as child processes on free ports. Used by `hooke up`. One
-// thread.
+// A whole cluster on this machine: servers and workers as child processes on free ports. One thread.
 //
-// A daemon that is ready writes its --ready-file: a server the HOST:PORT that it listens at, and a line end; of a
-// worker's any line counts.
+// A daemon writes its --ready-file when it is ready. A server writes the HOST:PORT where it listens, and a line end; a
+// worker writes any line.
 
 #include <memory>
 #include <string>
@@ -21,17 +20,17 @@
 namespace hooke {
 
 struct LocalClusterOptions {
-  int servers = 2;  // The first is the coordinator, too.
+  int servers = 2;  // The first one is also the coordinator.
   int workers = 2;
-  int slots = 2;                                     // Of each worker.
+  int slots = 2;                                     // Slots of each worker.
   std::string state_dir;                             // Absolute.
-  std::string programs_dir;                          // Where hooke-server and hooke-worker are.
+  std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
   absl::Duration start_timeout = absl::Seconds(30);  // For each daemon.
   absl::Duration stop_grace =
       absl::Seconds(10);  // Between SIGTERM and SIGKILL; once for the workers, once for the servers.
 };
 
-// What a daemon's start is told; `ready_file` and `state_dir` are its own.
+// Paths that a daemon gets as flags. Each daemon has its own `ready_file` and `state_dir`.
 struct DaemonPaths {
   std::string program;
   std::string state_dir;
@@ -44,49 +43,49 @@ std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::st
 
 class LocalCluster {
  public:
-  // Returns when every daemon is ready and other commands find the cluster in state_dir. On an error (a program is
-  // missing, a daemon ends or is not ready in time, another `up` owns the folder: ALREADY_EXISTS; a
-  // port of the run before is in use: FAILED_PRECONDITION; an interrupt:
-  // CANCELLED) nothing is left running.
+  // Returns when every daemon is ready and other commands find the cluster in state_dir. After an error nothing is left
+  // running. The error is ALREADY_EXISTS if another `up` owns the folder. It is FAILED_PRECONDITION if a port of the
+  // previous run is in use, and CANCELLED after an interrupt. Other errors: a program is missing, or a daemon ends or
+  // is not ready in time.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options,
                                                              Interrupts* interrupts);
 
-  // Stops what runs.
+  // Stops all running daemons.
   ~LocalCluster();
 
   const std::string& coordinator() const { return servers_.front().address; }
   std::vector<std::string> server_addresses() const;
 
-  // What a person should read about daemons that ended since the last call; each is told once.
+  // Messages for people about daemons that have ended, each returned once.
   std::vector<std::string> NewlyEnded();
-  // Without it the cluster is no cluster.
+  // Without its coordinator the cluster is useless.
   bool coordinator_runs() { return !servers_.front().child.Ended().has_value(); }
 
-  // SIGTERM to the workers, then to the servers, so that the last snapshots hold everything; SIGKILL after the grace,
-  // or at an interrupt. Returns the names of those that had to be killed.
+  // Sends SIGTERM to the workers, then to the servers, so that the last snapshots hold everything. Sends SIGKILL after
+  // the grace, or at an interrupt. Returns the names of the daemons it had to kill.
   std::vector<std::string> Stop(Interrupts* interrupts);
 
  private:
   struct Daemon {
     std::string name;
-    std::string address;  // Servers.
+    std::string address;  // Servers only.
     std::string log_path;
     std::string ready_file;
     Child child;
-    bool told = false;  // That it ended.
+    bool told = false;  // Whether NewlyEnded has reported its end.
   };
 
   LocalCluster(LocalClusterOptions options, ClusterFolder folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
   absl::Status StartAll(Interrupts* interrupts);
-  std::string RememberedAddress(int index) const;  // The file that keeps it for the next run.
+  std::string RememberedAddress(int index) const;  // The file that keeps a server's address for the next run.
   absl::Status StartServer(int index, const std::string& listen, Interrupts* interrupts);
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
                                      const DaemonPaths& paths);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
-  // What was interrupted once kills at once, also whatever is stopped after it.
+  // An interrupt sets `hurry`: these daemons, and those of later calls, are killed at once.
   void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry, std::vector<std::string>& killed);
 
   const LocalClusterOptions options_;

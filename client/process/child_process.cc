@@ -17,11 +17,12 @@
 namespace hooke {
 namespace {
 
-// In the child between fork and exec, where only async-signal-safe calls are allowed. Returns the error of what failed.
+// Runs in the child between fork and exec, where only async-signal-safe calls are allowed. Returns only on failure,
+// with the errno.
 int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, pid_t parent) {
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
-  if (getppid() != parent) return ESRCH;  // It ended before the line above.
+  if (getppid() != parent) return ESRCH;  // The parent ended before prctl took effect.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -33,7 +34,7 @@ int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, p
 }
 
 int OpenLog(const std::string& path) {
-  rename(path.c_str(), absl::StrCat(path, ".1").c_str());  // There may be none.
+  rename(path.c_str(), absl::StrCat(path, ".1").c_str());  // Fails harmlessly if there is no old log.
   return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
@@ -52,7 +53,7 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const int out_fd = logs ? log_fd : options.output_fd;
   const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  int started[2];  // Carries the error of an exec that failed; a good one closes it.
+  int started[2];  // Carries the errno of a failed exec; a successful exec closes it.
   if (null_fd < 0 || pipe2(started, O_CLOEXEC) != 0) {
     const int error = errno;
     for (const int fd : {log_fd, null_fd}) {
@@ -113,7 +114,7 @@ bool Child::EndsWithin(absl::Duration wait) {
 
 void Child::Signal(int signal) {
   if (Ended().has_value()) return;
-  // Its group exists from the moment the child runs; just before, the child itself is all there is.
+  // The child makes its group as its first act. Just before, only the child itself exists.
   if (kill(-pid_, signal) != 0) kill(pid_, signal);
 }
 

@@ -1,9 +1,8 @@
 #ifndef HOOKE_CLIENT_PROCESS_CHILD_PROCESS_H_
 #define HOOKE_CLIENT_PROCESS_CHILD_PROCESS_H_
 
-// A program that this process started, in a process group of its own, that cannot outlive it: the kernel kills it
-// (SIGKILL) when the thread that started it ends, however that happens. Used by local_cluster.cc and
-// program_output.cc. One thread.
+// A child process in its own process group. It cannot outlive this process: when the thread that started it ends, for
+// whatever reason, the kernel kills it (SIGKILL). One thread.
 
 #include <sys/types.h>
 
@@ -18,32 +17,32 @@ namespace hooke {
 
 struct ChildOptions {
   std::vector<std::string> arguments;  // The program's path, then its arguments.
-  std::string log_path;  // Gets stdout and stderr; the log before goes to log_path + ".1". stdin is empty.
-  int output_fd = -1;    // In place of a log: gets stdout, while stderr is this process's. Stays the caller's.
+  std::string log_path;  // Gets stdout and stderr; an older log is renamed to log_path + ".1". stdin is empty.
+  int output_fd = -1;    // If >= 0: gets stdout in place of a log, and stderr is this process's. Not owned.
 };
 
 class Child {
  public:
-  // FAILED_PRECONDITION when the program cannot be started or the log cannot be written.
+  // FAILED_PRECONDITION if the program cannot be started or the log cannot be written.
   static absl::StatusOr<Child> Start(const ChildOptions& options);
 
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) = delete;
-  // Kills it and waits for it, if it runs.
+  // Kills the child and waits for it, if it runs.
   ~Child();
 
   pid_t pid() const { return pid_; }
 
-  // Nothing while it runs; then "exit status 1" or "killed by signal 9 (Killed)", also when asked again.
+  // nullopt while the child runs. Then how it ended, like "exit status 1" or "killed by signal 9 (Killed)".
   const std::optional<std::string>& Ended();
 
-  // Once it has ended; as a shell has it: 128 + N where signal N ended it.
+  // Valid once the child has ended. As in a shell, 128 + N if signal N ended it.
   int exit_code() const { return exit_code_; }
 
-  // As Ended, after waiting for it for at most `wait`.
+  // Waits at most `wait` for the child's end; true if it has ended.
   bool EndsWithin(absl::Duration wait);
 
-  // To its whole process group; nothing once it has ended.
+  // Sends the signal to the child's whole process group. No effect once it has ended.
   void Signal(int signal);
 
  private:

@@ -14,7 +14,7 @@ Interrupts::Interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     sigaddset(&signals, signal);
   }
-  // A shell's background job starts with SIGINT ignored; here it counts.
+  // A shell starts background jobs with SIGINT ignored; here it should count.
   std::signal(SIGINT, SIG_DFL);
   pthread_sigmask(SIG_BLOCK, &signals, &before_);
   fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

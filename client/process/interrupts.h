@@ -1,9 +1,8 @@
 #ifndef HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 #define HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 
-// Ctrl-C, SIGTERM and SIGHUP as something to wait for instead of the end of the process. Used by the commands that must
-// say or stop something when they are ended. One thread makes it before any other thread exists; threads made later
-// inherit the blocked signals.
+// Lets a command wait for Ctrl-C, SIGTERM and SIGHUP instead of dying of them, so that it can clean up or print
+// something. Create it before any other thread exists: later threads inherit the blocked signals.
 
 #include <csignal>
 #include <optional>
@@ -19,7 +18,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // The signal that has come, or nothing when none comes within `wait`.
+  // Waits at most `wait` for a signal; nullopt if none comes.
   std::optional<int> WaitFor(absl::Duration wait);
 
  private:

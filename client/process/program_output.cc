@@ -20,7 +20,7 @@ constexpr size_t kBytesMax = 64 << 20;
 constexpr absl::Duration kStopGrace = absl::Seconds(10);
 constexpr int kTickMs = 100;
 
-// False when the stream has ended.
+// Returns false if the stream has ended.
 bool ReadSome(int fd, std::string& text) {
   pollfd stream = {fd, POLLIN, 0};
   if (poll(&stream, 1, kTickMs) <= 0) return true;

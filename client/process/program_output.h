@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_PROCESS_PROGRAM_OUTPUT_H_
 #define HOOKE_CLIENT_PROCESS_PROGRAM_OUTPUT_H_
 
-// Runs a program beside `hooke` for what it prints. Used by command_bench.cc. One thread.
+// Runs a program and collects what it prints. One thread.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,13 @@
 namespace hooke {
 
 struct ProgramOutput {
-  int exit_code = -1;  // As a shell has it.
-  std::string text;    // Of stdout; stderr is this process's.
+  int exit_code = -1;  // As in a shell: 128 + N after signal N.
+  std::string text;    // The program's stdout; its stderr is this process's.
 };
 
-// Returns at the program's end. At an interrupt it gets SIGTERM, and SIGKILL if it has not ended 10 seconds
-// later; further interrupts change nothing, so that it can clean up. FAILED_PRECONDITION: it cannot be started.
-// OUT_OF_RANGE: it prints more than 64 MiB. Nothing of it is left.
+// Returns when the program has ended. An interrupt sends it SIGTERM, and SIGKILL if it has not ended 10 seconds later.
+// Further interrupts are ignored, so that it can clean up. FAILED_PRECONDITION: it cannot be started. OUT_OF_RANGE: it
+// prints more than 64 MiB. After any error it no longer runs.
 absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& arguments, Interrupts& interrupts);
 
 }  // namespace hooke

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_PROCESS_RUN_PROGRAM_H_
 #define HOOKE_CLIENT_PROCESS_RUN_PROGRAM_H_
 
-// Runs a program in a test as a user's shell would. Whatever happens, the program has ended when the object has.
+// Runs a program in a test as a user's shell would. The program ends with the object at the latest.
 
 #include <sys/types.h>
 
@@ -13,12 +13,12 @@
 namespace hooke {
 
 struct ProgramOptions {
-  std::vector<std::string> arguments;                 // The path, then the arguments.
-  std::vector<std::string> environment = {"TZ=UTC"};  // All of it.
+  std::vector<std::string> arguments;                 // The program's path, then its arguments.
+  std::vector<std::string> environment = {"TZ=UTC"};  // The whole environment; nothing is inherited.
 };
 
 struct ProgramOutcome {
-  int exit_code = -1;  // 128 + signal when a signal ended it.
+  int exit_code = -1;  // 128 + N if signal N ended it.
   std::string out;
   std::string err;
 };
@@ -26,19 +26,19 @@ struct ProgramOutcome {
 class Program {
  public:
   explicit Program(const ProgramOptions& options);
-  ~Program();  // Kills it if it runs.
+  ~Program();  // Kills the program if it still runs.
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   pid_t pid() const { return pid_; }
   void Signal(int signal);
-  // Whether `text` appears on stdout within `wait`.
+  // True if `text` appears on stdout within `wait`.
   bool Prints(const std::string& text, absl::Duration wait);
-  // Waits for its end; kills it after `wait`, which shows as exit code 137.
+  // Waits for the program's end. After `wait` it is killed, which shows as exit code 137.
   ProgramOutcome Wait(absl::Duration wait = absl::Seconds(30));
 
  private:
-  // Reads what is there, waiting for at most `wait` for something to be; false when both streams are closed.
+  // Waits at most `wait` for output and reads it; false if both streams are closed.
   bool ReadSome(absl::Duration wait);
 
   pid_t pid_ = -1;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 using RowKey = std::tuple<int, uint64_t, uint64_t, bool>;
 
-// The bin of a size.
+// The range of sizes in the same bin: from a power of two up to the next.
 std::pair<uint64_t, uint64_t> BinOf(uint64_t bytes) {
   if (bytes == 0) return {0, 0};
   const uint64_t begin = uint64_t{1} << (63 - __builtin_clzll(bytes));
@@ -52,12 +52,12 @@ std::string BytesText(uint64_t bytes) {
   size_t unit = 0;
   auto value = static_cast<double>(bytes);
   for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  // Whole numbers are what sizes mostly are.
+  // Most sizes are whole numbers; those get no decimals.
   if (value == std::floor(value)) return absl::StrFormat("%.0f %s", value, kUnits[unit]);
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
-// "64 KiB-128 KiB": from here to below there; an exact size is all digits.
+// A bin is "64 KiB-128 KiB", from the first up to but not including the second. An exact size is all digits.
 std::string SizeText(const ProfileRow& row) {
   if (row.bytes_min == row.bytes_max) return absl::StrCat(row.bytes_max);
   return absl::StrCat(BytesText(row.bytes_min), "-", row.bytes_max == ~uint64_t{0} ? "" : BytesText(row.bytes_max + 1));
@@ -134,7 +134,7 @@ std::string ProfileTable(const ProfileSummary& summary) {
                      absl::StrFormat("%.1f %%", 100 * ShareOf(summary, row)), row.fused ? "yes" : "no",
                      absl::StrJoin(row.algorithms, ",")});
   }
-  // Who did it is shown where it is known.
+  // The column of algorithms is shown only if one is known.
   const bool named = std::any_of(summary.rows.begin(), summary.rows.end(),
                                  [](const ProfileRow& row) { return !row.algorithms.empty(); });
   if (!named) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_
 #define HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_
 
-// The profiles of a job's ranks as one: a row for each operation, size, and fused or not. Pure. What ranks sent is
-// not trusted.
+// Combines the profiles of a job's ranks: one row for each combination of operation, size and fusion. Pure. Values from
+// ranks are not trusted.
 
 #include <cstdint>
 #include <map>
@@ -19,14 +19,14 @@ namespace hooke {
 
 enum class ProfileSizes {
   kBins,   // A row for each power of two: [2^k, 2^(k+1) - 1] bytes.
-  kExact,  // For each size that ranks counted by itself.
+  kExact,  // A row for each size that ranks counted separately.
 };
 
-// The calls of some ranks; `calls`, `bytes` and times are the sums over them.
+// Calls of several ranks; `calls`, `bytes` and times are sums over the ranks.
 struct ProfileRow {
   v1::Operation operation = v1::OPERATION_UNSPECIFIED;
   bool fused = false;
-  uint64_t bytes_min = 0;  // Of a call.
+  uint64_t bytes_min = 0;  // Smallest size of a call.
   uint64_t bytes_max = 0;
   std::set<std::string> algorithms;  // Those that are known.
   uint64_t calls = 0;
@@ -37,8 +37,8 @@ struct ProfileRow {
   uint64_t max_ns = 0;
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> buckets;  // [begin, end) ns -> calls.
 
-  // The duration below or at which a share `q`, 0 to 1, of the calls were, in nanoseconds: the middle of its bucket,
-  // and never outside [min_ns, max_ns]. Ranks' buckets are at most 1/16 wide, so it is at most 1/32 off.
+  // The duration that a share `q` (0 to 1) of the calls did not exceed, in nanoseconds. It is the middle of a bucket,
+  // kept within [min_ns, max_ns]. Buckets are at most 1/16 wide, so it is off by at most 1/32.
   double Quantile(double q) const;
 };
 
@@ -47,16 +47,16 @@ struct ProfileSummary {
   uint32_t ranks = 0;
   uint64_t step_ns = 0;  // Sum over the ranks.
   uint64_t calls_left_out = 0;
-  std::vector<ProfileRow> rows;  // By operation, size and fusion.
+  std::vector<ProfileRow> rows;  // Sorted by operation, size and fusion.
 };
 
 ProfileSummary Summarize(absl::Span<const v1::ReadProfileResponse> ranks, ProfileSizes sizes);
 
-// For people. Ends with a line end.
+// A table for people. Ends with a line end.
 std::string ProfileTable(const ProfileSummary& summary);
 nlohmann::ordered_json ProfileToJson(const ProfileSummary& summary);
 
-// "all-reduce"
+// Example: "all-reduce".
 std::string OperationText(v1::Operation operation);
 
 }  // namespace hooke

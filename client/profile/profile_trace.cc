@@ -20,9 +20,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kRanksMax = 1024;  // Of a group.
+constexpr uint64_t kRanksMax = 1024;  // The most ranks in a group.
 
-// Without a name, a rank's clock is taken for its own.
+// A rank whose machine has no name is taken to have a clock of its own.
 std::string MachineOf(const v1::ReadProfileResponse& rank) {
   if (!rank.profile().machine().empty()) return rank.profile().machine();
   return absl::StrCat("rank ", rank.group(), "/", rank.rank());
@@ -30,7 +30,7 @@ std::string MachineOf(const v1::ReadProfileResponse& rank) {
 
 uint64_t ProcessOf(const v1::ReadProfileResponse& rank) { return rank.group() * kRanksMax + rank.rank() % kRanksMax; }
 
-// One clock for each machine: the offset that is known best.
+// For each machine, the offset with the smallest error.
 using Clocks = std::map<std::string, std::optional<v1::ClockOffset>>;
 Clocks ClocksOf(absl::Span<const v1::ReadProfileResponse> ranks) {
   Clocks clocks;
@@ -40,12 +40,12 @@ Clocks ClocksOf(absl::Span<const v1::ReadProfileResponse> ranks) {
     if (!profile.has_clock() || profile.clock().error_ns() < 0) continue;
     if (!best.has_value() || profile.clock().error_ns() < best->error_ns()) best = profile.clock();
   }
-  // Alone it needs no offset.
+  // A single machine needs no offset.
   if (clocks.size() == 1 && !clocks.begin()->second.has_value()) clocks.begin()->second.emplace();
   return clocks;
 }
 
-// The two that are known worst.
+// The sum of the two largest errors bounds how far two machines may be apart.
 int64_t ErrorOf(const Clocks& clocks) {
   std::vector<int64_t> errors;
   for (const auto& [machine, clock] : clocks) {
@@ -60,7 +60,7 @@ int64_t ErrorOf(const Clocks& clocks) {
 struct Placed {
   uint64_t process = 0;
   uint32_t track = 0;
-  int64_t begin_ns = 0;  // Of the common clock.
+  int64_t begin_ns = 0;  // On the common clock.
   const v1::TraceEvent* event = nullptr;
 };
 
@@ -70,7 +70,7 @@ std::vector<Placed> Place(absl::Span<const v1::ReadProfileResponse> ranks, const
     const std::optional<v1::ClockOffset>& clock = clocks.at(MachineOf(rank));
     if (!clock.has_value()) continue;
     for (const v1::TraceEvent& event : rank.profile().events()) {
-      // Wraps around where a peer wants it to.
+      // Unsigned, because a peer's numbers may overflow.
       const uint64_t begin = event.begin_ns() + static_cast<uint64_t>(clock->offset_ns());
       placed.push_back({ProcessOf(rank), event.track(), static_cast<int64_t>(begin), &event});
     }
@@ -110,7 +110,7 @@ ordered_json Metadata(const char* what, const Placed& placed, const ordered_json
   return {{"name", what}, {"ph", "M"}, {"pid", placed.process}, {"tid", placed.track}, {"args", arguments}};
 }
 
-// What the viewer calls the processes and threads. `placed` is sorted.
+// Names the processes and threads for the viewer. `placed` must be sorted.
 std::vector<ordered_json> Names(const std::vector<Placed>& placed) {
   std::vector<ordered_json> names;
   const Placed* last = nullptr;
@@ -155,7 +155,7 @@ absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::R
                               {"machines", trace.machines},
                               {"clock_error_us", static_cast<double>(trace.error_ns) / 1000},
                               {"ranks_left_out", trace.ranks_left_out}};
-  // An event a line: as one JSON value, a long trace would take many times its size.
+  // One line for each event: a single JSON value of a long trace would take many times the memory.
   trace.json =
       absl::StrCat("{\"displayTimeUnit\": \"ms\",\n\"otherData\": ", DumpJson(about), ",\n\"traceEvents\": [\n");
   for (const ordered_json& name : Names(placed)) absl::StrAppend(&trace.json, DumpJson(name), ",\n");

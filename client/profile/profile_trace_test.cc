@@ -15,11 +15,11 @@ namespace {
 
 using testing::HasSubstr;
 
-// A rank on a machine whose clock shows `clock_ns` when the coordinator's shows 0.
+// A machine whose clock shows `clock_ns` when the coordinator's shows 0.
 struct Machine {
   std::string name;
   int64_t clock_ns = 0;
-  int64_t error_ns = 0;  // -1: not known.
+  int64_t error_ns = 0;  // -1: the offset is unknown.
 };
 
 v1::ReadProfileResponse Rank(uint32_t group, uint32_t rank, const Machine& machine, int64_t first_ns) {
@@ -59,7 +59,7 @@ std::map<Track, std::vector<nlohmann::json>> TracksOf(const std::string& text) {
   return tracks;
 }
 
-// Well-formed JSON; in each track time goes on and no event begins before the one before has ended.
+// The trace is valid JSON. In each track events are ordered and do not overlap.
 TEST(ProfileTraceTest, TimeIsMonotonePerTrack) {
   const Machine machine{"m", 5000000, 10};
   const absl::StatusOr<Trace> trace =
@@ -85,7 +85,7 @@ TEST(ProfileTraceTest, TimeIsMonotonePerTrack) {
   EXPECT_THAT(trace->json, HasSubstr("{\"name\":\"group 1 rank 0\"}"));
 }
 
-// Machines with clocks far apart come to lie on one clock, and the trace says how well.
+// Machines with clocks far apart are put on one clock, and the trace gives the error.
 TEST(ProfileTraceTest, OneClock) {
   const absl::StatusOr<Trace> trace =
       MakeTrace("job-1", {Rank(0, 0, {"a", 7000000000, 300}, 10000), Rank(1, 0, {"b", 90, 500}, 10400),
@@ -99,7 +99,7 @@ TEST(ProfileTraceTest, OneClock) {
   EXPECT_NEAR(tracks.at({2048, 0}).at(0).at("ts").get<double>(), 0.5, 1e-9);
 }
 
-// Ranks of one machine share a clock exactly, whatever their workers measured.
+// Ranks of one machine share one clock, even if their workers measured different offsets.
 TEST(ProfileTraceTest, MachineHasOneOffset) {
   v1::ReadProfileResponse worse = Rank(0, 1, {"a", 1000, 50}, 300);
   worse.mutable_profile()->mutable_clock()->set_offset_ns(123456);
@@ -108,7 +108,7 @@ TEST(ProfileTraceTest, MachineHasOneOffset) {
   EXPECT_NEAR(TracksOf(trace->json).at({1, 0}).at(0).at("ts").get<double>(), 0.1, 1e-9);
 }
 
-// A machine whose clock is not known is left out beside others, and needs no offset alone.
+// A machine with an unknown clock is left out beside others; alone it needs no offset.
 TEST(ProfileTraceTest, UnknownClock) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0, {"a", 50, 20}, 200), Rank(0, 1, {"b", 50, -1}, 300)};
   absl::StatusOr<Trace> trace = MakeTrace("job-1", ranks);

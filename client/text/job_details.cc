@@ -16,7 +16,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// "14:03:05 (0:42 ago)"; "-" for a time that has not come.
+// Example: "14:03:05 (0:42 ago)"; "-" for a time that has not come.
 std::string WhenText(int64_t unix_ms, absl::Time now, absl::TimeZone zone) {
   if (unix_ms == 0) return "-";
   const absl::Time time = absl::FromUnixMillis(unix_ms);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_TEXT_JOB_DETAILS_H_
 #define HOOKE_CLIENT_TEXT_JOB_DETAILS_H_
 
-// One job in full, as `hooke jobs JOB` prints it for people. Pure.
+// The full text about one job that `hooke jobs JOB` prints for people. Pure.
 
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace hooke {
 
-// Several lines: state, reason and times, then the groups as a table, then silences and notices. `now` is the
+// Several lines: state, reason and times, then a table of the groups, then silences and notices. `now` is the
 // coordinator's clock, `zone` the reader's.
 std::string JobDetails(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
 

@@ -15,8 +15,7 @@ std::string Details(const v1::JobStatus& job) {
   return JobDetails(job, absl::FromUnixMillis(job.now_unix_ms()), absl::UTCTimeZone());
 }
 
-// A job that runs: state, times, each group with its place, start and step, what is silent, and the notices, with all
-// times in one format.
+// A running job: state, times, the groups with place, start and step, silences, and notices. All times have one format.
 TEST(JobDetailsTest, RunningJob) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("127.0.0.1:7411");
@@ -47,7 +46,7 @@ TEST(JobDetailsTest, RunningJob) {
             "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
 }
 
-// A server that its groups miss, and a setback that its notices no longer tell.
+// Shows a server that groups miss, and a setback that has dropped out of the notices.
 TEST(JobDetailsTest, ServerThatWasAway) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("a:1");
@@ -64,7 +63,7 @@ TEST(JobDetailsTest, ServerThatWasAway) {
   EXPECT_THAT(Details(job), HasSubstr("\n01:46:23  server b:2 came back from its snapshot\n"));
 }
 
-// After its end: why, when, and the center's accuracy. Another day's times have their date.
+// An ended job: the reason, the times, and the center's accuracy. Times of another day have their date.
 TEST(JobDetailsTest, EndedJob) {
   v1::JobStatus job = SucceededJob("fashion-1");
   EXPECT_THAT(Details(job), HasSubstr("\nstate       succeeded after 1:32\n"));
@@ -78,7 +77,7 @@ TEST(JobDetailsTest, EndedJob) {
   EXPECT_THAT(Details(job), HasSubstr("\nended       2001-09-09 01:48:13 (24:00:00 ago)\n"));
 }
 
-// What is not known is a dash, not a zero: a group that waits, and one whose coordinator has just been started again.
+// Unknown values are a dash, not a zero: for a waiting group, and after the coordinator was restarted.
 TEST(JobDetailsTest, NotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->clear_progress();

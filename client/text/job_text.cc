@@ -19,7 +19,7 @@
 namespace hooke {
 namespace {
 
-// "GROUP_STATE_RUNNING" without its prefix, in lower case; a value of a newer coordinator is "unknown".
+// "GROUP_STATE_RUNNING" becomes "running". The value of a newer coordinator becomes "unknown".
 std::string Lower(const std::string& name, absl::string_view prefix) {
   absl::string_view rest = name;
   return absl::ConsumePrefix(&rest, prefix) ? absl::AsciiStrToLower(rest) : "unknown";
@@ -94,7 +94,7 @@ std::string SharesText(const v1::RankProgress& progress) {
 
 namespace {
 
-// The servers that some group does without.
+// Servers that a group currently exchanges without.
 struct Absence {
   std::string who;  // "group 1"
   std::set<std::string> servers;
@@ -115,7 +115,7 @@ std::vector<Absence> Absences(const v1::JobStatus& job) {
   return absences;
 }
 
-// "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)"
+// Example: "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)".
 std::string AbsenceText(const v1::JobStatus& job, const Absence& absence, absl::TimeZone zone) {
   const int64_t with = std::max<int64_t>(0, job.servers_size() - static_cast<int64_t>(absence.servers.size()));
   const absl::Time since = absl::FromUnixMillis(absence.since_unix_ms);
@@ -171,7 +171,7 @@ std::string CenterText(const v1::CenterEvaluated& center) {
 }
 
 std::string ReasonText(absl::string_view state, absl::string_view reason) {
-  // Many a reason begins with the state it explains.
+  // Many reasons begin with the state that they explain.
   absl::ConsumePrefix(&reason, absl::StrCat(state, ": "));
   return reason.empty() || reason == state ? "" : absl::StrCat(": ", Printable(reason));
 }

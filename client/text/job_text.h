@@ -20,18 +20,18 @@ std::string GroupStateText(v1::GroupState state);  // "running"
 std::string DurationText(absl::Duration duration);  // "0:42", "1:02:03"; negative: "0:00"
 std::string PercentText(double fraction);           // "90.12 %"
 
-// "group 1", or "the evaluation".
+// Returns "group 1", or "the evaluation" for the evaluating group.
 std::string GroupText(const v1::GroupStatus& group);
 
-// The group's step; "-" where it has not reported one, or not to a coordinator that has been started again since.
+// The group's step. It is "-" if the group has not reported one since the coordinator started.
 std::string StepText(const v1::GroupStatus& group);
 
-// "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
+// Example: "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
 
-// Every silence of a job once: a server that several groups miss is one.
+// A silence of a job. A server that several groups miss is one silence.
 struct JobSilence {
-  std::string key;   // Tells it from others, and stays.
+  std::string key;   // Identifies the silence; stays the same over time.
   std::string who;   // "rank 1 (pid 4711) of group 0"
   std::string what;  // "rank 1 (pid 4711)"
   int64_t since_unix_ms = 0;
@@ -39,33 +39,34 @@ struct JobSilence {
 };
 std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
 
-// "compute 82 %, collective 15 %, exchange 3 %"; empty before there is anything to share.
+// Example: "compute 82 %, collective 15 %, exchange 3 %"; empty while all times are 0.
 std::string SharesText(const v1::RankProgress& progress);
 
-// Until the last of the running groups is done; nothing while a group waits, starts or does not move.
+// Time until the last running group is done; nullopt while a group waits, starts or does not move.
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
 
-// "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)", since the first group misses it; where
-// groups miss different servers, "group 0 exchanging with ..." for each. Empty while none misses a server.
+// Examples: "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)", where the time is the first
+// group's. If groups miss different servers, "group 0 exchanging with ..." for each. Empty if no group misses a server.
 std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
 
-// "12:03:04  server b:2 came back from its snapshot ..." if the job's setback is older than its notice `first_shown`,
-// so that a picture which begins with that notice would not tell it; empty otherwise. It explains a loss that rose.
+// Example: "12:03:04  server b:2 came back from its snapshot ...". Empty unless the job's setback is older than its
+// notice `first_shown`. A view that begins with that notice would otherwise not explain why the loss rose.
 std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
-// "test accuracy 88.12 % at epoch 1.00, loss 0.3333"
+// Example: "test accuracy 88.12 % at epoch 1.00, loss 0.3333".
 std::string CenterText(const v1::CenterEvaluated& center);
 
-// ": REASON"; nothing where the reason says no more than the state does.
+// Returns ": REASON", or "" if the reason says no more than the state.
 std::string ReasonText(absl::string_view state, absl::string_view reason);
 
-// "lenet, 2 groups x 2 ranks, elastic every 16 steps"
+// Example: "lenet, 2 groups x 2 ranks, elastic every 16 steps".
 std::string SpecText(const v1::JobSpec& spec);
-// "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging"; and the last of it alone, "none".
+// Examples: "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging". CompressionText is its last
+// part, like "int8" or "none".
 std::string AveragingText(const v1::AveragingSpec& spec);
 std::string CompressionText(const v1::AveragingSpec& spec);
 
-// "running for 0:42", "succeeded after 1:32", "failed after 0:12: REASON", "queued for 0:03: REASON".
+// Examples: "running for 0:42", "succeeded after 1:32", "failed after 0:12: REASON", "queued for 0:03: REASON".
 std::string JobProgressText(const v1::JobStatus& job, absl::Time now);
 
 }  // namespace hooke

@@ -22,7 +22,7 @@ v1::JobStatus TwoGroups() {
   return job;
 }
 
-// A server that several groups miss is told once, since the first one misses it.
+// A server that several groups miss is reported once, with the time since the first one misses it.
 TEST(JobTextTest, AServerThatIsAwayIsToldSinceWhen) {
   v1::JobStatus job = TwoGroups();
   job.add_servers("a:1");
@@ -38,7 +38,7 @@ TEST(JobTextTest, AServerThatIsAwayIsToldSinceWhen) {
   EXPECT_EQ(AbsentText(job, absl::UTCTimeZone()), "") << "of ranks that have ended";
 }
 
-// Groups that miss different servers each exchange with another one: "0 of 2 servers" would be wrong.
+// If groups miss different servers, each group is reported by itself: "0 of 2 servers" would be wrong.
 TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
   v1::JobStatus job = TwoGroups();
   job.add_servers("a:1");
@@ -55,7 +55,7 @@ TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
       "since 14:03:08 (without b:2)");
 }
 
-// The time left is that of the slowest group, and is not guessed while a group does not move.
+// The time left is the slowest group's. While a group does not move, there is none.
 TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   v1::JobStatus job = TwoGroups();
   EXPECT_EQ(TimeLeft(job), absl::Seconds(50));
@@ -72,7 +72,7 @@ TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   job.mutable_groups(1)->set_state(v1::GROUP_STATE_STARTING);
   EXPECT_EQ(TimeLeft(job), std::nullopt);
   job = TwoGroups();
-  job.mutable_groups(1)->mutable_progress()->set_step(5000);  // A peer's nonsense.
+  job.mutable_groups(1)->mutable_progress()->set_step(5000);  // Nonsense from a peer.
   EXPECT_EQ(TimeLeft(job), std::nullopt);
 }
 
@@ -97,7 +97,7 @@ TEST(JobTextTest, ASilenceIsToldOnce) {
   EXPECT_EQ(silences[2].text, "rank 1 (pid 4711) of group 1 has not answered since 12:00:00 (6 s), at step 120");
 }
 
-// Durations and states read as people write them, and unknown numbers do no harm.
+// Durations and states have their usual form, and unknown enum numbers do no harm.
 TEST(JobTextTest, WordsAndNumbers) {
   EXPECT_EQ(DurationText(absl::Seconds(42)), "0:42");
   EXPECT_EQ(DurationText(absl::Seconds(3723)), "1:02:03");

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON has no NaN.
+// JSON has no NaN, so such numbers become null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }
@@ -77,7 +77,7 @@ std::string SizeText(uint64_t bytes) {
   return kib < 1024 ? absl::StrFormat("%.1f KiB", kib) : absl::StrFormat("%.1f MiB", kib / 1024);
 }
 
-// "2 (1 on disk only), 1.2 MiB in memory, 3.4 MiB on disk"
+// Example: "2 (1 on disk only), 1.2 MiB in memory, 3.4 MiB on disk".
 std::string CentersText(const v1::NodeStatus& node) {
   const std::string on_disk = node.disk_centers() > 0 ? absl::StrCat(" (", node.disk_centers(), " on disk only)") : "";
   return absl::StrCat(uint64_t{node.centers()} + node.disk_centers(), on_disk, ", ", SizeText(node.center_bytes()),

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_TEXT_LISTING_H_
 #define HOOKE_CLIENT_TEXT_LISTING_H_
 
-// Jobs and nodes as tables for people and as JSON for programs. Pure. The JSON's names are those of
-// proto/coordinator.proto; states and kinds are words in lower case.
+// Jobs and nodes as tables for people and as JSON for programs. Pure. JSON names are those of proto/coordinator.proto;
+// states and kinds are lower-case words.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,21 +13,21 @@
 
 namespace hooke {
 
-// Columns are as wide as their widest cell; the last is not padded. Ends with a line end. The first row is the head.
+// The first row is the header. Columns are as wide as their widest cell; the last is not padded. Ends with a line end.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
-// Part of the steps that all training groups together have done: "46 %". "-" where a group that was started has not
-// told its step yet.
+// The share of the steps that all training groups together have done: "46 %". It is "-" if a started group has not
+// reported its step yet.
 std::string DoneText(const v1::JobStatus& job);
 
-// Ends with how many older jobs the coordinator left out, if it did.
+// If the coordinator left out older jobs, the last line gives their number.
 std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::TimeZone zone);
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now);
 
 nlohmann::ordered_json JobToJson(const v1::JobStatus& job);
 nlohmann::ordered_json NodeToJson(const v1::NodeStatus& node);
 
-// Text that is not UTF-8 is shown with replacement characters instead of failing.
+// Bytes that are not UTF-8 become replacement characters.
 std::string DumpJson(const nlohmann::ordered_json& json, int indent = -1);
 
 }  // namespace hooke

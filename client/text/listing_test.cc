@@ -20,7 +20,7 @@ v1::NodeStatus Node(v1::NodeStatus::Kind kind, const std::string& name) {
   return node;
 }
 
-// A table of jobs: one that succeeded, one that runs, one that failed.
+// A table of three jobs: one succeeded, one runs, one failed.
 TEST(ListingTest, JobsTable) {
   v1::ListJobsResponse jobs;
   *jobs.add_jobs() = RunningJob("fashion-3");
@@ -38,13 +38,13 @@ TEST(ListingTest, JobsTable) {
       "fashion-1  failed     46 %   0:12  -         lenet, 2 groups x 2 ranks, elastic every 16 steps  no such file\n");
 }
 
-// Columns stand below one another for names of any script, too.
+// Columns are aligned for names of any script.
 TEST(ListingTest, ColumnsAreAsWideAsTheyLook) {
   EXPECT_EQ(FormatTable({{"\u8bad\u7ec3", "a"}, {"w\u00f6rk", "b"}, {"x", "c"}}),
             "\u8bad\u7ec3  a\nw\u00f6rk  b\nx     c\n");
 }
 
-// A group that runs and has not told its step, as after a restart of the coordinator, is not at step 0.
+// A running group that has not reported its step, as after a restart of the coordinator, is not shown at step 0.
 TEST(ListingTest, AStepThatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(1)->clear_progress();
@@ -57,7 +57,7 @@ TEST(ListingTest, AStepThatIsNotKnown) {
   EXPECT_EQ(DoneText(job), "23 %") << "it was never started";
 }
 
-// A running job says why its loss may have risen.
+// The table says why a running job's loss may have risen.
 TEST(ListingTest, JobsTableTellsASetback) {
   v1::ListJobsResponse jobs;
   *jobs.add_jobs() = RunningJob("fashion-3");
@@ -80,7 +80,7 @@ TEST(ListingTest, JobsLeftOut) {
   EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone()), whole + "and 20 older jobs\n");
 }
 
-// A table of nodes: a server, a worker, and a worker that is silent.
+// A table of three nodes: a server, a worker, and a silent worker.
 TEST(ListingTest, NodesTable) {
   v1::ListNodesResponse nodes;
   v1::NodeStatus server = Node(v1::NodeStatus::SERVER, "127.0.0.1:7411");
@@ -111,7 +111,7 @@ TEST(ListingTest, NodesTable) {
               testing::EndsWith("  1, 3.0 MiB in memory, 9.0 MiB on disk\n"));
 }
 
-// JSON names are those of the protocol, states are words, and what JSON cannot say is null.
+// JSON names are those of the protocol, states are words, and numbers that JSON cannot hold are null.
 TEST(ListingTest, JobAsJson) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
@@ -129,7 +129,7 @@ TEST(ListingTest, JobAsJson) {
   EXPECT_DOUBLE_EQ(JobToJson(SucceededJob("a"))["center"]["accuracy"].get<double>(), 0.9012);
 }
 
-// What a job does with its center, whatever the rule.
+// The text about averaging, for several rules.
 TEST(ListingTest, Averaging) {
   v1::AveragingSpec spec;
   spec.set_rule(v1::AveragingSpec::DILOCO);
@@ -151,7 +151,7 @@ TEST(ListingTest, Averaging) {
   EXPECT_EQ(AveragingText(spec), "no averaging");
 }
 
-// A peer's bytes that are no UTF-8 do not stop a listing.
+// A peer's bytes that are not UTF-8 do not stop a listing.
 TEST(ListingTest, JsonOfBytesThatAreNoText) {
   v1::NodeStatus node = Node(v1::NodeStatus::WORKER, "w\xff");
   EXPECT_FALSE(nlohmann::json::parse(DumpJson(NodeToJson(node)), nullptr, /*allow_exceptions=*/false).is_discarded());

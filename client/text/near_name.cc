@@ -7,7 +7,7 @@
 namespace hooke {
 namespace {
 
-// Levenshtein's distance: single characters added, removed or replaced.
+// The Levenshtein distance: single characters added, removed or replaced.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);

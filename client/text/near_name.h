@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_TEXT_NEAR_NAME_H_
 #define HOOKE_CLIENT_TEXT_NEAR_NAME_H_
 
-// Guesses which name was meant by a wrong one. Pure.
+// Guesses the name meant by a misspelt one. Pure.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace hooke {
 
-// The first of the nearest of `names`, or "" when none is near: at most two characters added, removed or replaced.
+// Returns the first of the nearest names, or "" if none is near. Near means at most two characters added, removed or
+// replaced.
 std::string Nearest(absl::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace hooke

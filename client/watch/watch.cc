@@ -12,17 +12,18 @@
 namespace hooke {
 namespace {
 
-// Between two looks at the coordinator passes no more than this while the process runs.
+// While this process runs, it looks at the coordinator at least this often. A longer gap means that the process did not
+// run.
 constexpr absl::Duration kLongestLook = absl::Seconds(2);
 
-// Errors of a coordinator that stops or starts; anything else is its answer.
+// True for errors of a coordinator that stops or starts; any other error is its answer.
 bool IsPassing(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kOutOfRange:  // The stream ended before the job did.
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kAborted:
-    case absl::StatusCode::kInternal:  // A connection cut in the middle of a message.
+    case absl::StatusCode::kInternal:  // A connection was cut in the middle of a message.
     case absl::StatusCode::kUnknown:
       return true;
     default:
@@ -80,7 +81,7 @@ class Follower {
     screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()));
   }
 
-  // Clocks and silences go on while nothing is heard.
+  // Clocks and silences on the screen must advance even if nothing is heard.
   void Redraw() {
     const absl::Time now = options_.clock();
     if (!job_.has_value() || away_ || now - last_drawn_ < options_.redraw) return;
@@ -95,7 +96,7 @@ class Follower {
 
   absl::Status CheckSilence() {
     const absl::Time now = options_.clock();
-    // A process that did not run, as on a laptop that slept, has not waited either.
+    // Time in which the process did not run, as on a sleeping laptop, does not count.
     waited_ += std::clamp(now - last_look_, absl::ZeroDuration(), kLongestLook);
     last_look_ = now;
     if (waited_ > options_.patience) {
@@ -104,11 +105,11 @@ class Follower {
                                                  since, "; giving up (--patience waits longer). Job ", job_id_,
                                                  " may go on; `hooke watch ", job_id_, "` looks again"));
     }
-    // The first break may be a connection's; the second try that fails is the coordinator's.
+    // A first break may be the connection's. A second failure in a row is the coordinator's.
     if (now - last_heard_ <= options_.silence && broken_tries_ < 2) return absl::OkStatus();
     if (!away_) screen_.Away(job_.has_value() ? &*job_ : nullptr, last_heard_, now);
     away_ = true;
-    // A host that has gone leaves a stream that never breaks.
+    // If a host vanishes, its stream never breaks, so the stream is opened anew.
     if (stream_ != nullptr && now >= next_try_ + options_.silence) Retry();
     return absl::OkStatus();
   }
@@ -122,10 +123,10 @@ class Follower {
   absl::Time next_try_ = absl::InfinitePast();
   absl::Time last_heard_;
   absl::Time last_look_;
-  absl::Duration waited_;  // Since it was heard.
+  absl::Duration waited_;  // Since the coordinator was last heard.
   absl::Time last_drawn_ = absl::InfinitePast();
   bool away_ = false;
-  int broken_tries_ = 0;  // In a row, since it was heard.
+  int broken_tries_ = 0;  // In a row, since the coordinator was last heard.
   std::optional<v1::JobStatus> job_;
 };
 

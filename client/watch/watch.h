@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_WATCH_WATCH_H_
 #define HOOKE_CLIENT_WATCH_WATCH_H_
 
-// Follows a job to its end, through restarts of the coordinator. Used by `hooke watch` and `hooke submit --watch`.
+// Follows a job to its end, through restarts of the coordinator.
 
 #include <functional>
 #include <string>
@@ -16,18 +16,20 @@
 namespace hooke {
 
 struct WatchOptions {
-  // A coordinator that says nothing for so long counts as away. It speaks once a second; a connection that breaks and
-  // cannot be made again is noticed at once.
+  // A coordinator that sends nothing for so long counts as away; it normally sends once a second. A connection that
+  // breaks and cannot be restored is noticed at once.
   absl::Duration silence = absl::Seconds(3);
-  absl::Duration patience = absl::Minutes(5);      // After so long, while this process runs, it is given up.
-  absl::Duration retry = absl::Milliseconds(300);  // Between two tries to reach it: its return is noticed so soon.
-  absl::Duration poll = absl::Milliseconds(200);   // How soon an interrupt is noticed.
+  // Watching ends after so long without the coordinator, while this process runs.
+  absl::Duration patience = absl::Minutes(5);
+  absl::Duration retry = absl::Milliseconds(300);  // Time between two attempts to reach the coordinator.
+  absl::Duration poll = absl::Milliseconds(200);   // Interrupts are checked this often.
   absl::Duration redraw = absl::Seconds(1);
   std::function<absl::Time()> clock = absl::Now;
 };
 
-// The job's last status. CANCELLED: interrupted. UNAVAILABLE: patience is over; the job may go on. Else the
-// coordinator's error (NOT_FOUND: no such job). All arguments outlive the call; `interrupts` may be null.
+// Returns the job's last status. CANCELLED: interrupted. UNAVAILABLE: patience is over, but the job may go on.
+// Otherwise the coordinator's error (NOT_FOUND: no such job). All arguments must outlive the call; `interrupts` may be
+// null.
 absl::StatusOr<v1::JobStatus> FollowJob(CoordinatorClient& coordinator, const std::string& job_id, WatchScreen& screen,
                                         Interrupts* interrupts, const WatchOptions& options);
 

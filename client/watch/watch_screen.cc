@@ -28,11 +28,11 @@ class TerminalScreen : public WatchScreen {
     }
   }
 
-  void Back(absl::Time, absl::Time) override {}  // The picture that is drawn next shows it.
+  void Back(absl::Time, absl::Time) override {}  // Nothing to do: the next Show draws the picture anew.
 
  private:
-  // In place of what was drawn before; the lines from `dim_from` on are grey, 0: none. A line was cut before it gets
-  // its escape sequences.
+  // Replaces the last picture. Lines from `dim_from` on are grey; 0: none. Callers cut lines first, since escape
+  // sequences count no columns.
   void Draw(const std::vector<std::string>& lines, size_t dim_from) {
     Erase();
     for (size_t i = 0; i < lines.size(); ++i) {
@@ -43,7 +43,7 @@ class TerminalScreen : public WatchScreen {
     drawn_ = lines.size();
   }
 
-  // Back to the picture's first line, and clear from there on.
+  // Moves the cursor to the picture's first line and clears from there.
   void Erase() {
     if (drawn_ > 0) out_ << "\x1b[" << drawn_ << "A\x1b[J";
     drawn_ = 0;

@@ -16,8 +16,8 @@ using ::testing::Not;
 
 absl::Time NowOf(const v1::JobStatus& job) { return absl::FromUnixMillis(job.now_unix_ms()); }
 
-// A terminal keeps the picture while the coordinator is away: grey, below a line that says since when. When it is back
-// the picture is drawn in its place, as before.
+// While the coordinator is away, a terminal keeps the picture in grey, below a line that says since when. When it is
+// back, the normal picture takes its place.
 TEST(WatchScreenTest, TerminalGreysThePictureWhileTheCoordinatorIsAway) {
   const v1::JobStatus job = RunningJob("fashion-1");
   std::ostringstream out;
@@ -41,7 +41,7 @@ TEST(WatchScreenTest, TerminalGreysThePictureWhileTheCoordinatorIsAway) {
   EXPECT_EQ(out.str(), absl::StrCat("\x1b[6A\x1b[J", picture));
 }
 
-// Nothing is known yet: the line alone, on a terminal too narrow for it.
+// Before the first status there is only the line, cut on a narrow terminal.
 TEST(WatchScreenTest, TerminalBeforeTheFirstStatus) {
   std::ostringstream out;
   const auto screen = MakeTerminalScreen(out, {20, 24, absl::UTCTimeZone()});
@@ -49,7 +49,7 @@ TEST(WatchScreenTest, TerminalBeforeTheFirstStatus) {
   EXPECT_EQ(out.str(), "coordinator away si…\n");
 }
 
-// Plain lines: one when it goes, one when it is back; without escape sequences.
+// Plain output has one line when the coordinator goes and one when it is back, without escape sequences.
 TEST(WatchScreenTest, PlainLines) {
   const v1::JobStatus job = RunningJob("fashion-1");
   std::ostringstream out;
@@ -61,7 +61,7 @@ TEST(WatchScreenTest, PlainLines) {
             "01:47:32  coordinator back after 0:09\n");
 }
 
-// JSON lines stay JSON: people read of it on the other stream.
+// JSON output stays JSON: people are told on the other stream.
 TEST(WatchScreenTest, JsonLines) {
   std::ostringstream out, err;
   const auto screen = MakeJsonScreen(out, err);

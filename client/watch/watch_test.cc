@@ -61,13 +61,13 @@ class WatchTest : public ::testing::Test {
   RecordingScreen screen_;
 };
 
-// Every status is shown, and the last is returned.
+// Every status is shown, and the last one is returned.
 TEST_F(WatchTest, ShowsEveryStatusAndReturnsTheLast) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1"), RunningJob("fashion-1"), SucceededJob("fashion-1")};
   FakeListener listener(coordinator);
   const auto client = Connect(listener.address());
-  options_.silence = absl::Seconds(20);  // A busy machine is not a silent coordinator.
+  options_.silence = absl::Seconds(20);  // Long, because a busy machine is not a silent coordinator.
   const absl::StatusOr<v1::JobStatus> job = FollowJob(*client, "fashion-1", screen_, nullptr, options_);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->state(), v1::JOB_STATE_SUCCEEDED);
@@ -75,7 +75,7 @@ TEST_F(WatchTest, ShowsEveryStatusAndReturnsTheLast) {
   EXPECT_THAT(screen_.events, testing::IsEmpty());
 }
 
-// A coordinator that goes away is told once, its restart is noticed, and watching goes on to the job's end.
+// A lost coordinator is reported once, its restart is noticed, and watching goes on to the job's end.
 TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
   FakeCoordinatorService before;
   before.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -86,14 +86,14 @@ TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
   const auto client = Connect(listener->address());
   screen_.on_show = [&] { listener.reset(); };
   screen_.on_away = [&] { listener = std::make_unique<FakeListener>(after, port); };
-  options_.silence = absl::Seconds(20);  // A connection that is refused is enough.
+  options_.silence = absl::Seconds(20);  // Long, because the refused connection alone must be noticed.
   const absl::StatusOr<v1::JobStatus> job = FollowJob(*client, "fashion-1", screen_, nullptr, options_);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->state(), v1::JOB_STATE_SUCCEEDED);
   EXPECT_THAT(screen_.events, ElementsAre("away", "back"));
 }
 
-// A coordinator that is there but says nothing counts as silent, too, and the stream is opened anew.
+// A coordinator that is there but sends nothing also counts as silent, and the stream is opened anew.
 TEST_F(WatchTest, ASilentStreamIsOpenedAnew) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -111,7 +111,7 @@ TEST_F(WatchTest, ASilentStreamIsOpenedAnew) {
   EXPECT_GE(coordinator.watches, 2);
 }
 
-// Patience ends, and the message says that the job may go on and how to look again.
+// When patience ends, the message says that the job may go on and how to look again.
 TEST_F(WatchTest, GivesUpAfterPatience) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -126,7 +126,7 @@ TEST_F(WatchTest, GivesUpAfterPatience) {
       HasSubstr("giving up (--patience waits longer). Job fashion-1 may go on; `hooke watch fashion-1` looks again"));
 }
 
-// A laptop that slept for an hour has not waited for one: the clock's jump alone does not end the patience.
+// A laptop that slept for an hour has not waited for an hour: a jump of the clock does not end the patience.
 TEST_F(WatchTest, AJumpOfTheClockIsNoLostPatience) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -146,7 +146,7 @@ TEST_F(WatchTest, AJumpOfTheClockIsNoLostPatience) {
   EXPECT_THAT(screen_.events, ElementsAre("away", "back"));
 }
 
-// Time goes on on the screen while the coordinator is quiet: a silence grows.
+// The screen is redrawn while the coordinator is quiet, so the time of a silence grows.
 TEST_F(WatchTest, RedrawsWhileNothingIsHeard) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -160,7 +160,7 @@ TEST_F(WatchTest, RedrawsWhileNothingIsHeard) {
   EXPECT_GT(screen_.last_now, absl::FromUnixMillis(RunningJob("fashion-1").now_unix_ms()));
 }
 
-// A job that does not exist ends the watching at once.
+// Watching a job that does not exist ends at once.
 TEST_F(WatchTest, NoSuchJob) {
   FakeCoordinatorService coordinator;
   FakeListener listener(coordinator);

@@ -22,7 +22,7 @@ double Fraction(const v1::RankProgress& progress) {
   return std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));
 }
 
-// "[####>     ]"; nothing where there is no room.
+// Example: "[####>     ]"; empty if there is no room.
 std::string Bar(double fraction, int width) {
   const int inside = width - 2;
   if (inside < 4) return "";
@@ -39,8 +39,8 @@ std::string RateText(double samples_per_s) {
   return std::isfinite(samples_per_s) ? absl::StrFormat("%.0f samples/s", samples_per_s) : "- samples/s";
 }
 
-// "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s". A group that has not reported yet, or not to this
-// coordinator, has "-" for each number: it is not known to stand at step 0.
+// Example: "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s". A group that has not reported to this coordinator
+// has "-" for each number, since its step is unknown, not 0.
 std::string BarLine(const v1::GroupStatus& group, int width) {
   const v1::RankProgress& progress = group.progress();
   const bool known = group.has_progress();
@@ -60,7 +60,7 @@ std::string PlaceText(const v1::GroupStatus& group) {
   return absl::StrCat(" on ", Printable(group.worker()), " (", Printable(group.site()), ")");
 }
 
-// "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %"
+// Example: "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %".
 std::string StateLine(const v1::GroupStatus& group) {
   std::string text = absl::StrCat(GroupStateText(group.state()), PlaceText(group));
   if (group.incarnation() > 1) absl::StrAppend(&text, ", start ", group.incarnation());
@@ -68,7 +68,7 @@ std::string StateLine(const v1::GroupStatus& group) {
   if (group.state() != v1::GROUP_STATE_RUNNING) return text;
   const std::string shares = SharesText(group.progress());
   if (!shares.empty()) absl::StrAppend(&text, ": ", shares);
-  // A phase that lasts is worth a word before anything counts as silent.
+  // A long phase is shown early, before anything counts as silent.
   if (group.progress().phase_seconds() >= 3) {
     std::string phase = v1::RankProgress::Phase_Name(group.progress().phase());
     std::transform(phase.begin(), phase.end(), phase.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -77,7 +77,7 @@ std::string StateLine(const v1::GroupStatus& group) {
   return text;
 }
 
-// Whether a notice has told this silence, as the coordinator's do; such a one tells its end, too.
+// True if a notice of the coordinator tells this silence. The coordinator then also tells its end.
 bool NoticeTells(const v1::JobStatus& job, const JobSilence& silence) {
   const std::string words = absl::StrCat(silence.what, " has not answered since ");
   return absl::c_any_of(job.notices(), [&](const v1::Notice& notice) {
@@ -106,14 +106,14 @@ std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, c
   const std::string setback = OlderSetbackText(job, first_notice, options.zone);
   if (!setback.empty()) tail.push_back(absl::StrCat("! ", setback));
 
-  // The last line of a terminal stays free for the cursor. What is above and below the groups goes first.
+  // The terminal's last line stays free for the cursor. If there is little room, the lines around the groups go first.
   const int height = std::max(3, options.height - 1);
   tail.resize(std::min<size_t>(tail.size(), static_cast<size_t>(height - 2)));
   const int room = height - 1 - static_cast<int>(tail.size());
   const bool two_lines = 2 * job.groups_size() <= room;
   const int shown = two_lines || job.groups_size() <= room ? job.groups_size() : std::max(0, room - 1);
   for (int i = 0; i < shown; ++i) {
-    const bool evaluation = job.groups(i).task() == v1::GroupStart::EVALUATE;  // It has no steps.
+    const bool evaluation = job.groups(i).task() == v1::GroupStart::EVALUATE;  // An evaluation has no steps.
     head.push_back(evaluation ? absl::StrCat("evaluate  ", StateLine(job.groups(i)))
                               : BarLine(job.groups(i), options.width));
     if (two_lines && !evaluation) head.push_back(absl::StrCat("          ", StateLine(job.groups(i))));

@@ -55,7 +55,7 @@ TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
                   "01:47:13  group 1 starts again: rank 0 was killed by signal 9 [2J"));
 }
 
-// A server that exchanges do without, and a setback that newer notices have pushed away.
+// The picture names servers that exchanges do without, and a setback that newer notices have pushed out.
 TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("a:1");
@@ -77,14 +77,14 @@ TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
               Contains("! 01:46:23  server b:2 came back from its snapshot"));
 }
 
-// The time left is shown while all groups move.
+// The time left is shown only while all groups move.
 TEST(RenderWatchTest, ShowsTheTimeLeft) {
   const v1::JobStatus job = RunningJob("fashion-1");
   EXPECT_EQ(RenderWatch(job, NowOf(job), View(100, 24))[0],
             "fashion-1  running for 0:42, ETA 0:42  lenet, 2 groups x 2 ranks, elastic every 16 steps");
 }
 
-// A job that waits says for what, and its group has no step yet.
+// A queued job shows what it waits for; its group has no step yet.
 TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.set_state(v1::JOB_STATE_QUEUED);
@@ -104,7 +104,7 @@ TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
           "          waiting: no site has 2 free slots"));
 }
 
-// The evaluation of the center at the end has no steps to show, and a reason that repeats the state is left out.
+// The final evaluation has no steps to show. A reason that only repeats the state is left out.
 TEST(RenderWatchTest, ShowsTheEvaluation) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.set_state(v1::JOB_STATE_EVALUATING);
@@ -119,7 +119,7 @@ TEST(RenderWatchTest, ShowsTheEvaluation) {
   EXPECT_THAT(RenderWatch(job, NowOf(job), View(100, 24)), testing::Contains("evaluate  running on worker-1 (local)"));
 }
 
-// A phase that lasts is shown before anything counts as silent.
+// A long phase is shown before anything counts as silent.
 TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->mutable_progress()->set_phase(v1::RankProgress::EXCHANGE);
@@ -128,7 +128,7 @@ TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
             "          running on worker-1 (local): compute 82 %, collective 15 %, exchange 3 %; exchange for 4 s");
 }
 
-// No terminal is too small, and no number of groups too large.
+// The picture fits any terminal with any number of groups.
 TEST(RenderWatchTest, FitsEveryTerminal) {
   v1::JobStatus job = JobWithEverything();
   for (int i = 2; i < 100; ++i) *job.add_groups() = job.groups(0);
@@ -143,7 +143,7 @@ TEST(RenderWatchTest, FitsEveryTerminal) {
   EXPECT_THAT(RenderWatch(job, NowOf(job), View(80, 24)), testing::Contains("          and 82 more"));
 }
 
-// On a narrow terminal the end of a line is cut, and it shows that it was.
+// On a narrow terminal a line is cut and ends in an ellipsis.
 TEST(RenderWatchTest, CutLinesEndInAnEllipsis) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->set_worker("\u8bad\u7ec3\u7ec4");
@@ -154,7 +154,7 @@ TEST(RenderWatchTest, CutLinesEndInAnEllipsis) {
   EXPECT_EQ(RenderWatch(job, NowOf(job), View(26, 24))[2], "          running on \u8bad\u7ec3…");
 }
 
-// After a restart of the coordinator a group runs whose step is not known yet: that is no step 0.
+// After a restart of the coordinator a group's step may be unknown; that is not step 0.
 TEST(RenderWatchTest, AStepThatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->clear_progress();
@@ -162,7 +162,7 @@ TEST(RenderWatchTest, AStepThatIsNotKnown) {
             "group 0   [                                    ]   - %  -/?  loss      -  - samples/s");
 }
 
-// Times that daemons wrote into texts are shown as all others, and another day's with its date.
+// Times inside daemons' texts have the same format as all others, and those of another day have their date.
 TEST(RenderWatchTest, OneFormatOfTime) {
   v1::JobStatus job = RunningJob("fashion-1");
   v1::Notice* notice = job.add_notices();
@@ -176,7 +176,7 @@ TEST(RenderWatchTest, OneFormatOfTime) {
   EXPECT_THAT(lines, testing::Contains("2001-09-08 01:47:23  server a:1 is back"));
 }
 
-// While the coordinator is away the picture stays as it was, below a line that says since when, and never grows.
+// While the coordinator is away the picture stays, below a line that says since when, and does not grow.
 TEST(RenderAwayTest, SaysSinceWhenAboveWhatWasKnown) {
   const v1::JobStatus job = JobWithEverything();
   const absl::Time since = NowOf(job) + absl::Seconds(1);
@@ -193,7 +193,7 @@ TEST(RenderAwayTest, SaysSinceWhenAboveWhatWasKnown) {
   }
 }
 
-// Plain lines: what changed, each once; progress of a group at most every five seconds.
+// Plain lines tell each change once, and a group's progress at most every five seconds.
 TEST(WatchLogTest, TellsEachThingOnce) {
   WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
   v1::JobStatus job = RunningJob("fashion-1");
@@ -213,7 +213,7 @@ TEST(WatchLogTest, TellsEachThingOnce) {
   EXPECT_THAT(log.Lines(job, now + absl::Seconds(6)), ElementsAre(HasSubstr("group 0: step 1123/1123 (100 %)")));
 }
 
-// Notices, silences and their end, evaluations, and the end of the job.
+// Lines for notices, silences and their ends, evaluations, and the end of the job.
 TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
   v1::JobStatus job = RunningJob("fashion-1");
@@ -234,12 +234,12 @@ TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   EXPECT_THAT(log.Lines(job, now), ElementsAre("01:47:23  rank 1 (pid 4711) of group 1 is no longer silent"));
   v1::JobStatus ended = SucceededJob("fashion-1");
   ended.clear_notices();
-  // The center's accuracy is told by the coordinator's notice, once.
+  // The coordinator's notice has told the center's accuracy, so it is not repeated.
   EXPECT_THAT(log.Lines(ended, NowOf(ended)), testing::Contains("01:48:13  fashion-1: succeeded after 1:32"));
 }
 
-// A silence that the coordinator's notice tells, with its step, is told once, and so is its end; also when the notice
-// has made room for others meanwhile.
+// A silence that the coordinator's notice tells, with its step, is told once, and so is its end. That holds even if
+// newer notices have pushed that notice out.
 TEST(WatchLogTest, TellsASilenceOnce) {
   for (const std::string what : {"server 127.0.0.1:4001", "worker w1", "rank 1 (pid 4711)"}) {
     WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
