@@ -10,13 +10,13 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree
 
-# A test's tag in its BUILD file -> where, under Bazel's external/, the repository wrote why it has no such thing (empty: it has), and how to
-# have the test run.
+# A test's tag in its BUILD file -> (file, two remedies). The file, below Bazel's external/, says why the machine lacks
+# what the test needs; it is empty if nothing is lacking.
 NEEDS = {"cuda": ("cuda/missing", "install it and NCCL, then run tests/run --config=cuda", "run tests/run --config=cuda")}
 
 
 def why_not_built(label, tags, external):
-    """Why this configuration passes over a test, and what to do; `external` is Bazel's folder of that name, or None."""
+    """Why this configuration skips a test, and what to do about it; `external` is Bazel's external/ folder, or None."""
     for tag in tags:
         if tag in NEEDS:
             path, install, run = NEEDS[tag]
@@ -42,7 +42,7 @@ def results(events):
             path = urllib.parse.unquote(urllib.parse.urlparse(outputs.get("test.xml", "")).path)
             yield event_id["testResult"]["label"], event["testResult"]["status"], path or None, ""
         elif event.get("aborted", {}).get("reason") == "SKIPPED":
-            # A target that this configuration does not build; of those only tests are of interest.
+            # This configuration does not build the target; only tests are of interest here.
             label = event_id.get("targetCompleted", {}).get("label", "")
             if label in tests:
                 yield label, "SKIPPED", None, why_not_built(label, tests[label], external)
@@ -51,7 +51,7 @@ def results(events):
 
 
 def cases(path):
-    """Yields (name, "passed" | "failed" | "skipped", reason) of one test.xml; nothing if a killed test left none, or half of one."""
+    """Yields (name, "passed" | "failed" | "skipped", reason) for each case of one test.xml; nothing if a killed test left no whole file."""
     try:
         root = xml.etree.ElementTree.parse(path)
     except (OSError, xml.etree.ElementTree.ParseError):
@@ -81,7 +81,7 @@ def count(events):
             counts[outcome] += 1
             if outcome != "passed":
                 lines.append(f"{outcome}: {label} {name}" + (f": {why}" if why else ""))
-        # A crash, a time-out or a broken build may leave no failed case behind, but it failed all the same.
+        # A crash, a timeout or a broken build may leave no failed case, but counts as a failure.
         if status not in ("PASSED", "FLAKY") and not any(outcome == "failed" for _, outcome, _ in found):
             counts["failed"] += 1
             lines.append(f"failed: {label} {status}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""count_results.py: each end that a test or a target can have is counted once, and named with its reason where it did not pass."""
+"""Tests count_results.py: each way a test or target can end is counted once, and reported with its reason if it did not pass."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 PROGRAM = pathlib.Path(__file__).resolve().parent / "count_results.py"
 
@@ -65,7 +65,7 @@ class CountResults(unittest.TestCase):
         for status, xml, passed in (
             ("TIMEOUT", None, 0),
             ("TIMEOUT", "", 0),
-            ("FAILED", f"<testsuites>{PASSED}<testcase", 0),  # Killed while it wrote.
+            ("FAILED", f"<testsuites>{PASSED}<testcase", 0),  # Killed while it wrote the file.
             ("FAILED", f"<testsuites>{PASSED}</testsuites>", 1),  # Crashed after its last case.
             ("REMOTE_FAILURE", None, 0),
         ):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/run with a program that stands in for Bazel: what it prints, its exit status, and that Ctrl-C leaves nothing running."""
+"""Tests tests/run with a program in place of Bazel: its output, its exit status, and that Ctrl-C leaves nothing running."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = 60
@@ -59,7 +59,7 @@ class Run(unittest.TestCase):
         process = subprocess.Popen(
             [self.folder / "tests/run", *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
-            # As in a terminal: what starts this test may ignore it.
+            # As in a terminal; the test's parent may ignore SIGINT.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         self.addCleanup(self.end, process)
@@ -96,7 +96,7 @@ class Run(unittest.TestCase):
         while not (self.folder / "started").exists():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
-        # As in a terminal: every process of the group is told.
+        # As in a terminal, every process of the group gets the signal.
         os.killpg(process.pid, signal.SIGINT)
         self.assertEqual((*process.communicate(timeout=SECONDS), process.returncode), ("", "tests/run: interrupted\n", 130))
         self.assertEqual(self.asked()[-1], "shutdown")

@@ -35,7 +35,7 @@ def run(hooke, name):
 
 
 def table(results):
-    """Lines to print and rows of JSON; `results`: by job, (accuracy, seconds) of each repetition."""
+    """Lines to print and rows of JSON; `results` has for each job the (accuracy, seconds) of every repetition."""
     lines, rows = [f"{'job':14} {'center accuracy':>16} {'least':>7} {'most':>7} {'wall time':>10}"], []
     for name, values in results.items():
         accuracy, seconds = (statistics.median(column) for column in zip(*values))

@@ -28,7 +28,7 @@ DIGITS = {"before": 1, "away": 1, "after": 1, "share": 3}
 
 
 class Server:
-    """hooke-server, ended and started again at the same address and with the same state."""
+    """A hooke-server that can be ended and started again at the same address with the same state."""
 
     def __init__(self, arguments, folder, name, coordinator=None):
         self.arguments, self.name, self.listen = arguments, os.path.join(folder, name), "127.0.0.1:0"
@@ -67,13 +67,13 @@ class Server:
 
 
 class Ranks:
-    """A group that trains; `rate` follows what rank 0 says of its progress."""
+    """A group that trains; `rate` reads rank 0's progress lines."""
 
     def __init__(self, process):
         self.process, self.rest = process, b""
 
     def _steps(self, deadline):
-        """(time, step) of each progress line of rank 0 until the deadline."""
+        """Yields (time, step) for each progress line of rank 0 until the deadline."""
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self.process.stdout], [], [], min(left, 1))[0]:
                 continue
@@ -93,7 +93,7 @@ class Ranks:
         raise SystemExit(f"FAILED: no step within {seconds} s")
 
     def rate(self, seconds):
-        """Steps per second over the next so many seconds."""
+        """Steps per second over the next `seconds` seconds."""
         moments = list(self._steps(time.monotonic() + seconds))
         if len(moments) < 2:
             return 0.0
@@ -140,17 +140,17 @@ def measure(arguments, rule, way, seed):
 
 
 def row_of(rule, way, measured):
-    """`measured`: (before, away, after) of each repetition."""
+    """A row of the table; `measured` has (before, away, after) of each repetition."""
     row = {"benchmark": "away", "rule": rule.lower(), "way": way}
     for i, name in enumerate(("before", "away", "after")):
         row[name] = statistics.median(each[i] for each in measured)
-    # Of each repetition by itself: the machine's load changes between them.
+    # The ratio is taken within each repetition, because the machine's load changes between them.
     row["share"] = statistics.median(each[1] / each[0] if each[0] else 0.0 for each in measured)
     return row
 
 
 def missed(rows):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     return [
         f"by {row['rule']} ({row['way']}) a group makes {report.text(row['share'], LEAST, 3)} of its steps per second while a server is away; "
         f"asked is at least {LEAST:g}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The benchmark scripts' own reckoning, without running a benchmark: what they print and judge of given results."""
+"""Tests the benchmark scripts' calculations and judgements on given results, without running a benchmark."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 import xml.etree.ElementTree
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import averaging_benchmark as averaging  # noqa: E402
@@ -62,7 +62,7 @@ class Plot(unittest.TestCase):
             for point in line.get("points").split():
                 x, y = map(float, point.split(","))
                 self.assertTrue(0 <= x <= plot.WIDTH and 0 <= y <= plot.HEIGHT, point)
-        # One below the first value shown is left out.
+        # A point below y_min is left out.
         self.assertEqual(len(tree.findall(SVG + "circle")), 3)
 
     def test_no_points_at_all(self):
@@ -88,7 +88,7 @@ class Convergence(unittest.TestCase):
             ],
         )
 
-    # Decimals are not exact: 50.1 - 49.8 is more than 0.3.
+    # Floats are not exact: 50.1 - 49.8 is more than 0.3.
     def test_as_many_points_as_are_asked_are_no_miss(self):
         for tenths in range(500, 1000):
             rows = [row("diloco", 64, tenths / 10, moved=3900), row("diloco", 64, (tenths - 3) / 10, "int8", moved=1000)]
@@ -100,7 +100,7 @@ class Convergence(unittest.TestCase):
         self.assertEqual(convergence.compared(rows), [])
         self.assertEqual(len(convergence.compared([*rows, row("sync", 1, 10.0)])), 1)
 
-    # Else a sync that --limit cuts off makes every elastic case look good.
+    # Otherwise a sync job cut off by --limit would make every elastic case look good.
     def test_a_job_that_was_stopped_is_missed_and_compared_with_nothing(self):
         cut = {**row("sync", 1, 10.0), "complete": False, "wall_s": 1800.0}
         rows = [cut, row("elastic", 16, 60.0), row("diloco", 64, 88.0), {**row("diloco", 64, 50.0, "int8"), "complete": False}]
@@ -157,7 +157,7 @@ class Convergence(unittest.TestCase):
     def test_time_between_hosts(self):
         self.assertEqual(convergence.missed_time(10.0, 50.0, 50.1, "running"), [])
         self.assertEqual(convergence.missed_time(10.0, 40.0, 40.1, "running"), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
-        # Never at the target: it must have been watched for long enough, and have trained.
+        # If sync never reached the target, it must have been watched long enough and have trained all that time.
         self.assertEqual(convergence.missed_time(10.0, None, 60.0, "running"), [])
         self.assertEqual(convergence.missed_time(10.0, None, 50.0, "succeeded"), [])
         (line,) = convergence.missed_time(10.0, None, 49.9, "succeeded")
@@ -183,7 +183,7 @@ class Convergence(unittest.TestCase):
                 path = os.path.join(folder, "job.yaml")
                 with open(path, "w") as file:
                     file.write(convergence.job_text(arguments, case, "cosine"))
-                # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
+                # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
                 result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 1, result.stderr)
 
@@ -204,7 +204,7 @@ class Overlap(unittest.TestCase):
 
 
 class Asked(unittest.TestCase):
-    """Each benchmark that has something asked of it says what was missed, and ends with 1."""
+    """Each benchmark with requirements says which were missed and ends with exit code 1."""
 
     def training_rows(self, rates, model="lenet", ranks=2):
         lines, rows = training.table(rates)
@@ -226,7 +226,7 @@ class Asked(unittest.TestCase):
             _, rows = self.training_rows({"hooke": [99.0 * least], "ddp-gloo": [100.0]}, model)
             line = f"hooke has {0.99 * least:.3f} times the samples per second of ddp-gloo; asked is at least {least}"
             self.assertEqual(training.missed(rows), [line])
-        # Asked of two ranks only.
+        # The requirement is for two ranks only.
         _, rows = self.training_rows({"hooke": [50.0], "ddp-gloo": [100.0]}, "mlp", 4)
         self.assertEqual(training.missed(rows), [])
 
@@ -279,7 +279,7 @@ class Asked(unittest.TestCase):
         self.assertEqual(exchange.not_compared(skipped, ["sockets", "grpc-unary"]), [])
 
     def exchange_main(self, *options):
-        """What `exchange` says where each layout has time for 1 MiB and not for 64 MiB, and its exit code."""
+        """The output and exit code of `exchange` if each layout has time for 1 MiB but not for 64 MiB."""
         rows, said = self.exchange_rows(1 << 20, 1.0, sockets=1.0), io.StringIO()
         with unittest.mock.patch.object(exchange, "run_layout", return_value=(rows, [64 << 20])), contextlib.redirect_stdout(said):
             with unittest.mock.patch.object(sys, "argv", ["exchange", "--programs=x", "--ranks=2", *options]):
@@ -306,7 +306,7 @@ class Rate(unittest.TestCase):
     def test_between_the_first_and_the_last_of_the_window(self):
         self.assertEqual(training.rate([(1.0, 5), (2.0, 10), (3.0, 20), (4.0, 40)], 2.0), 15.0)
 
-    # One line of progress in the window, or none, is no rate: it is measured on.
+    # One progress line or none gives no rate, so measuring must go on.
     def test_too_few_lines_are_no_rate(self):
         self.assertIsNone(training.rate([(1.0, 5), (2.0, 10)], 2.0))
         self.assertIsNone(training.rate([(1.0, 5)], 2.0))
@@ -323,7 +323,7 @@ class OutOfStep(unittest.TestCase):
         row = {"case": "diloco at 64", "in_step": 87.0, "out_of_step": 83.0}
         self.assertEqual(out_of_step.missed([row]), [])
         self.assertEqual(out_of_step.missed([{**row, "out_of_step": 82.99}]), ["diloco at 64: 4.01 points below in step; asked is at most 4"])
-        # Better out of step is no miss; learning nothing, in step as out of it, is.
+        # A better result out of step is no miss. Learning nothing, in step as well, is one.
         self.assertEqual(out_of_step.missed([{**row, "out_of_step": 89.0}]), [])
         self.assertEqual(
             out_of_step.missed([{**row, "in_step": 10.0, "out_of_step": 10.0}, row]), ["diloco at 64: 10.00 % in step; asked is at least 70 %"]
@@ -344,7 +344,7 @@ class OutOfStep(unittest.TestCase):
         self.assertEqual(out_of_step.missed([row]), [f"{case.name}: 5.00 points below in step; asked is at most 4"])
 
     def follow(self, statuses):
-        """The accuracy of a job of these statuses; those that are exceptions are raised."""
+        """The accuracy that `follow` returns for a job with these statuses; statuses that are exceptions are raised."""
 
         def follow(text, seconds):
             for status in statuses:
@@ -380,7 +380,7 @@ class OutOfStep(unittest.TestCase):
                 for in_step in (True, False):
                     with open(path, "w") as file:
                         file.write(out_of_step.job_text(arguments, case, in_step, 1))
-                    # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
+                    # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
                     result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                     self.assertEqual(result.returncode, 1, result.stderr)
 
@@ -402,7 +402,7 @@ class Compression(unittest.TestCase):
         self.assertEqual(
             compression.missed([plain, self.row("top_k", 83.99)]), ["diloco, 2 groups, top_k: 1.01 points below none; asked is at most 1"]
         )
-        # What nobody has by default is shown, not judged; where nothing was learned, nothing was lost.
+        # A setting that is not a default is shown but not judged. A job that learned nothing is itself a miss.
         self.assertEqual(compression.missed([plain, self.row("top_k, top_k: 0.01", 77.0, judged=False)]), [])
         self.assertEqual(
             compression.missed([self.row("none", 10.0), self.row("top_k", 10.0)]),
@@ -429,7 +429,7 @@ class Compression(unittest.TestCase):
             for case in compression.CASES:
                 with open(path, "w") as file:
                     file.write(compression.job_text(arguments, case, 1))
-                # No coordinator has this address: exit code 1, unless the file is wrong, which is told first.
+                # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
                 result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 1, result.stderr)
 

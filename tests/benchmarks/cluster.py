@@ -1,4 +1,4 @@
-"""One hooke-server and workers as processes, on this machine or on hosts of hosts.py; jobs submitted to them and followed."""
+"""Runs one hooke-server and workers as processes, on this machine or on hosts of hosts.py, submits jobs to them and follows the jobs."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ ENDS = ("succeeded", "failed", "cancelled")
 
 
 class Refused(Exception):
-    """hooke takes no such job file; says why."""
+    """hooke refused the job file; the text says why."""
 
 
 def lines(pipe, deadline):
-    """The lines that come until the pipe's end or the deadline."""
+    """Yields the lines that come before the pipe's end or the deadline."""
     rest = b""
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([pipe], [], [], min(left, 1))[0]:
@@ -32,7 +32,7 @@ def lines(pipe, deadline):
 
 
 class Cluster:
-    """`slots`: of a worker on each host, by host; 0: none. The server is on the first. A context manager.
+    """A context manager. `slots` has the slots of the worker on each host, 0 for no worker. The server runs on the first host.
 
     `hosts` is a running hosts.Hosts, or None: everything on this machine's loopback.
     """
@@ -45,7 +45,7 @@ class Cluster:
         with contextlib.ExitStack() as stack:
             ready = os.path.join(self.folder, "server.ready")
             listen = f"{self.hosts.addresses[0]}:{GRPC_PORT}" if self.hosts else "127.0.0.1:0"
-            # No snapshot is written while it trains.
+            # The server writes no snapshot during training.
             server = self._start(stack, "server", 0, ["hooke-server", f"--listen={listen}", f"--ready-file={ready}", "--snapshot-interval=8760h"])
             self.address = report.wait_for_file(ready, server, START_SECONDS)
             for host, slots in enumerate(self.slots):
@@ -60,7 +60,7 @@ class Cluster:
     def _start_worker(self, stack, host, slots):
         ready = os.path.join(self.folder, f"worker{host}.ready")
         command = ["hooke-worker", f"--coordinator={self.address}", f"--name=w{host}", f"--slots={slots}", f"--ready-file={ready}"]
-        # A slow link is no dead server.
+        # A server behind a slow link must not count as dead.
         worker = self._start(stack, f"worker{host}", host, [*command, "--exchange-timeout=60s"])
         report.wait_for_file(ready, worker, START_SECONDS)
 
@@ -74,8 +74,8 @@ class Cluster:
         return stack.enter_context(report.started(full, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def follow(self, text, seconds):
-        """Submits a job file of this text; yields its statuses as they come, until the job ends or so many seconds have passed: the last one
-        tells which. Refused: it was not taken."""
+        """Submits a job file with this text and yields its statuses until the job ends or `seconds` have passed; the last status tells which.
+        Raises Refused if hooke does not take the file."""
         path = os.path.join(self.folder, "job.yaml")
         with open(path, "w") as file:
             file.write(text)

@@ -20,16 +20,17 @@ import ranks
 import report
 import summary
 
-# Before most powers of two one or two sizes that are none: what is made for the larger one must do for them.
+# Most powers of two are preceded by one or two other sizes. Algorithms chosen for the larger size must suit them, too.
 SIZES = [4, 64, 1 << 10, 3000, 1 << 12, 12000, 1 << 14, 48000, 1 << 16, 200000, 1 << 18, 700000, 1 << 20]
 SIZES += [3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 23, 10000000, 1 << 24, 1 << 26]
 QUICK_SIZES = [4, 1 << 14, 48000, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
 ROUNDS, QUICK_ROUNDS = 5, 3
-# With --quick nothing larger on several hosts: it would take a quarter of a second a call.
+# With --quick the largest size between hosts: larger ones would take a quarter of a second per call.
 QUICK_NETWORK_BYTES = 1 << 22
-# On a busy machine a spinning library may take a hundred times its time: sizes that find the time used up are left out, aloud.
+# The time limit of --quick: on a busy machine a spinning library may take a hundred times as long. Sizes left out are
+# named in the output.
 QUICK_SECONDS = 34
-# The links' goodput is measured with the bytes that have to cross a link at this size, but not with fewer than these.
+# The links' goodput is measured with the bytes that cross a link at the given size, but with at least this many.
 GOODPUT_BYTES_MIN = 1 << 20
 PORT = 29500
 SHARED_MEMORY = "/dev/shm"
@@ -64,17 +65,17 @@ def parse(operation):
 
 
 def layouts(arguments):
-    """(ranks, hosts) of each table."""
+    """The (ranks, hosts) of each table."""
     return [(r, h) for h in arguments.hosts for r in arguments.ranks if r > 1 and (h == 1 or r in (h, 2 * h))]
 
 
 class Layout:
-    """Where `count` ranks run, and the commands that start them there."""
+    """A number of ranks on a number of hosts, and the commands that start programs there."""
 
     def __init__(self, programs, count, host_count, folder, network):
         self.programs, self.count, self.host_count, self.folder, self.network = programs, count, host_count, folder, network
         self.addresses = network.addresses if network else ["127.0.0.1"]
-        # Then ranks are bound, or the figures tell where the kernel happened to put them.
+        # If each rank can have a core, ranks are bound. Otherwise results would depend on where the kernel puts them.
         self.a_core_each = not network and count <= CORES
 
     def program(self, name):
@@ -85,13 +86,15 @@ class Layout:
 
     def openmpi(self, *options):
         command = ["mpirun.openmpi", "-n", str(self.count)]
-        # What a killed run leaves behind goes with the folder.
+        # Open MPI's files are in our folder, so that those of a killed run are removed with it.
         command += ["--mca", "orte_tmpdir_base", self.folder, "--mca", "btl_vader_backing_directory", self.folder]
         if os.geteuid() == 0:
             command.append("--allow-run-as-root")
-        # Each host is taken for a machine of its own: binding would put the ranks of all on the same cores.
+        # Open MPI takes each host for a separate machine, so binding would put the ranks of all hosts on the same
+        # cores.
         command += ["--bind-to", "core"] if self.a_core_each else ["--oversubscribe", "--bind-to", "none"]
-        # Open MPI does this by itself where it knows of it; it takes our hosts for machines with cores of their own.
+        # Open MPI sets this itself when it sees too few cores, but it takes our hosts for machines with their own
+        # cores.
         if self.count > CORES:
             command += ["--mca", "mpi_yield_when_idle", "1"]
         if self.network:
@@ -129,7 +132,7 @@ class Layout:
         return [[*self.openmpi("--mca", "btl_tcp_links", "4"), self.program("openmpi_rank"), "--name=openmpi-tuned"]], None
 
     def _mpich(self):
-        # UCX takes namespaces of one machine for one host and shares memory, unless it is told to use the network.
+        # UCX sees that the namespaces are one machine and would use shared memory, so it is told to use the network.
         environment = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"} if self.network else None
         return [[*self.mpich(), self.program("mpich_rank"), "--name=mpich"]], environment
 
@@ -162,21 +165,22 @@ def percentile99(values):
 
 
 def crossing_bytes(operation, host_count, size):
-    """What each link carries at least, in the direction that carries more."""
+    """The least number of bytes that each link must carry, in its busier direction."""
     return 2 * (host_count - 1) / host_count * size if operation == "allreduce" else size
 
 
 def limit_bytes(operation, host_count, size):
-    """What the limit's ranks move to measure it."""
+    """The number of bytes with which limit_rank measures the limit."""
     return max(int(crossing_bytes(operation, host_count, size)), GOODPUT_BYTES_MIN) if host_count > 1 else size
 
 
 def limit_us(operation, layout, size, measured):
-    """The least time: `measured` is that of reading and rewriting all ranks' values once, or of limit_bytes over each link both ways."""
+    """The least possible time. On one host `measured` is the time to read and rewrite all ranks' values once; between hosts it is the time to
+    move limit_bytes over each link both ways."""
     n, h = layout.count, layout.host_count
     if h > 1:
         return crossing_bytes(operation, h, size) / limit_bytes(operation, h, size) * measured
-    # Reads and writes of `size` bytes each; what was measured has n of both.
+    # Counts reads and writes of `size` bytes each; the measurement made n reads and n writes.
     moved = {"allreduce": 2 * n, "broadcast": n, "reduce": n + 1}[operation]
     return moved / (2 * n) * measured
 
@@ -192,14 +196,14 @@ class Way:
 
     def run(self, seconds, row):
         share = seconds * 1e6 / row
-        # The first call is slower than others: take more calls than it suggests, until known better.
+        # The first call is slower than later ones, so until there are others its time is halved.
         expected = median(self.us) if self.us else self.first_us / 2
         calls = int(min(400, max(1, share / max(expected, 1))))
         self.us += self.group.time(self.index, calls, 1 if expected < 2e4 else 0, row)
 
 
 def measure(groups, operation, size, arguments, host_count, failures):
-    """The ways of all libraries with their times, the limit's among them."""
+    """All libraries' ways with their times, including the limit's."""
     ways = []
 
     def guarded(group, action):
@@ -227,7 +231,7 @@ def measure(groups, operation, size, arguments, host_count, failures):
 def best_by_impl(ways):
     best = {}
     for way in ways:
-        # A wrong result never wins against a right one.
+        # A way with wrong results never wins over a correct one.
         key = (not way.correct, median(way.us))
         if way.impl not in best or key < best[way.impl][0]:
             best[way.impl] = (key, way)
@@ -269,7 +273,7 @@ class Table:
 
 
 def run_layout(operation, arguments, count, host_count, deadline):
-    """What failed, the table's rows, and the sizes that were left out for lack of time."""
+    """Returns the failures, the table's rows, and the sizes left out for lack of time."""
     failures, skipped = [], []
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"hooke-{os.getpid()}-", dir=SHARED_MEMORY))
@@ -315,6 +319,6 @@ def main(operation):
     if failures:
         raise SystemExit(f"{len(failures)} failures:\n" + "\n".join(failures))
     if arguments.row > 1:
-        rows = []  # What is asked is asked of single calls.
+        rows = []  # Requirements are for single calls only.
     ours = not arguments.impls or "hooke" in arguments.impls
     report.judge(summary.missed(rows, CORES), asked=any(summary.judged(rows, CORES)), not_judged=not_judged if ours else ())

@@ -17,7 +17,7 @@ import report
 
 BATCH = 64
 POINTS = 1.0
-# Without compression at least: two jobs that learn nothing are close to each other, too.
+# The accuracy needed without compression: two jobs that learn nothing would be close to each other, too.
 LEARNED = 70.0
 LIMIT_S = 600
 SLOTS = 4
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 class Case(NamedTuple):
     job: Job
     compression: str
-    judged: bool = True  # Whether it is asked to be near to no compression.
+    judged: bool = True  # Whether its accuracy must be close to that without compression.
 
 
 DILOCO = [Job("diloco, 2 groups", "diloco", 2, SGD), Job("diloco, 2 groups, adamw", "diloco", 2, ADAMW), Job("diloco, 4 groups", "diloco", 4, SGD)]
@@ -81,12 +81,12 @@ def measure(running, arguments, case):
 
 
 def plain_of(rows):
-    """The accuracy without compression, by job."""
+    """The accuracy without compression, for each job."""
     return {row["job"]: row["accuracy"] for row in rows if row["compression"] == "none"}
 
 
 def missed(rows):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     lines = []
     plain = plain_of(rows)
     for row in rows:

@@ -26,26 +26,27 @@ import report
 
 GROUPS = 4
 BATCH = 64
-# A center's step by sync is for the samples of all groups, elsewhere for one group's; async steps four times where sync steps once, each
-# with a gradient that is late, so it has no momentum.
+# By sync the center makes one step for the samples of all groups; by other rules a step is for one group's samples. By
+# async the center makes four steps where sync makes one, each with a late gradient, so it has no momentum.
 OPTIMIZERS = {
     "sync": "{name: sgd, learning_rate: 0.1, momentum: 0.9}",
     "async": "{name: sgd, learning_rate: 0.1}",
     "elastic": "{name: sgd, learning_rate: 0.1, momentum: 0.9, nesterov: true}",
     "diloco": "{name: adamw, learning_rate: 0.001}",
 }
-# Where a model bears less: groups on their own for 64 steps, from the start.
+# Some models need a lower rate because groups train alone for up to 64 steps from the start.
 OPTIMIZERS_OF_MODEL = {("lenet", "elastic"): "{name: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true}"}
-# What a rule's averaging has beside its interval. A spring stronger than by default: few groups, that all train on the same data.
+# Keys of averaging besides the interval. alpha is larger than the default, because the few groups all train on the same
+# data.
 AVERAGING = {"elastic": {"alpha": 0.45}}
 HOSTS_RATE = "100mbit"
 HOSTS_TARGET = 88.0
-# How much less time than sync elastic must take; and after how many times elastic's time sync is stopped.
+# Elastic must take this many times less time than sync; sync is stopped after this many times elastic's time.
 HOSTS_LESS, HOSTS_FACTOR = 5, 6
 FEWER_BYTES = 3.9
-# A state without an end in which groups have begun to train.
+# States of a job whose groups have begun to train and which has not ended.
 TRAINING = ("running", "evaluating")
-# Below it a curve is not drawn.
+# Percent; points below are not drawn.
 PLOT_FROM = 70
 
 
@@ -104,7 +105,7 @@ def job_text(arguments, case, schedule, seed=1):
 
 
 class Curve:
-    """What a job's statuses tell of its center: (seconds since submit, epoch, percent) of each evaluation."""
+    """The center's evaluations in a job's statuses: (seconds since submit, epoch, percent) of each."""
 
     def __init__(self):
         self.points, self.state, self.reason, self.wall_s = [], "", "", 0.0
@@ -117,12 +118,12 @@ class Curve:
         if center is None:
             return
         point = (center["epoch"], 100 * center["accuracy"])
-        # The last evaluation may repeat an epoch: it is that of the center after all groups have ended.
+        # The last evaluation may repeat an epoch, because it evaluates the center after all groups have ended.
         if not self.points or self.points[-1][1:] != point:
             self.points.append((self.wall_s, *point))
 
     def rounded(self):
-        """The points, for a file."""
+        """The points, rounded for a file."""
         return [(round(seconds, 2), epoch, round(accuracy, 2)) for seconds, epoch, accuracy in self.points]
 
     @property
@@ -130,12 +131,12 @@ class Curve:
         return self.points[-1][2] if self.points else None
 
     def reached(self, percent):
-        """Seconds until an evaluation showed so much; None: it never did."""
+        """Seconds until an evaluation reached `percent`; None if none did."""
         return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent - report.NOISE), None)
 
 
 def end_accuracy(running, text, seconds, where):
-    """The accuracy of a job's center after its end, in percent. SystemExit, which names `where`: it did not succeed in so many seconds."""
+    """The accuracy of a job's final center, in percent. SystemExit, naming `where`, if the job has not succeeded after `seconds`."""
     curve = Curve()
     try:
         for status in running.follow(text, seconds):
@@ -152,7 +153,7 @@ def end_accuracy(running, text, seconds, where):
 
 
 def train(arguments, case, seed):
-    """One job on a cluster of its own: its curve, and bytes on the wire (None: not counted)."""
+    """Runs one job on its own cluster. Returns its curve and its bytes on the wire (None: not counted)."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hooke-convergence-"))
         apart = None
@@ -172,11 +173,11 @@ def train(arguments, case, seed):
 
 
 class NoResult(Exception):
-    """A case that did not come to a result; says why."""
+    """A case gave no result; the text says why."""
 
 
 def run_case(arguments, case):
-    """A row, its curve that of the first seed. NoResult: there is none."""
+    """Returns a row, with the curve of the first seed. Raises NoResult if there is none."""
     try:
         runs = [train(arguments, case, seed) for seed in range(1, arguments.repetitions + 1)]
     except cluster.Refused as refused:
@@ -197,7 +198,7 @@ def case_of(row):
     return Case(row["rule"], row["interval"], row["compression"])
 
 
-# A case, another one, and how many points below it the first may be.
+# (case, reference, points): the case's accuracy may be at most so many points below the reference's.
 POINTS = [
     *((Case("elastic", interval), Case("sync", 1), 0.5) for interval in (1, 4, 16)),
     (Case("elastic", 64), Case("sync", 1), 1.0),
@@ -205,23 +206,23 @@ POINTS = [
 ]
 
 
-# The cases whose bytes are compared.
+# The two cases whose bytes are compared.
 PLAIN, SMALL = Case("diloco", 64), Case("diloco", 64, "int8")
 
 
 def complete(rows):
-    """By case, the rows of jobs that were not stopped before their end."""
+    """The rows, by case, of jobs that ran to their end."""
     return {case_of(row): row for row in rows if row["complete"]}
 
 
 def compared(rows):
-    """Those of POINTS of which both cases ran to their end."""
+    """The entries of POINTS whose two cases both ran to their end."""
     ran = complete(rows)
     return [(case, base, points) for case, base, points in POINTS if case in ran and base in ran]
 
 
 def missed(rows):
-    """What was asked and is not so; a line each. Only of what ran."""
+    """One line for each requirement that was missed by the cases that ran."""
     ran = complete(rows)
     lines = [f"{case_of(row)} was stopped after {row['wall_s']:.0f} s, before its end: --limit" for row in rows if not row["complete"]]
     for case, base, points in compared(rows):
@@ -236,7 +237,7 @@ def missed(rows):
 
 
 def not_judged(rows):
-    """What is asked of what ran and could not be compared."""
+    """The requirements on cases that ran but could not be compared."""
     ran = complete(rows)
     if PLAIN not in ran or SMALL not in ran or (ran[PLAIN]["bytes"] and ran[SMALL]["bytes"]):
         return []
@@ -244,7 +245,7 @@ def not_judged(rows):
 
 
 def table(rows):
-    """Markdown, also for the docs."""
+    """The results as Markdown, for the docs as well."""
     sync = next((row["accuracy"] for row in rows if row["rule"] == "sync"), None)
     most = max((row["bytes"] for row in rows if row["bytes"]), default=None)
     yield "| rule, interval | optimizer | center accuracy | against sync | wall time | bytes on the wire | fewer than the most |"
@@ -287,7 +288,7 @@ def compare_rules(arguments):
 
 
 def time_to_target(arguments, case, limit):
-    """(Seconds until the center reached the target, or None; the curve). Stopped when it has, or after `limit` seconds of training."""
+    """Returns (seconds until the center reached the target or None, the curve). Stops at the target, or after `limit` seconds of training."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hooke-convergence-"))
         limited = stack.enter_context(hosts.Hosts(2, folder, rate=HOSTS_RATE))
@@ -306,7 +307,8 @@ def time_to_target(arguments, case, limit):
 
 
 def missed_time(elastic_s, sync_s, watched_s, state):
-    """`sync_s` is None where sync was never seen at the target: in `watched_s` seconds, after which its job was in `state`."""
+    """Judges elastic's time against sync's. `sync_s` is None if sync did not reach the target in `watched_s` seconds; its job then was in
+    `state`."""
     if sync_s is not None:
         slow = elastic_s * HOSTS_LESS > sync_s
         return [f"elastic took {report.text(elastic_s / sync_s, 1 / HOSTS_LESS)} of sync's time; asked is at most {1 / HOSTS_LESS:g}"] if slow else []

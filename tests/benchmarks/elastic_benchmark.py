@@ -21,14 +21,14 @@ import report
 
 KERNELS = {"served": "BenchmarkServedExchange", "streamed": "BenchmarkElasticExchange"}
 BOUNDS = {"memcpy": "BenchmarkMemcpy", "in place": "BenchmarkInPlace"}
-# Moves as many bytes, as many of them written.
+# The plain pass that reads and writes as many bytes as the kernel.
 BOUND_OF = {"served": "in place", "streamed": "memcpy"}
 VALUES = 16 << 20
 SHARE = 0.7
 
 
 def shares(rates):
-    """By kernel; `rates` are bytes per second by name of kernel or bound."""
+    """The share of each kernel; `rates` has the bytes per second of each kernel and bound."""
     return {name: rates[name] / rates[BOUND_OF[name]] for name in KERNELS}
 
 
@@ -41,7 +41,7 @@ def medians(document):
 
 
 def missed(share):
-    """What was asked and is not so; a line each. `share`: as shares() has it."""
+    """One line for each requirement that was missed; `share` comes from shares()."""
     return [f"{name} has {report.text(value, SHARE)} of the bandwidth of {BOUND_OF[name]}; asked is at least {SHARE}" for name, value in share.items() if value < SHARE]
 
 

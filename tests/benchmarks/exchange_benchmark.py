@@ -26,9 +26,9 @@ LAYOUTS = [(count, servers) for servers in (1, 2) for count in (1, 2, 4)]
 QUICK_LAYOUTS = [(1, 1), (2, 2)]
 WAYS = ["hooke", "sockets", "grpc-unary"]
 ROUNDS, QUICK_ROUNDS = 5, 3
-# (rival, from this many bytes, to this many, at least this ratio of bytes per second): docs/benchmarks.md.
+# (rival, least size, largest size, least ratio of bytes per second to the rival's): docs/benchmarks.md.
 ASKED = [("sockets", 64 << 20, float("inf"), 0.7), ("grpc-unary", 64 << 20, float("inf"), 3), ("sockets", 1 << 20, 1 << 20, 0.5), ("sockets", 4 << 10, 4 << 10, 1 / 3)]
-# Sizes that find the time of --quick used up are left out, aloud.
+# The time limit of --quick. Sizes left out are named in the output.
 QUICK_SECONDS = 33
 SHARED_MEMORY = "/dev/shm"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -62,7 +62,7 @@ def parse():
 
 
 class Servers:
-    """A way's servers as processes; a context manager."""
+    """A context manager: one way's server processes."""
 
     def __init__(self, programs, way, count, folder):
         self.addresses, self.processes, self.stack = [], [], contextlib.ExitStack()
@@ -73,7 +73,7 @@ class Servers:
                 ready = os.path.join(own, "ready")
                 if way.startswith("hooke"):
                     command = [os.path.join(programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={own}/state", f"--ready-file={ready}"]
-                    # No snapshot is written while others are timed.
+                    # A server writes no snapshot while others are timed.
                     command += ["--snapshot-interval=8760h", "--log-level=warning"]
                     if index > 0:
                         command.append(f"--coordinator={self.addresses[0]}")
@@ -85,7 +85,7 @@ class Servers:
             self.stack = stack.pop_all()
 
     def cpu_seconds(self):
-        """Of all servers since they started, in user and system mode."""
+        """CPU seconds of all servers since they started, in user and system mode."""
         ticks = 0
         for process in self.processes:
             with open(f"/proc/{process.pid}/stat") as file:
@@ -101,7 +101,7 @@ class Servers:
 
 
 class Way:
-    """Ranks and servers of one way, and their times at the size at hand."""
+    """Ranks and servers of one way, and their times at the current size."""
 
     def __init__(self, stack, arguments, name, layout, folder):
         self.name, (count, servers) = name, layout
@@ -121,14 +121,14 @@ class Way:
         warmups = 1 if expected < 2e5 else 0
         before = self.servers.cpu_seconds()
         self.us += self.ranks.time(0, calls, warmups)
-        # The warmups' share does not count.
+        # The share of the warm-up calls does not count.
         self.cpu_seconds += (self.servers.cpu_seconds() - before) * calls / (calls + warmups)
 
     def row(self, size, layout):
         median = statistics.median(self.us)
         p99 = sorted(self.us)[(len(self.us) * 99 - 1) // 100]
         moved = 2 * size * len(self.us)
-        # The kernel counts in ticks: less than a few of them is no measurement.
+        # The kernel counts CPU time in ticks; only a few ticks are not a measurement.
         cpu = self.cpu_seconds / (moved / 2**30) if self.cpu_seconds >= 0.1 else None
         return {
             "benchmark": "exchange", "impl": self.name, "bytes": size, "servers": layout[1], "ranks": layout[0],
@@ -154,12 +154,12 @@ def where(layout, size):
 
 
 def asked_at(size):
-    """(rival, least ratio) of what is asked at that size."""
+    """The (rival, least ratio) required at that size."""
     return [(rival, least) for rival, low, high, least in ASKED if low <= size <= high]
 
 
 def compared(rows):
-    """What is asked of the ways and sizes that ran: where, the rival, hooke's ratio to it, the least."""
+    """Yields (where, rival, hooke's ratio to it, least ratio) for each requirement on the ways and sizes that ran."""
     measured = {(row["ranks"], row["servers"], row["bytes"], row["impl"]): row for row in rows}
     for (ranks_count, servers, size, impl), row in measured.items():
         for rival, least in asked_at(size):
@@ -169,7 +169,7 @@ def compared(rows):
 
 
 def not_compared(skipped, ways):
-    """Those of `skipped`, (layout, size) that were left out for lack of time, of which something is asked with these ways; a line each."""
+    """One line for each of `skipped`, the (layout, size) left out for lack of time, that has a requirement with these ways."""
     return [
         f"{where(layout, size)}: no time for it"
         for layout, size in skipped
@@ -178,7 +178,7 @@ def not_compared(skipped, ways):
 
 
 def missed(rows):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     return [
         f"{where}: hooke has {report.text(ratio, least)} times the bytes per second of {rival}; asked is at least {least:.2f}"
         for where, rival, ratio, least in compared(rows)
@@ -187,7 +187,7 @@ def missed(rows):
 
 
 def run_layout(arguments, layout, deadline):
-    """The table's rows, and the sizes that were left out for lack of time."""
+    """Returns the table's rows, and the sizes left out for lack of time."""
     rows, skipped = [], []
     print(f"\nexchange: {layout[0]} ranks, {layout[1]} servers, loopback TCP, {os.cpu_count()} cores")
     print(f"{'bytes':>10}  {'impl':11} {'median ms':>10} {'p99 ms':>10} {'GB/s':>7} {'CPU s/GiB':>9} {'x sockets':>11} {'x unary':>11}", flush=True)
@@ -221,7 +221,7 @@ def main():
         except ranks.Failed as failure:
             raise SystemExit(f"FAILED: {failure}") from None
     unjudged = not_compared(skipped, arguments.ways)
-    # Only --quick may leave out what is asked.
+    # Only with --quick may a requirement stay unjudged.
     report.judge(missed(rows) + ([] if arguments.quick else unjudged), asked=any(compared(rows)), not_judged=unjudged if arguments.quick else ())
 
 

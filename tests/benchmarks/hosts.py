@@ -1,4 +1,4 @@
-"""Hosts on one machine: network namespaces joined by a bridge, each link limited to 1 Gbit/s (or another rate) in both directions. Needs root.
+"""Hosts on one machine: network namespaces joined by a bridge. Each link is limited to 1 Gbit/s (or another rate) in both directions. Needs root.
 
     with hosts.Hosts(2, folder) as h:
         h.command(1, ["hostname"])      # ["ip", "netns", "exec", ...]: runs there
@@ -6,9 +6,9 @@
         h.agent                         # a program that stands in for ssh: AGENT [OPTION]... ADDRESS COMMAND...
         h.bytes(0)                      # sent and received by the first so far, headers included
 
-With `aside=PORT` connections to that TCP port have a link of their own, which is neither limited nor counted.
+With `aside=PORT`, connections to that TCP port use a separate link, which is neither limited nor counted.
 
-Names carry this process's id, so runs do not meet; all is removed when the block is left, however it is left.
+Names contain this process's id, so that runs do not collide. Leaving the block, in any way, removes everything.
 """
 
 import json
@@ -18,12 +18,13 @@ import signal
 import subprocess
 import time
 
-# Where `tc` is, which not every PATH names.
+# `tc` is in /usr/sbin, which not every PATH has.
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
 
 RATE = "1gbit"
-# A burst lets that many bytes pass at once after an idle time. Larger, small messages would beat the line; smaller, the kernel does not
-# keep the rate when both cores are busy (measured: 32 kb 0.5 of it, 128 kb all). The queue holds what a TCP connection has under way.
+# A burst lets that many bytes pass at once after idle time. With a larger one, small messages would beat the line rate.
+# With a smaller one the kernel does not keep the rate when both cores are busy (measured: 32 kb gives half, 128 kb all
+# of it). The queue holds the bytes of a TCP connection in flight.
 BURST = "128kb"
 QUEUE = "16mb"
 
@@ -37,8 +38,8 @@ exec ip netns exec "$name" unshare --uts sh -c "hostname $name; $*"
 
 
 def probes(name):
-    """The abilities of a machine that `Hosts` needs, and the command that shows each. They use nothing of `Hosts`: its faults are not to be
-    taken for the machine's."""
+    """What `Hosts` needs of a machine, and a command that tests each. The commands use nothing of `Hosts`, so that its faults are not taken for
+    the machine's."""
     return (
         ("network namespaces", ["ip", "netns", "add", name]),
         ("programs inside a network namespace", ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", 'hostname "$0"', name]),
@@ -49,7 +50,7 @@ def probes(name):
 
 
 def missing():
-    """Why there can be no hosts here; None if there can."""
+    """The reason why this machine can have no hosts; None if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     for program in ("ip", "tc", "unshare"):
@@ -75,7 +76,7 @@ def run(*command):
 
 class Hosts:
     def __init__(self, count, folder, rate=RATE, aside=None):
-        """`rate` as tc takes it; None: not limited."""
+        """`rate` is in tc's format; None: not limited."""
         self.count, self.rate, self.aside = count, rate, aside
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
@@ -86,21 +87,21 @@ class Hosts:
         return f"{self.prefix}{host + 1}"
 
     def command(self, host, command):
-        # A host name of its own: Open MPI names its shared-memory files after it.
+        # Each host needs its own host name, because Open MPI names its shared-memory files after it.
         named = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.name(host), *command]
         return ["ip", "netns", "exec", self.name(host), *named]
 
     def openmpi(self, each):
-        """What mpirun.openmpi is told for so many ranks on each host."""
+        """Arguments of mpirun.openmpi for `each` ranks on every host."""
         places = ",".join(f"{address}:{each}" for address in self.addresses)
         return ["--host", places, "--map-by", "slot", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
 
     def mpich(self, each):
-        """The same for mpirun.mpich."""
+        """Arguments of mpirun.mpich for `each` ranks on every host."""
         return ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses), "-launcher", "ssh", "-launcher-exec", self.agent]
 
     def bytes(self, host):
-        """Of the link that is counted: sent, received. A segment counts as large as the kernel made it, with one header."""
+        """(sent, received) over the counted link. A segment counts as large as the kernel made it, with one header."""
         answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", "eth0"], capture_output=True, text=True, check=True)
         counters = json.loads(answer.stdout)[0]["stats64"]
         return counters["tx"]["bytes"], counters["rx"]["bytes"]
@@ -117,7 +118,7 @@ class Hosts:
         self._remove()
 
     def _make(self):
-        # The bridge stands in a namespace of its own too: nothing of the machine's network is touched.
+        # The bridge is in its own namespace, too, so that the machine's network is not touched.
         run("ip", "netns", "add", self._switch())
         for host in range(self.count):
             run("ip", "netns", "add", self.name(host))
@@ -139,7 +140,7 @@ class Hosts:
         return f"{self.prefix}0"
 
     def _link(self, device, bridge, port):
-        """A device in each host, joined by a bridge."""
+        """Adds a device in each host and joins them by a bridge."""
         switch = self._switch()
         run("ip", "-n", switch, "link", "add", bridge, "type", "bridge")
         run("ip", "-n", switch, "link", "set", bridge, "up")
@@ -149,7 +150,7 @@ class Hosts:
             run("ip", "-n", self.name(host), "link", "set", device, "up")
 
     def _set_aside(self):
-        """The same addresses by another way, for packets from and to that port."""
+        """Routes packets from and to that port, with the same addresses, over a second link."""
         self._link("eth1", f"{self.bridge}a", "aside")
         network = self.addresses[0].rpartition(".")[0] + ".0/24"
         for host in range(self.count):
@@ -159,7 +160,7 @@ class Hosts:
                 run("ip", "-n", name, "rule", "add", "ipproto", "tcp", end, str(self.aside), "lookup", "100")
 
     def _remove(self):
-        # A daemon that mpirun's agent started may have left every process group of ours: its namespace tells that it is ours.
+        # A daemon that mpirun's agent started may be in none of our process groups, but it is still in our namespace.
         for sign in (signal.SIGTERM, signal.SIGKILL):
             found = [pid for host in range(self.count) for pid in self._processes(host)]
             for pid in found:

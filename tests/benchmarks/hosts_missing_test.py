@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a machine lacks one ability that hosts of network namespaces need, hosts.missing() names it, and hosts_test is skipped and not failed."""
+"""If a machine lacks something that hosts of network namespaces need, hosts.missing() names it, and hosts_test is skipped instead of failing."""
 
 import os
 import pathlib
@@ -10,13 +10,13 @@ import unittest
 import xml.etree.ElementTree
 from unittest import mock
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
 import hosts  # noqa: E402
 
-# Stands in for ip and tc: notes its arguments, and refuses those that a kernel or container would.
+# Stands in for ip and tc: records its arguments, and refuses those that a kernel or container might refuse.
 PROGRAM = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$(dirname "$0")/asked"
 case "$*" in {refused}) echo "a line before" >&2; echo "not permitted" >&2; exit 2 ;; esac

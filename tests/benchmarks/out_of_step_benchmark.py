@@ -16,7 +16,7 @@ import report
 
 BATCH = 64
 POINTS = 4.0
-# Of groups in step at least: two that learn nothing are close to each other, too.
+# The least accuracy of groups in step: two jobs that learn nothing would be close to each other, too.
 LEARNED = 70.0
 LIMIT_S = 600
 
@@ -73,7 +73,7 @@ def measure(arguments, case):
 
 
 def missed(rows):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     lines = []
     for row in rows:
         below = row["in_step"] - row["out_of_step"]

@@ -33,12 +33,12 @@ def collectives(impl, arguments):
 
 
 def mpirun(folder, network, ranks):
-    """Of ranks on the hosts of `network`; None: all on this one."""
+    """The command for ranks on the hosts of `network`; None: all on this host."""
     command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder]
-    # What a rank reads of its environment.
+    # The environment variables that a rank reads.
     command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
     if ranks > 1 and network is not None:
         command += network.openmpi(1)
@@ -65,7 +65,7 @@ def steps_per_second(folder, network, arguments, impl, repetition):
 
 
 def table(times):
-    """Lines to print and rows of JSON; `times`: by impl, the milliseconds of a step in each repetition."""
+    """Lines to print and rows of JSON; `times` has for each impl the milliseconds of a step in every repetition."""
     median = {impl: statistics.median(values) for impl, values in times.items()}
     exposed = median["together"] - median["alone"]
     lines = [f"{'impl':11} {'step ms':>8} {'min':>8} {'max':>8} {'hidden':>7}"]

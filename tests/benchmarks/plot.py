@@ -1,5 +1,5 @@
-"""A line plot as SVG, in the standard library: curves of points over a shared pair of axes, with a legend. It has a ground of its own, so it
-can be read on a light page and on a dark one.
+"""A line plot as SVG, with the standard library alone: curves of points over shared axes, with a legend. It has its own background, so that it
+can be read on light and dark pages.
 """
 
 import math
@@ -7,13 +7,13 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 860, 440
 LEFT, RIGHT, TOP, BOTTOM = 64, 250, 44, 52
-# Told apart also by those who see fewer colors (Okabe and Ito's), and by dashes.
+# Okabe and Ito's colors, which color-blind people can tell apart, and dashes.
 COLORS = ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c564b"]
 DASHES = ["", "7 3", "2 3"]
 
 
 def ticks(low, high, count=6):
-    """Round numbers within [low, high], about `count` of them."""
+    """About `count` round numbers within [low, high]."""
     if not high > low:
         return [low]
     raw = (high - low) / count
@@ -60,7 +60,7 @@ def frame(axes, x_label, y_label):
 
 
 def svg(title, x_label, y_label, curves, y_min=-math.inf):
-    """`curves`: name -> [(x, y)], in the order of the legend. Points below `y_min` are not shown: the first ones of a training would press
+    """`curves` maps a name to [(x, y)], in the order of the legend. Points below `y_min` are left out: the first points of a training would squeeze
     all others together."""
     axes = Axes([point for points in curves.values() for point in points], y_min)
     lines = [

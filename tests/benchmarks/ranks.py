@@ -1,6 +1,6 @@
-"""A library's ranks as processes (tests/benchmarks/collectives), started once, then told what to run; see collectives/serve.h.
+"""A library's ranks as processes (tests/benchmarks/collectives), started once and then told what to run; see collectives/serve.h.
 
-Waiting ranks sleep in recv, so several libraries' ranks stand side by side and take turns without disturbing one another.
+Waiting ranks sleep in recv, so the ranks of several libraries can take turns without disturbing one another.
 """
 
 import json
@@ -15,11 +15,11 @@ ANSWER_SECONDS = 100
 
 
 class Failed(Exception):
-    """These ranks are of no more use; says why."""
+    """These ranks cannot be used further; the text says why."""
 
 
 class Ranks:
-    """Started by `commands`, processes that together are `count` ranks and get --socket and --barrier; a context manager."""
+    """A context manager. `commands` start processes that together are `count` ranks; they get --socket and --barrier."""
 
     def __init__(self, name, commands, count, folder, environment=None):
         self.name, self.count = name, count
@@ -60,7 +60,7 @@ class Ranks:
                 continue
             connection.settimeout(ANSWER_SECONDS)
             stream = connection.makefile("rw")
-            connection.close()  # The stream keeps it.
+            connection.close()  # The stream keeps the socket open.
             return json.loads(stream.readline())["rank"], stream
         raise self._failed(f"not ready after {START_SECONDS} s")
 
@@ -73,7 +73,7 @@ class Ranks:
         return Failed(f"{self.name}: {what}\n{tail}".rstrip())
 
     def ask(self, command):
-        """Each rank's answer."""
+        """Sends a command to all ranks and returns each rank's answer."""
         answers = []
         try:
             for stream in self.connections:
@@ -94,7 +94,7 @@ class Ranks:
         return answers
 
     def prepare(self, operation, count):
-        """The ways these ranks run it: [{"name", "correct" on all ranks, "us" of the slowest rank}]."""
+        """Returns these ranks' ways: [{"name", "correct" (on all ranks), "us" (of the slowest rank)}]."""
         answers = [answer["rivals"] for answer in self.ask(f"prepare {operation} {count}")]
         return [
             {"name": rivals[0]["name"], "correct": all(rival["correct"] for rival in rivals), "us": max(rival["us"] for rival in rivals)}
@@ -102,14 +102,14 @@ class Ranks:
         ]
 
     def time(self, index, calls, warmups, row=1):
-        """The slowest rank's microseconds of each call; of a `row` of calls: one's share."""
+        """The slowest rank's microseconds for each call. With `row` > 1, a call is the mean of `row` calls in succession."""
         answers = [answer["us"] for answer in self.ask(f"time {index} {calls} {warmups} {row}")]
         return [max(call) for call in zip(*answers)]
 
     def stop(self):
         for stream in self.connections:
             try:
-                stream.close()  # A rank that waits for a command ends by itself.
+                stream.close()  # A rank that waits for a command then ends by itself.
             except OSError:
                 pass
         self.connections = []

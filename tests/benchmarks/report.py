@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: their command line, processes that never outlive them, and JSON lines."""
+"""Shared by the benchmark scripts: their command line, processes that never outlive them, JSON lines, and the judgement at the end."""
 
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ def parse_arguments(description, add=lambda parser: None, repetitions=5):
 
 
 def run(main, *arguments):
-    """The program. What it started is ended by the blocks that started it, also after SIGTERM and Ctrl-C, of which no more is said than that."""
+    """Runs the program. After SIGTERM or Ctrl-C, too, the blocks that started processes end them; the output then only says that it was interrupted."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         main(*arguments)
@@ -32,24 +32,24 @@ def run(main, *arguments):
         raise SystemExit(128 + signal.SIGINT) from None
 
 
-# What sums and differences of decimals may be off by: 50.1 - 49.8 is more than 0.3.
+# The tolerance for sums and differences of floats: 50.1 - 49.8 is more than 0.3.
 NOISE = 1e-9
 
 
 def text(value, asked, digits=2):
-    """`value` with so many digits after the point; more where it would read as what is asked without being that."""
+    """`value` with `digits` decimals, or more if it would otherwise read like `asked` without being equal to it."""
     while value != asked and round(value, digits) == asked:
         digits += 1
     return f"{value:.{digits}f}"
 
 
 def rounded(row, digits):
-    """`row` for a file; `digits`: by name, how many are kept after the point, None for a whole number."""
+    """`row` rounded for a file; `digits` maps a name to its number of decimals, or to None for a whole number."""
     return {name: round(value, digits[name]) if name in digits and value is not None else value for name, value in row.items()}
 
 
 def write_json(path, rows, digits):
-    """`digits` as rounded() has it. Rows themselves are not rounded: they are judged."""
+    """Writes rows, rounded as in rounded(). The rows themselves stay exact, because they are judged."""
     if path:
         with open(path, "a") as file:
             for row in rows:
@@ -57,8 +57,8 @@ def write_json(path, rows, digits):
 
 
 def judge(missed, asked=True, not_judged=()):
-    """Says whether what is asked was met, and ends the program with 1 where it was not. `missed`: a line for each that was not. `asked`: whether there is
-    anything to compare in what ran. `not_judged`: what is asked and could not be compared; the last line names it, and "met" is not claimed then."""
+    """Says whether the requirements were met, and ends the program with exit code 1 if not. `missed`: one line for each that was missed. `asked`:
+    whether what ran had any requirement. `not_judged`: requirements that could not be compared; the last line then names them instead of "met"."""
     for line in missed:
         print(f"MISSED: {line}", flush=True)
     if not_judged:
@@ -71,7 +71,7 @@ def judge(missed, asked=True, not_judged=()):
 
 
 def stop(process, seconds=10):
-    """Ends a process started with `start` and everything in its session."""
+    """Ends a process of `started` and everything in its session."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, sign)
@@ -82,7 +82,7 @@ def stop(process, seconds=10):
 
 @contextlib.contextmanager
 def started(command, **options):
-    """A process in a session of its own; ended when the block is left, however it is left."""
+    """A context manager: a process in its own session, which is ended however the block is left."""
     process = subprocess.Popen(command, start_new_session=True, **options)
     try:
         yield process
@@ -91,7 +91,7 @@ def started(command, **options):
 
 
 def wait_for_file(path, process, seconds=20):
-    """The text of a file that `process` writes when it is ready."""
+    """Returns the text of the file that `process` writes when it is ready."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What all benchmark scripts say in one way: what was missed, rounded figures, and that they were interrupted."""
+"""Tests output that all benchmark scripts share: missed requirements, rounded figures, and interrupts."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(SCRIPTS))
@@ -58,7 +58,7 @@ class Rounded(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """Ctrl-C and SIGTERM end a benchmark by one line, after what it started has ended."""
+    """Ctrl-C and SIGTERM end a benchmark with one line, after the processes it started have ended."""
 
     def interrupt(self, sign):
         script = """

@@ -22,7 +22,7 @@ POLL_S = 0.5
 
 
 def first_step(hooke, environment):
-    """Submits, waits for the first step, cancels; the seconds between."""
+    """Submits the job, waits for its first step and cancels it. Returns the seconds until that step."""
 
     def ask(*command):
         output = subprocess.run([hooke, *command, "--output", "json"], env=environment, check=True, capture_output=True, timeout=30).stdout
@@ -49,12 +49,12 @@ def first_step(hooke, environment):
 
 
 def row_of(seconds):
-    """`seconds`: of each repetition."""
+    """A row of the table; `seconds` has one value for each repetition."""
     return {"benchmark": "startup", "first_step_s": statistics.median(seconds)}
 
 
 def missed(row):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     if row["first_step_s"] <= FIRST_STEP_S:
         return []
     return [f"the first step came {report.text(row['first_step_s'], FIRST_STEP_S)} s after submit; asked is at most {FIRST_STEP_S:g} s"]

@@ -1,23 +1,26 @@
-"""A table of a collective in a few lines: the worst of each range of sizes, against the best rival, the limit, and the next power of two.
-And what is asked of it, which docs/collectives.md has as a table.
+"""Condenses a table of a collective: the worst result in each range of sizes, against the best rival, the limit, and the next power of two.
+It also has the requirements, which docs/collectives.md lists as a table.
 """
 
 OWN = ("hooke", "hooke-private")
-# Whose broadcast and reduction ours are compared with.
+# The libraries that our broadcast and reduction are compared with.
 MPI = ("openmpi", "openmpi-tuned", "mpich")
 SMALL, FULL, NETWORK, LARGE = 1 << 14, 1 << 16, 1 << 20, 1 << 26
 ANY = float("inf")
-# All-reduce by two ranks of one host with a core each: impl, from this many bytes, to this many, how many times as fast as the best rival at least.
+# Requirements for all-reduce by two ranks of one host with a core each: (impl, least size, largest size, least speed
+# relative to the best rival).
 TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
-# Of the limit at least, values in the arena, from NETWORK to LARGE bytes.
+# The least share of the limit for values in the arena, from NETWORK to LARGE bytes.
 MEMORY_SHARE = 0.7
-# Of the best rival's time at most: private values of two ranks; and any values on one host with another number of ranks, or more than cores.
+# The most time relative to the best rival, on one host: private values of two ranks, and any values of other numbers of
+# ranks or of more ranks than cores.
 SLOWER = 1.1
-# Between hosts, from NETWORK bytes: of the limit at least, and of the best rival's time at most.
+# Between hosts, from NETWORK bytes on: the least share of the limit, and the most time relative to the best rival.
 NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02
-# Libraries as they come, from NETWORK bytes between hosts: how much of a link they leave unused is told.
+# Libraries with default settings. From NETWORK bytes on, the summary says how much of a link between hosts they leave
+# unused.
 DEFAULTS = ("openmpi", "gloo-default")
-# Of the time at the next larger power of two at most.
+# The most time relative to the next larger power of two.
 CLIFF = 1.3
 
 
@@ -26,7 +29,7 @@ def next_power_of_two(size):
 
 
 def worst(pairs, pick=min):
-    """Of (value, size) pairs as text; None if there are none."""
+    """The worst of (value, size) pairs as text; None if there are none."""
     pairs = list(pairs)
     if not pairs:
         return None
@@ -35,7 +38,7 @@ def worst(pairs, pick=min):
 
 
 def lines(rows):
-    """`rows` as collectives.Table has them, all of one layout."""
+    """The summary's lines; `rows` are those of collectives.Table for one layout."""
     text = []
     for impl in OWN:
         own = {row["bytes"]: row for row in rows if row["impl"] == impl and row["correct"]}
@@ -68,7 +71,7 @@ def lines(rows):
 
 
 def wasted(rows):
-    """What the libraries' defaults take of our time between hosts; a line each."""
+    """One line for each library with default settings: its time between hosts, relative to ours."""
     times = {(row["impl"], row["bytes"]): row["median_us"] for row in rows if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["correct"]}
     for default in DEFAULTS:
         ratios = [us / times["hooke", size] for (impl, size), us in times.items() if impl == default and ("hooke", size) in times]
@@ -80,7 +83,7 @@ def where(operation, ranks, hosts):
     return f"{operation}, {ranks} ranks on {hosts} host{'s' * (hosts > 1)}"
 
 
-# What follows yields, for each thing that is asked, whether it is so, and the words that say that it is not.
+# Each generator below yields (met, text) for each requirement; the text describes a miss.
 
 
 def faster(row, rival, least):
@@ -100,7 +103,7 @@ def near_limit(row, least):
 
 
 def ahead(row, rival):
-    """Where two are at the limit of the links neither can be ahead."""
+    """Requires our row to be faster than the rival's. If we are at the limit of the links, being about equal is enough."""
     share = row["limit_us"] / row["median_us"] if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["limit_us"] else 0
     most = NETWORK_SLOWER if share >= NETWORK_SHARE else 1
     ratio = row["median_us"] / rival["median_us"]
@@ -118,7 +121,7 @@ def asked_of_two(row, rival):
 
 
 def asked_of(row, rival, cores):
-    """Of one of our rows; `rival`: the best one's, None where none ran."""
+    """The requirements for one of our rows; `rival` is the best rival's row, or None if no rival ran."""
     if row["benchmark"] != "allreduce":
         if rival and row["bytes"] >= FULL:
             yield from ahead(row, rival)
@@ -133,7 +136,7 @@ def asked_of(row, rival, cores):
 
 
 def judged(rows, cores):
-    """All that is asked of what ran, of any number of layouts, on so many cores: whether it is so, and a line that says that it is not."""
+    """Yields (met, line) for each requirement on the rows, which may be of several layouts, run on `cores` cores. The line describes a miss."""
     right = {(row["benchmark"], row["ranks"], row["hosts"], row["bytes"], row["impl"]): row for row in rows if row["correct"]}
     best = {}
     for (operation, *layout, size, impl), row in right.items():
@@ -153,5 +156,5 @@ def judged(rows, cores):
 
 
 def missed(rows, cores):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     return [line for met, line in judged(rows, cores) if not met]

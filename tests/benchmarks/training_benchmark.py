@@ -20,17 +20,17 @@ import time
 
 import report
 
-# Debian's own: the one that python3-torch is for.
+# Debian's Python, for which python3-torch is built.
 PYTHON = "/usr/bin/python3"
 DDP_MODELS = ("lenet", "mlp")
-# What a group must have of the rate of as many ranks that do not communicate.
+# The least rate of a group, relative to as many ranks that do not communicate.
 SHARE_OF_ALONE = 0.9
-# How many times the rate of torch DDP a group of two ranks must have, by model.
+# The least rate of a group of two ranks, relative to torch DDP, by model.
 TIMES_DDP = {"lenet": 1.3, "mlp": 2.5}
 DDP_RANKS = 2
 
 
-# What a job file means that does not say: gradients travel while backward goes on.
+# The defaults of a job file: gradients are summed while backward runs.
 DEFAULT_COLLECTIVES = {"aggregation": "ALLREDUCE", "overlap": True, "order": "FUNNELED", "bucketMib": 4}
 
 
@@ -78,7 +78,7 @@ def rank_command(arguments, start):
 
 
 def measure(commands, seconds):
-    """Runs the commands at the same time; the sum of their samples per second over a common window."""
+    """Runs the commands at the same time and returns the sum of their samples per second over a common window."""
     environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with contextlib.ExitStack() as stack:
         runs = [
@@ -97,7 +97,7 @@ def measure(commands, seconds):
                     step = json.loads(line).get("progress", {}).get("step", 0)
                     if int(step) > 0:
                         progress[run].append((time.monotonic(), int(step)))
-            # The window opens when all have stepped, a second after the last of them began.
+            # The window opens one second after the last command has made its first step.
             if all(progress.values()):
                 opened = max(seen[0][0] for seen in progress.values()) + 1
                 if time.monotonic() > opened + seconds:
@@ -108,7 +108,7 @@ def measure(commands, seconds):
 
 
 def rate(seen, opened):
-    """Steps per second between the first and the last progress seen since `opened`; None: there are no two of them."""
+    """Steps per second between the first and the last progress seen since `opened`; None if there are fewer than two."""
     window = [point for point in seen if point[0] >= opened]
     if len(window) < 2 or window[-1][0] <= window[0][0]:
         return None
@@ -123,7 +123,7 @@ def ddp_commands(folder, arguments, ranks, batch, repetition):
 
 
 def why_no_ddp(arguments):
-    """Why the rival cannot run; None if it can."""
+    """The reason why torch DDP cannot run; None if it can."""
     if arguments.model not in DDP_MODELS:
         return f"it has no {arguments.model}"
     if subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode:
@@ -132,7 +132,7 @@ def why_no_ddp(arguments):
 
 
 def table(rates):
-    """Lines to print and rows of JSON; `rates`: by impl, the samples per second of each repetition. The ratio is hooke's to that impl."""
+    """Lines to print and rows of JSON; `rates` has for each impl the samples per second of every repetition. The ratio is hooke's to that impl."""
     lines, rows = [f"{'impl':8} {'samples/s':>10} {'min':>8} {'max':>8}"], []
     for impl, values in rates.items():
         median = statistics.median(values)
@@ -147,12 +147,12 @@ def table(rates):
 
 
 def times_ddp(model, ranks):
-    """What is asked against torch DDP; None: nothing."""
+    """The least ratio to torch DDP; None if nothing is required."""
     return TIMES_DDP.get(model) if ranks == DDP_RANKS else None
 
 
 def missed(rows):
-    """What was asked and is not so; a line each. `rows` as those of table(), with the model and the ranks."""
+    """One line for each requirement that was missed; `rows` are those of table(), with model and ranks."""
     asked = {"alone": lambda row: SHARE_OF_ALONE, "ddp-gloo": lambda row: times_ddp(row["model"], row["ranks"])}
     lines = []
     for row in rows:

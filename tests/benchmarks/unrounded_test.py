@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That the benchmark scripts judge what they measured, and round only what they print and write."""
+"""Tests that the benchmark scripts judge exact measurements, and round only what they print and write."""
 
 import argparse
 import contextlib
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 import unittest.mock
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import collectives  # noqa: E402
@@ -33,7 +33,7 @@ def evaluated(state, now, epoch, accuracy):
 
 
 class Unrounded(unittest.TestCase):
-    """What is judged is what was measured: a miss by less than what is printed or written of it is one."""
+    """A requirement missed by less than the printed or written precision is still missed."""
 
     def test_training(self):
         _, rows = training.table({"hooke": [89.96], "alone": [100.0]})
@@ -47,7 +47,7 @@ class Unrounded(unittest.TestCase):
     def test_wide(self):
         arguments = argparse.Namespace(groups=1, bytes=4, period=1.0)
         result = {"errors": 0, "server_cpu_s": 1.0, "wall_s": 3.0, "server_mib": 10.04, "server_threads": 9}
-        # Here what is rounded would miss what was met.
+        # Here the rounded value would miss a requirement that was met.
         row = wide.row_of(arguments, {**result, "latencies_ms": [249.9996]})
         self.assertEqual(wide.missed(row), [])
         self.assertEqual(len(wide.missed(wide.row_of(arguments, {**result, "latencies_ms": [250.0]}))), 1)

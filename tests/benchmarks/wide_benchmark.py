@@ -20,7 +20,7 @@ import time
 import report
 
 P99_MS = 250
-# Of a row, in a file.
+# Decimals of a row's values in a file.
 DIGITS = {"median_ms": 3, "p99_ms": 3, "max_ms": 3, "server_cpu_cores": 3, "server_mib": 1}
 START_SECONDS = 120
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -40,7 +40,7 @@ def parse():
 
 
 def percentile(values, share):
-    """The least of the values that `share` of them do not exceed."""
+    """The smallest value that at least a `share` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
@@ -68,7 +68,7 @@ def read_line(process, log, seconds):
 
 
 def measure(arguments, folder):
-    """The groups' result, and the server's CPU seconds, threads and memory."""
+    """Returns the groups' result, and the server's CPU seconds, threads and memory."""
     ready = os.path.join(folder, "ready")
     server = [os.path.join(arguments.programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={folder}/server", f"--ready-file={ready}"]
     server += ["--snapshot-interval=8760h", "--log-level=warning"]
@@ -94,7 +94,7 @@ def measure(arguments, folder):
 
 
 def row_of(arguments, result):
-    """`result` as measure() has it."""
+    """A row of the table; `result` comes from measure()."""
     latencies = result["latencies_ms"]
     return {
         "benchmark": "wide", "impl": "hooke", "groups": arguments.groups, "bytes": arguments.bytes, "period_s": arguments.period,
@@ -105,7 +105,7 @@ def row_of(arguments, result):
 
 
 def missed(row):
-    """What was asked and is not so; a line each."""
+    """One line for each requirement that was missed."""
     return [f"p99 is {report.text(row['p99_ms'], P99_MS, 1)} ms; asked is under {P99_MS} ms"] if row["p99_ms"] >= P99_MS else []
 
 

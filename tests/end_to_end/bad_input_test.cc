@@ -1,5 +1,5 @@
-// What a running cluster says to bad input, and that it loses nothing by it. What the job file's own checks say is
-// tested in client/, what servers say to malformed messages in server/.
+// A running cluster's answers to bad input; it loses nothing by it. client/ tests the checks of job files, and server/
+// the answers to malformed messages.
 
 #include <signal.h>
 
@@ -43,7 +43,7 @@ class BadInputTest : public ::testing::Test {
     job_.epochs = 1;
   }
 
-  // Runs a job to its end; why it failed.
+  // Runs a job to its end and returns why it failed.
   std::string Failure(const std::string& yaml) {
     const auto id = cluster_->Submit(yaml);
     if (!id.ok()) return std::string(id.status().message());
@@ -67,8 +67,8 @@ class BadInputTest : public ::testing::Test {
   JobText job_;
 };
 
-// Data files that are missing, cut short or of the wrong kind fail the job at once, with the file's name; the cluster
-// goes on.
+// Data files that are missing, cut short or of the wrong kind fail the job at once, and the error names the file. The
+// cluster goes on.
 TEST_F(BadInputTest, DataFiles) {
   const std::string folder = cluster_->folder();
   JobText job = job_;
@@ -98,12 +98,12 @@ TEST_F(BadInputTest, DataFiles) {
   Succeed();
 }
 
-// The log of a failed job ends with its cause, after all that its ranks and launchers say, and no launcher crashes.
+// The log of a failed job ends with the cause, after all output of its ranks and launchers. No launcher crashes.
 TEST_F(BadInputTest, LogEndsWithTheCause) {
   JobText missing = job_;
   missing.data = "/no/such/folder";
   missing.ranks = 1;
-  missing.groups = 2;  // One is stopped when the other has failed.
+  missing.groups = 2;  // The other group is stopped when one has failed.
   JobText diverges = job_;
   diverges.learning_rate = 1e3;
   const JobText jobs[] = {missing, diverges, missing, diverges};
@@ -121,11 +121,11 @@ TEST_F(BadInputTest, LogEndsWithTheCause) {
   }
 }
 
-// Layouts that can never run are refused at submit; nothing is stored.
+// A layout that can never run is refused at submit, and nothing is stored.
 TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   JobText job = job_;
   job.ranks = 3;
-  // A refusal by the coordinator reads as one by the client, and ends alike.
+  // A refusal by the coordinator reads like one by the client and has the same exit code.
   const std::string path = cluster_->folder() + "/wide.yaml";
   std::ofstream(path) << ToYaml(job);
   const ProgramResult refused = cluster_->Hooke({"submit", path});
@@ -141,7 +141,7 @@ TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   EXPECT_EQ(cluster_->Hooke({"jobs", "--output", "json"}).output.find("bars-1"), std::string::npos);
 }
 
-// A coordinator that is not there is named, with the way to choose another.
+// An unreachable coordinator is named, with the flag to choose another.
 TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
   const ProgramResult result = cluster_->Hooke({"jobs", "--coordinator", "127.0.0.1:1"});
   EXPECT_EQ(result.status, 1);
@@ -149,7 +149,7 @@ TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
   EXPECT_THAT(result.output, HasSubstr("--coordinator"));
 }
 
-// A snapshot with a flipped bit is refused with its name, and the one before is used: the center of an ended job is
+// A snapshot with a flipped bit is refused by name, and the previous one is used, so the center of an ended job is
 // still there.
 TEST_F(BadInputTest, DamagedSnapshot) {
   Succeed();
@@ -177,7 +177,7 @@ TEST_F(BadInputTest, DamagedSnapshot) {
   EXPECT_THAT(cluster_->ServerOutput(1), ContainsRegex(absl::StrCat("snapshot ", newest.filename().string(),
                                                                     " in .* refused: .*; the previous one, ",
                                                                     older.filename().string(), ", is used")));
-  // The model is whole: as long as one of a job whose snapshots are sound.
+  // The model is complete: as long as that of a job with sound snapshots.
   EXPECT_EQ(fs::file_size(damaged), fs::file_size(sound));
 }
 

@@ -35,7 +35,7 @@ std::string ReadFile(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Polls, for conditions that no event announces (another process's file, /proc). Bounded.
+// Polls for conditions that no event announces (another process's file, /proc), until the deadline.
 bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   while (!condition()) {
     if (absl::Now() > deadline) return false;
@@ -44,7 +44,7 @@ bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   return true;
 }
 
-// This process's environment, without the coordinator a user of the machine may have set.
+// This process's environment, without a coordinator that the machine's user may have set.
 std::vector<std::string> Environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -65,7 +65,7 @@ std::vector<std::pair<pid_t, std::string>> CommandLines() {
   return commands;
 }
 
-// A worker that was killed leaves its groups' memory folders behind, each named by a link in the worker's own folder.
+// A killed worker leaves its groups' shared-memory folders behind. A link in the worker's own folder leads to each.
 void RemoveFolder(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
@@ -92,11 +92,11 @@ struct Cluster::Output {
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& options) {
   auto cluster = std::unique_ptr<Cluster>(new Cluster);
-  // Short, because unix sockets below it have paths of at most 107 bytes.
+  // The path is short, because Unix sockets below it have paths of at most 107 bytes.
   std::string folder = "/tmp/hooke-test-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   cluster->folder_ = folder;
-  // Where the links lead: daemons name their siblings by it.
+  // The links' real folder: daemons find one another's programs there.
   cluster->programs_ = fs::canonical("bin/hooke").parent_path().string();
   if (absl::Status status = cluster->StartDaemons(options); !status.ok()) {
     std::string outputs;
@@ -179,7 +179,7 @@ Cluster::~Cluster() {
   for (auto* daemons : {&workers_, &servers_}) {
     for (Daemon& daemon : *daemons) {
       if (daemon.process == nullptr) continue;
-      kill(daemon.process->pid(), SIGCONT);  // A stopped one would not hear the request to end.
+      kill(daemon.process->pid(), SIGCONT);  // A stopped process would not handle SIGTERM.
       daemon.process->Stop(absl::Seconds(10));
     }
     for (Daemon& daemon : *daemons) daemon.process.reset();
@@ -246,7 +246,7 @@ absl::StatusOr<v1::JobStatus> Cluster::Await(const std::string& job_id, absl::Du
                                              const JobCondition& condition) const {
   const absl::Time deadline = absl::Now() + limit;
   v1::JobStatus last;
-  // A coordinator that restarts ends the stream: ask again.
+  // A restart of the coordinator ends the stream, so ask again.
   while (absl::Now() < deadline) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(deadline));
@@ -280,7 +280,7 @@ std::vector<pid_t> Cluster::RankPids(const std::string& job_id, uint32_t group) 
   const std::string mark = absl::StrCat(job_id, "-", group, "-");
   std::vector<pid_t> pids;
   for (const auto& [pid, command] : CommandLines()) {
-    // mpirun and setpriv have the rank's command line at their end.
+    // mpirun and setpriv have the rank's command line at the end of theirs, so only its start identifies a rank.
     if (absl::StartsWith(command, programs_ + "/hooke-rank ") && absl::StrContains(command, folder_) &&
         absl::StrContains(command, mark)) {
       pids.push_back(pid);

@@ -1,9 +1,9 @@
 #ifndef HOOKE_TESTS_END_TO_END_CLUSTER_H_
 #define HOOKE_TESTS_END_TO_END_CLUSTER_H_
 
-// A real cluster for a test: hooke-server and hooke-worker processes on free loopback ports, a folder of its own, and
-// the `hooke` command. Everything is gone when the Cluster is, also after a failure. Failures to set up are reported as
-// gtest failures by the callers of Start. Used from one thread.
+// A real cluster for a test: hooke-server and hooke-worker processes on free loopback ports with their own folder, and
+// the `hooke` command. Destroying the Cluster removes everything, even after a failure. Callers of Start report its
+// error as a gtest failure. Use it from one thread.
 
 #include <functional>
 #include <memory>
@@ -20,13 +20,13 @@ namespace hooke {
 struct ClusterOptions {
   int servers = 2;
   int workers = 2;
-  int slots = 2;  // Of each worker.
+  int slots = 2;  // Slots of each worker.
   std::vector<std::string> server_flags;
   std::vector<std::string> worker_flags;
 };
 
 struct ProgramResult {
-  int status = -1;  // Exit status; 128 + n when ended by signal n.
+  int status = -1;  // Exit status; 128 + n if signal n ended the program.
   std::string output;
 };
 
@@ -35,7 +35,7 @@ using JobCondition = std::function<bool(const v1::JobStatus&)>;
 
 class Cluster {
  public:
-  // Starts everything and waits until all workers and servers are known to the coordinator.
+  // Starts everything and waits until the coordinator knows all workers and servers.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(const ClusterOptions& options);
   ~Cluster();
 
@@ -47,32 +47,32 @@ class Cluster {
   // Sends a signal to a daemon.
   void SignalServer(int index, int signal);
   void SignalWorker(int index, int signal);
-  // Waits for a server that was sent SIGKILL or SIGTERM to be gone.
+  // Waits until a server that was sent SIGKILL or SIGTERM has ended.
   absl::Status AwaitServerEnd(int index);
-  // The same, and starts it again as before (same address, same folder).
+  // The same, then starts it again with the same address and folder.
   absl::Status RestartServer(int index);
-  // The lines a daemon has printed so far.
+  // The lines that a server has printed so far.
   std::string ServerOutput(int index) const;
 
   // Runs `hooke ARGUMENTS` against this cluster.
   ProgramResult Hooke(std::vector<std::string> arguments, absl::Duration limit = absl::Seconds(60)) const;
-  // Starts `hooke ARGUMENTS` in the background; lines go to `on_line`.
+  // Starts `hooke ARGUMENTS` in the background; `on_line` gets its lines.
   absl::StatusOr<std::unique_ptr<Process>> StartHooke(std::vector<std::string> arguments,
                                                       std::function<void(absl::string_view)> on_line) const;
-  // Writes the job file and submits it; the job's id.
+  // Writes the job file, submits it, and returns the job's id.
   absl::StatusOr<std::string> Submit(const std::string& yaml) const;
 
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id) const;
-  // Watches the job until the condition holds or the job ends; DEADLINE_EXCEEDED, with the last status, after `limit`.
+  // Watches the job until the condition holds or the job ends. After `limit`: DEADLINE_EXCEEDED, with the last status.
   absl::StatusOr<v1::JobStatus> Await(const std::string& job_id, absl::Duration limit,
                                       const JobCondition& condition) const;
   absl::StatusOr<v1::JobStatus> AwaitEnd(const std::string& job_id, absl::Duration limit) const;
   // The job's whole log.
   std::string Log(const std::string& job_id) const;
 
-  // Process ids of a group's ranks on this machine, in no order; empty when none runs.
+  // Process ids of a group's ranks on this machine, in no particular order; empty if none runs.
   std::vector<pid_t> RankPids(const std::string& job_id, uint32_t group) const;
-  // Processes, besides the daemons, that have this cluster's folder in their command line.
+  // Processes other than the daemons that have this cluster's folder in their command line.
   std::vector<pid_t> LeftOver() const;
 
  private:
@@ -88,7 +88,7 @@ class Cluster {
     std::string name;
     std::vector<std::string> argv;
     std::string ready_file;
-    std::string address;  // As its ready file says.
+    std::string address;  // From its ready file.
     std::shared_ptr<Output> output;
     std::unique_ptr<Process> process;
   };
@@ -103,8 +103,8 @@ class Cluster {
 // True for SUCCEEDED, FAILED and CANCELLED.
 bool Ended(const v1::JobStatus& job);
 
-// Data that a small network learns in seconds: `samples` 28x28 images of ten classes, each a bright bar at the class's
-// own place under noise, written as the IDX pair of `prefix`.
+// Writes data that a small network learns in seconds, as the IDX pair of `prefix`. There are `samples` 28x28 images of
+// ten classes. Each has a bright bar, at a place that tells its class, under noise.
 absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed);
 
 }  // namespace hooke

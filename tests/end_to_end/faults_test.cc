@@ -1,4 +1,4 @@
-// Faults on a real cluster: processes killed and stopped by signal in the middle of a job.
+// Faults on a real cluster: signals kill and stop processes in the middle of a job.
 
 #include <signal.h>
 
@@ -26,12 +26,12 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
-// The promise: a process that stops answering is named within ten seconds.
+// Hooke promises to name a process that stops answering within ten seconds.
 constexpr absl::Duration kSilenceLimit = absl::Seconds(10);
 
 class FaultsTest : public ::testing::Test {
  protected:
-  // A cluster with a job of two groups that has made `steps` steps in each; the job's id.
+  // Starts a cluster and a job of two groups, and waits until each group has made `steps` steps.
   void StartJob(const ClusterOptions& options, int epochs, uint64_t steps = 20) {
     auto cluster = Cluster::Start(options);
     ASSERT_TRUE(cluster.ok()) << cluster.status();
@@ -66,7 +66,7 @@ class FaultsTest : public ::testing::Test {
     EXPECT_GT(end->center().accuracy(), 0.9);
   }
 
-  // The silence that names `what`, within the limit; checks that `hooke watch` shows it too.
+  // Waits, within the limit, for the silence that names `what`; checks that `hooke watch` shows it, too.
   void ExpectSilence(const std::string& what) {
     const absl::Time begin = absl::Now();
     absl::Notification shown;
@@ -84,11 +84,11 @@ class FaultsTest : public ::testing::Test {
     EXPECT_THAT(log, HasSubstr("not answered"));
   }
 
-  // Returns when a server has just written a snapshot.
+  // Returns just after a server has written a snapshot.
   void AwaitSnapshot(int server) {
     const auto files = [&] {
       std::set<std::string> names;
-      std::error_code error;  // A snapshot may be removed while we look.
+      std::error_code error;  // A snapshot may be removed meanwhile.
       for (std::filesystem::directory_iterator it(cluster_->folder() + absl::StrCat("/server", server, "/centers"),
                                                   error);
            !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
@@ -105,7 +105,7 @@ class FaultsTest : public ::testing::Test {
     FAIL() << "no snapshot";
   }
 
-  // A server that was started again has its part of the center from its own disk, not from a group.
+  // Expects that a restarted server loaded its part of the center from its own disk, not from a group.
   void ExpectShardFromSnapshot(int server) {
     EXPECT_THAT(cluster_->ServerOutput(server),
                 ContainsRegex(absl::StrCat(id_, ": shard .* loaded from its snapshot")));
@@ -113,10 +113,10 @@ class FaultsTest : public ::testing::Test {
 
   std::unique_ptr<Cluster> cluster_;
   std::string id_;
-  std::string averaging_;  // Of the job; empty: elastic.
+  std::string averaging_;  // The job's averaging; empty: elastic.
 };
 
-// SIGKILL of one rank: its group starts again from the center, the log says why, the job succeeds.
+// SIGKILL of one rank: its group restarts from the center, the log says why, and the job succeeds.
 TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 60));
   const auto ranks = cluster_->RankPids(id_, 1);
@@ -131,8 +131,8 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   EXPECT_THAT(log, ContainsRegex("group 1 goes on from the center at step [0-9]+"));
 }
 
-// The same by synchronous SGD: the other group does not hang in its round but waits for the dead one once, and takes it
-// back when it has started again.
+// The same with synchronous SGD. The other group does not hang in its round: it waits for the dead group once, and
+// includes it again after its restart.
 TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   averaging_ = "{rule: sync, grace_seconds: 2}";
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 20));
@@ -148,8 +148,8 @@ TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   EXPECT_EQ(end->groups(0).incarnation(), 1u) << "the other group was lost, too:\n" << cluster_->Log(id_);
 }
 
-// SIGKILL of the coordinator (a server too) in the middle of the job, and restart: running groups go on, the center
-// comes back from its snapshot, jobs acknowledged before are still there, the job succeeds.
+// SIGKILL of the coordinator (also a server) in the middle of a job, and a restart. Running groups go on, the center
+// comes back from its snapshot, acknowledged jobs are still there, and the job succeeds.
 TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   ClusterOptions options;
   options.server_flags = {"--snapshot-interval=1s"};
@@ -169,9 +169,9 @@ TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   EXPECT_EQ(second->state(), v1::JOB_STATE_SUCCEEDED) << second->reason();
 }
 
-// SIGKILL of the coordinator while `hooke watch` looks on: it says that the coordinator is away, and goes on within two
-// seconds of its return; no group is shown at step 0 then. Once in three kills is enough: other work on this machine
-// may take the seconds.
+// SIGKILL of the coordinator during `hooke watch`. Watch says that the coordinator is away, and goes on within two
+// seconds of its return, without showing a group at step 0. Of three kills, one in time is enough: other work on this
+// machine may take up the seconds.
 TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
   constexpr absl::Duration kBackLimit = absl::Seconds(2);
   constexpr absl::Duration kAwayLimit = absl::Seconds(10);
@@ -207,11 +207,11 @@ TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
   EXPECT_EQ(cluster_->Hooke({"cancel", id_}).status, 0);
 }
 
-// SIGKILL of the other server: groups train on without waiting for it, its shard comes back from the snapshot, the job
-// says how far that went back, and succeeds.
+// SIGKILL of the other server: groups go on training without waiting for it. Its shard comes back from the snapshot;
+// the job says how far back that was, and succeeds.
 TEST_F(FaultsTest, KilledServerComesBack) {
   ClusterOptions options;
-  // Exchanges that no snapshot has are lost: several come after one, and the next one is far.
+  // The long interval leaves several exchanges after a snapshot, so some are lost.
   options.server_flags = {"--snapshot-interval=3s"};
   ASSERT_NO_FATAL_FAILURE(StartJob(options, 150, 100));
   ASSERT_NO_FATAL_FAILURE(AwaitSnapshot(1));
@@ -228,7 +228,8 @@ TEST_F(FaultsTest, KilledServerComesBack) {
     return progress.absent_servers_size() == 1 && progress.absent_servers(0).address() == cluster_->server_address(1);
   });
   ASSERT_TRUE(missed.ok()) << "nobody says that the server is missed: " << missed.status();
-  // The report at hand may be from before the end of the exchange that first missed the server, which takes longer.
+  // This report may be from before the end of the exchange that first missed the server, which takes longer. So wait
+  // for two more.
   const uint64_t noticed = missed->groups(0).progress().exchanges() + 2;
   const auto first = cluster_->Await(
       id_, kJobLimit, [&](const v1::JobStatus& job) { return job.groups(0).progress().exchanges() >= noticed; });
@@ -239,7 +240,7 @@ TEST_F(FaultsTest, KilledServerComesBack) {
   });
   ASSERT_TRUE(later.ok()) << later.status();
   EXPECT_GE(later->groups(0).progress().exchange_failures(), without.exchange_failures() + 29);
-  // A group that waits for the server takes half a second for each.
+  // A group that waited for the server would take half a second for each exchange.
   const double seconds = later->groups(0).progress().exchange_seconds() - without.exchange_seconds();
   EXPECT_LT(seconds / static_cast<double>(later->groups(0).progress().exchanges() - without.exchanges()), 0.1);
   ASSERT_TRUE(cluster_->RestartServer(1).ok());
@@ -260,8 +261,8 @@ TEST_F(FaultsTest, KilledServerComesBack) {
   ExpectSuccess();
 }
 
-// SIGSTOP of a rank: named within ten seconds in `hooke watch` and the log, with the time and the step; then the
-// collective's deadline ends the group, and it starts again.
+// SIGSTOP of a rank: `hooke watch` and the log name it within ten seconds, with the time and the step. Then the
+// collective's deadline ends the group, and it restarts.
 TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   ClusterOptions options;
   options.worker_flags = {"--collective-timeout=12s"};
@@ -276,7 +277,8 @@ TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   EXPECT_THAT(cluster_->RankPids(id_, 0), Not(Contains(ranks[0]))) << "the stopped rank was left behind";
 }
 
-// SIGSTOP of a server: named within ten seconds, groups train on meanwhile; SIGCONT: the job goes on to success.
+// SIGSTOP of a server: it is named within ten seconds while groups go on training. After SIGCONT the job goes on and
+// succeeds.
 TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 120));
   cluster_->SignalServer(1, SIGSTOP);
@@ -291,7 +293,7 @@ TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ExpectSuccess();
 }
 
-// SIGSTOP of the coordinator: `hooke watch` itself says so, and goes on when it is back.
+// SIGSTOP of the coordinator: `hooke watch` itself says so, and goes on when the coordinator is back.
 TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, kLongEpochs));
   absl::Notification watching;
@@ -308,7 +310,7 @@ TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
   EXPECT_TRUE(cluster_->Status(id_).ok());
 }
 
-// SIGKILL of a worker: its ranks end with it, and its group runs again on another worker.
+// SIGKILL of a worker: its ranks end with it, and its group restarts on another worker.
 TEST_F(FaultsTest, KilledWorkersGroupMovesToAnother) {
   ClusterOptions options;
   options.workers = 3;

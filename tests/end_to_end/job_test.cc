@@ -1,4 +1,4 @@
-// Whole jobs on a real cluster: daemons as processes, real mpirun, real gRPC, real SQLite.
+// Whole jobs on a real cluster: daemon processes, real mpirun, gRPC and SQLite.
 
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
 
-// What a safetensors file has behind its header, whose length its first 8 bytes tell.
+// The bytes of a safetensors file behind its header, whose length is in the first 8 bytes.
 std::string TensorsOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
@@ -49,7 +49,7 @@ class JobTest : public ::testing::Test {
     return job;
   }
 
-  // Submits and waits for success; the last status.
+  // Submits the job, waits for success and returns the last status.
   v1::JobStatus Succeed(const JobText& job) {
     auto id = cluster_->Submit(ToYaml(job));
     EXPECT_TRUE(id.ok()) << id.status();
@@ -64,7 +64,7 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
 };
 
-// Two groups of two ranks learn together; the center is evaluated and exported, never over a file that is there.
+// Two groups of two ranks train one model. The center is evaluated and exported, but never over an existing file.
 TEST_F(JobTest, TwoGroupsTrainOneModel) {
   StartCluster({});
   const v1::JobStatus job = Succeed(Job());
@@ -76,7 +76,7 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
   const std::string model = cluster_->folder() + "/model.safetensors";
   const ProgramResult exported = cluster_->Hooke({"export", job.job_id(), model});
   EXPECT_EQ(exported.status, 0) << exported.output;
-  // mlp 784-512-512-10 has 669,706 float32 values.
+  // The mlp 784-512-512-10 has 669,706 float32 values.
   EXPECT_GT(std::filesystem::file_size(model), 669706u * 4);
   EXPECT_LT(std::filesystem::file_size(model), 669706u * 4 + 4096);
 
@@ -86,7 +86,7 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
               HasSubstr(model + ": the file exists already; choose another name, or --force to replace it"));
 }
 
-// One group of four ranks on one worker, and two groups that never exchange, run from the same job file.
+// The same job file runs as one group of four ranks on one worker, and as two groups that never exchange.
 TEST_F(JobTest, OtherShapesOfTheSameJob) {
   ClusterOptions options;
   options.workers = 1;
@@ -102,8 +102,8 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
   EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
 }
 
-// By sync two groups of one rank make the model that one group of two ranks makes, to the bit: with nothing said of a
-// quorum, though groups are never ready at the same moment.
+// By sync, two groups of one rank make bitwise the same model as one group of two ranks. The job sets no quorum, and
+// the groups are never ready at the same moment.
 TEST_F(JobTest, TwoGroupsBySyncMakeTheModelOfOneLargeGroup) {
   ClusterOptions options;
   options.workers = 1;
@@ -125,8 +125,8 @@ TEST_F(JobTest, TwoGroupsBySyncMakeTheModelOfOneLargeGroup) {
   EXPECT_TRUE(models[0] == models[1]) << "the models differ";
 }
 
-// The other families of rules, from the job file to the center: rounds of gradients, steps of each group alone, and an
-// outer optimizer, which may have a part of the vector at a time and be beside training; and compressed exchanges.
+// The other families of rules, from the job file to the center: rounds of gradients, steps for each group alone, and
+// outer optimizers. The latter run with fragments and delay, too. Compressed exchanges are included.
 TEST_F(JobTest, RulesThatStepTheCenter) {
   ClusterOptions options;
   options.workers = 1;
@@ -142,7 +142,7 @@ TEST_F(JobTest, RulesThatStepTheCenter) {
   }
 }
 
-// `submit --watch` shows the way and exits with the job's fate; a job that waits says what for.
+// `submit --watch` shows progress and exits with the job's result. A waiting job says what it waits for.
 TEST_F(JobTest, SubmitWatchLogsJobsNodesAndExitCodes) {
   ClusterOptions options;
   options.servers = 1;
@@ -162,7 +162,7 @@ TEST_F(JobTest, SubmitWatchLogsJobsNodesAndExitCodes) {
   EXPECT_EQ(cluster_->Hooke({"jobs", "--no-such-flag"}).status, 2);
 }
 
-// Cancelling ends the ranks, and the worker's slots are free for the next job.
+// Cancelling a job ends its ranks and frees the worker's slots for the next job.
 TEST_F(JobTest, CancelLeavesNothingRunning) {
   ClusterOptions options;
   options.servers = 1;
@@ -181,7 +181,7 @@ TEST_F(JobTest, CancelLeavesNothingRunning) {
   const auto ended = cluster_->AwaitEnd(*id, kJobLimit);
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(ended->state(), v1::JOB_STATE_CANCELLED);
-  // The next job needs both slots: it can only run once the cancelled ranks are gone.
+  // The next job needs both slots, so it can run only if the cancelled ranks are gone.
   job.epochs = 1;
   Succeed(job);
   EXPECT_THAT(cluster_->LeftOver(), IsEmpty());

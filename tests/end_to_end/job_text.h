@@ -1,7 +1,7 @@
 #ifndef HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
 #define HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
 
-// Job files for tests: a small network on data that WriteBars wrote into a folder as "train" and "test".
+// Job files for tests: a small network on data that WriteBars has written to a folder as "train" and "test".
 
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace hooke {
 
 struct JobText {
-  std::string data;  // Folder of the data.
+  std::string data;  // The folder of the data.
   int epochs = 3;
   int groups = 2;
   int ranks = 2;
@@ -26,8 +26,8 @@ inline std::string ToYaml(const JobText& job) {
                       "}\naveraging: ", job.averaging, "\n");
 }
 
-// Epochs enough that a job does not end before a test has done to it what it wants; such jobs are cancelled or end by
-// their fault.
+// Enough epochs that a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
+// them.
 inline constexpr int kLongEpochs = 2000;
 
 }  // namespace hooke

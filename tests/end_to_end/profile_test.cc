@@ -1,4 +1,5 @@
-// The profile of a real job: real ranks record, hooke-worker passes on, hooke-server keeps, `hooke profile` shows.
+// The profile of a real job: ranks record it, hooke-worker passes it on, hooke-server keeps it, `hooke profile` shows
+// it.
 
 #include <fstream>
 #include <map>
@@ -44,14 +45,14 @@ class ProfileTest : public ::testing::Test {
   JobText job_;
 };
 
-// A phase or a call of the trace, in microseconds.
+// A phase or a collective call in the trace, in microseconds.
 struct Slice {
   std::string name;
   double begin = 0;
   double end = 0;
 };
 
-// By rank and track, in the order of the file.
+// The trace's slices by rank and track, in the order of the file.
 std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& path) {
   std::ifstream file(path);
   const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -67,8 +68,8 @@ std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& p
   return tracks;
 }
 
-// After a job has ended: each rank's all-reduce of every step is counted, with a share of the steps that can be; the
-// trace has a track of phases and one of collectives for each rank, all on one clock.
+// After a job's end, the profile counts each rank's all-reduce of every step, with a plausible share of the time. The
+// trace has, for each rank, one track of phases and one of collectives, all on one clock.
 TEST_F(ProfileTest, OfAJobThatHasEnded) {
   const auto id = cluster_->Submit(ToYaml(job_));
   ASSERT_TRUE(id.ok()) << id.status();
@@ -84,11 +85,11 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
     EXPECT_LE(row["min_us"], row["median_us"]);
     EXPECT_LE(row["median_us"], row["p99_us"]);
     EXPECT_LE(row["p99_us"], row["max_us"]);
-    EXPECT_FALSE(row["algorithms"].empty()) << row;  // Barriers, too.
+    EXPECT_FALSE(row["algorithms"].empty()) << row;  // Barriers have an algorithm, too.
     share += row["step_share"].get<double>();
     if (row["operation"] == "all-reduce") all_reduces += row["calls"].get<uint64_t>();
   }
-  // 3 epochs of floor(2000 / (4 ranks x 16 samples)) steps, and some to evaluate.
+  // 3 epochs of floor(2000 / (4 ranks x 16 samples)) steps, and some calls for evaluation.
   EXPECT_GE(all_reduces, uint64_t{3} * 31 * kRanks);
   EXPECT_GT(share, 0.001);
   EXPECT_LT(share, 1.0);
@@ -104,7 +105,7 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
     ASSERT_GT(slices.size(), 10u);
     for (size_t i = 1; i < slices.size(); ++i) EXPECT_GE(slices[i].begin, slices[i - 1].end - 0.001);
   }
-  // The ranks of a group leave a barrier-like collective at almost the same time: their clocks are one.
+  // The ranks of a group leave a barrier at almost the same time, so a common clock shows them close together.
   const std::vector<Slice>&rank_0 = tracks.at({0, 1}), &rank_1 = tracks.at({1, 1});
   EXPECT_EQ(rank_0.back().name, "barrier");
   EXPECT_EQ(rank_1.back().name, "barrier");
@@ -116,13 +117,14 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
   EXPECT_THAT(again.output, HasSubstr("the file exists already"));
 }
 
-// While a job runs its profile is there some seconds after the first step, and grows; before, the answer says so.
+// A running job has a profile some seconds after its first step, and it grows. Before that, the answer says that there
+// is none.
 TEST_F(ProfileTest, OfAJobThatRuns) {
   EXPECT_THAT(cluster_->Hooke({"profile", "none-1"}).output, HasSubstr("no job none-1"));
   job_.epochs = kLongEpochs;
   const auto id = cluster_->Submit(ToYaml(job_));
   ASSERT_TRUE(id.ok()) << id.status();
-  // The coordinator's words about a job that has just been submitted, unless its ranks were quicker.
+  // The coordinator's answer just after the submission, unless the ranks were quicker.
   const ProgramResult early = cluster_->Hooke({"profile", *id});
   if (early.status != 0) {
     EXPECT_THAT(early.output, HasSubstr("has no profile yet"));
@@ -137,7 +139,7 @@ TEST_F(ProfileTest, OfAJobThatRuns) {
     }
     return sum;
   };
-  // Asked again at each change of the job's status.
+  // The condition asks again at each change of the job's status.
   uint64_t first = 0;
   ASSERT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return (first = calls()) > 0; }).ok());
   EXPECT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return calls() > first; }).ok());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of docs/export.md, as they stand there, reach the accuracy that `hooke jobs` shows."""
+"""The programs printed in docs/export.md reach the accuracy that `hooke jobs` shows."""
 
 import gzip
 import json
@@ -16,25 +16,25 @@ import unittest
 
 PROGRAMS = pathlib.Path("bin").resolve()
 PAGE = pathlib.Path("docs/export.md").read_text()
-# Where Debian's python3-torch is, whatever python3 comes first in the PATH.
+# Debian's Python, which has python3-torch, even if another python3 comes first in PATH.
 PYTHON = "/usr/bin/python3"
 TEST_DATA = "/usr/share/datasets/fashion-mnist/t10k"
 SIDE = 28
 TEST_SAMPLES = 1000
-# Of a whole job, on a busy machine; and of what has to happen soon.
+# Limits for a whole job on a busy machine, and for short waits.
 JOB_SECONDS = 240
 SOON_SECONDS = 60
 
 
 def program(heading):
-    """The Python program of the page's section."""
+    """The Python program in the page's section `heading`."""
     (section,) = re.findall(rf"^## {heading}$(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
     (text,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return text
 
 
 def write_bars(prefix, samples, seed):
-    """Images of ten classes, each a bright bar at its class's own place, under so much noise that a network errs now and then."""
+    """Writes images of ten classes. Each has a bright bar, at a place that tells its class, under so much noise that a network errs sometimes."""
     noise = random.Random(seed)
     images, labels = bytearray(struct.pack(">4I", 0x803, samples, SIDE, SIDE)), bytearray(struct.pack(">2I", 0x801, samples))
     for _ in range(samples):
@@ -88,7 +88,7 @@ class Export(unittest.TestCase):
         return sum(node["alive"] for node in json.loads(result.stdout)["nodes"]) if result.returncode == 0 else 0
 
     def train(self, model, rate):
-        """Trains it for an epoch; the job's id and the accuracy that `hooke jobs` shows."""
+        """Trains the model for an epoch; returns the job's id and the accuracy that `hooke jobs` shows."""
         path = self.folder / f"{model}.yaml"
         path.write_text(
             f"name: {model}\nmodel: {model}\ndata: {{train: {self.folder}/train, test: {self.folder}/test}}\n"
@@ -101,7 +101,7 @@ class Export(unittest.TestCase):
         return job["job_id"], job["center"]["accuracy"]
 
     def run_program(self, heading):
-        """What the page's program prints for the files of this test."""
+        """Runs the page's program on this test's files and returns its output."""
         text = program(heading)
         self.assertEqual(text.count(TEST_DATA), 1)
         text = text.replace(TEST_DATA, str(self.folder / "test"))
@@ -116,12 +116,12 @@ class Export(unittest.TestCase):
 
     def check(self, model, rate, has_source):
         job, accuracy = self.train(model, rate)
-        # Chance is 0.1; a model without errors would hide some of the program's.
+        # Chance is 0.1. A model without errors would hide some errors of the program.
         self.assertGreater(accuracy, 0.2)
         self.assertLess(accuracy, 0.999)
         self.export(job, "model.pt", "--format", "torchscript")
         self.export(job, "model.safetensors")
-        # Sums in another order may decide one sample otherwise.
+        # Sums in another order may decide one sample differently.
         tolerance = 1.001 / TEST_SAMPLES
         found = {"TorchScript": self.run_program("TorchScript")}
         if has_source:
@@ -138,7 +138,7 @@ class Export(unittest.TestCase):
         self.assertEqual(float(said["center_test_accuracy"]), accuracy)
         pixels = gzip.decompress((self.folder / "train-images-idx3-ubyte.gz").read_bytes())[16:]
         self.assertAlmostEqual(float(said["mean"]), sum(pixels) / len(pixels) / 255, delta=1e-12)
-        # The page's table names every key.
+        # The page's table lists every key.
         table = set(re.findall(r"`([a-z_]+)`", "".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))))
         self.assertEqual(set(said) - table, set())
         self.assertEqual(table - set(said) - {"safetensors", "torchscript"}, set())

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""A client in another language, written from docs/wire.md alone, gets from a real server the numbers that the C++ client gets: of every
-type, and on every kind of connection.
+"""A client in another language, written from docs/wire.md alone, gets the same numbers from a real server as the C++ client: with every type,
+and on every kind of connection.
 
-Debian's own Python: the one that python3-grpcio is for.
+Runs with Debian's Python, for which python3-grpcio is built.
 """
 
 import array
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import unittest
 
-sys.dont_write_bytecode = True  # The modules lie in the tree.
+sys.dont_write_bytecode = True  # Keeps __pycache__ out of the tree.
 
 from real_server import HERE, ServerTest, VALUES, initial, own  # noqa: E402
 import wire_client  # noqa: E402
@@ -66,12 +66,12 @@ class ForeignClient(ServerTest):
                 self.assertEqual(x.tobytes(), cpp_x.tobytes())
                 self.assertEqual(center.tobytes(), cpp_center.tobytes())
                 self.assertNotEqual(x.tobytes(), own().tobytes())
-                # What center and group have together stays; a value is below 350.
+                # The sum of center and group stays the same, up to the rounding of values below 350.
                 drift = max(abs(a + b - c - d) for a, b, c, d in zip(x, center, own(), initial()))
                 self.assertLess(drift, 1e-3)
 
     def test_an_exchange_that_is_sent_again_is_applied_once(self):
-        """On a connection of another kind, after the first broke: the same answer, bit by bit, and the same center."""
+        """The repeat comes on another kind of connection after the first broke. It gets bitwise the same answer, and the center is the same."""
         (group,) = self.attached(self.group("python-again"))
         first = wire_client.Exchanges(group, wire_client.TCP)
         answers = list(first.exchange(16, own()))
@@ -84,7 +84,7 @@ class ForeignClient(ServerTest):
         self.assertEqual(group.pull().tobytes(), center.tobytes())
 
     def test_what_was_saved_outlives_the_server(self):
-        """And a difference that was answered before is 0 when the server was started again since."""
+        """A repeat that a restarted server had answered before its end is answered with a difference of 0."""
         (group,) = self.attached(self.group("python-saved"))
         exchanges = wire_client.Exchanges(group)
         for _ in exchanges.exchange(16, own()):

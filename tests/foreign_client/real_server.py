@@ -1,4 +1,4 @@
-"""A hooke-server of a test's own, and the values of its centers. Import it before wire_client: it says where the messages are."""
+"""A hooke-server for each test, and the values of its centers. Import this before wire_client, because it sets the path of the generated messages."""
 
 import array
 import os
@@ -54,7 +54,7 @@ class ServerTest(unittest.TestCase):
         self.server.wait(30)
 
     def attached(self, *groups):
-        """The groups, after the first has created the center."""
+        """Attaches the groups, after the first has created the center, and returns them."""
         states = [group.attach().state for group in groups]
         wait = wire_client.messages.AttachResponse.WAIT
         self.assertEqual(states, [wire_client.messages.AttachResponse.INITIALIZE] + [wait] * (len(groups) - 1))

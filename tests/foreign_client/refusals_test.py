@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""What a server refuses is refused with the status of docs/wire.md's table and a text that says what is wrong, by gRPC and without it,
-and changes nothing."""
+"""A server refuses a wrong message with the status in docs/wire.md's table and a text about the fault, by gRPC and without it, and changes
+nothing."""
 
 import array
 import math
 import sys
 import unittest
 
-sys.dont_write_bytecode = True  # The modules lie in the tree.
+sys.dont_write_bytecode = True  # Keeps __pycache__ out of the tree.
 
 from real_server import BLOCK_VALUES, ServerTest, VALUES, initial, own  # noqa: E402
 import wire_client  # noqa: E402
@@ -22,7 +22,7 @@ def with_byte(message, at, value):
 
 
 def with_value(value):
-    """The first block, one of whose values is another."""
+    """The first block, with one value replaced by `value`."""
     values = initial()[:BLOCK_VALUES]
     values[5] = value
     return values
@@ -41,7 +41,7 @@ class Refusals(ServerTest):
         return wire_client.Group(self.address, job_id, job or wire_client.elastic(0.25), count, **who)
 
     def outcome(self, way, *stream):
-        """(status, text) with which the server ends a stream of these messages."""
+        """The (status, text) with which the server ends a stream of these messages."""
         connected = self.group.connect(way)
         try:
             for message in stream:
@@ -55,7 +55,7 @@ class Refusals(ServerTest):
 
     def test_messages_of_an_exchange(self):
         exchanges = wire_client.Exchanges(self.group)
-        for _ in exchanges.exchange(16, initial()):  # Of the center itself: it stays what it is.
+        for _ in exchanges.exchange(16, initial()):  # Sends the center itself, which therefore stays as it is.
             pass
         exchanges.close()
         opening = self.group.opening()
@@ -91,14 +91,14 @@ class Refusals(ServerTest):
         self.assertEqual(self.group.pull().tobytes(), initial().tobytes())
 
     def test_a_length_that_is_not_the_count_s(self):
-        """gRPC says how long a message is, and that must be what follows from the count."""
+        """gRPC tells a message's length, which must be the one that follows from its count."""
         for message in (block()[:-4], block() + bytes(4), block()[:20]):
             with self.subTest(length=len(message)):
                 status, text = self.outcome(wire_client.GRPC, self.group.opening(), message)
                 self.assertEqual(status, INVALID_ARGUMENT, text)
 
     def test_a_connection_that_ends_in_a_message(self):
-        """Without gRPC a message that is cut short is a connection that broke: no refusal, and nothing is applied."""
+        """Without gRPC, a message that is cut short means a broken connection: there is no refusal, and nothing is applied."""
         for way in (wire_client.TCP, wire_client.LOCAL):
             stream = self.group.open(way)
             stream.send(block(values=own()[:BLOCK_VALUES])[:-4])
@@ -108,11 +108,12 @@ class Refusals(ServerTest):
         self.assertEqual(self.group.pull().tobytes(), initial().tobytes())
 
     def test_encodings(self):
-        """Of a job with int8: scales that the page says are refused."""
+        """In a job with int8, the scales and codes that the page forbids are refused."""
         job = wire_client.compressed(wire_client.elastic(0.25), wire_codec.INT8)
         (group,) = self.attached(self.new_group("int8", job))
         good = block(value_type=wire_codec.INT8)
-        # Negative, infinite, subnormal, with one of the lowest 7 bits, and one of which 127 are infinite; a code of -128.
+        # Negative, infinite, subnormal, with one of the lowest 7 bits set, and too large for a code of 127; and a code
+        # of -128.
         for bad in ("000080bf", "0000807f", "00004000", "0100803f", "0000007f"):
             with self.subTest(scale=bad):
                 scaled = good[: wire_codec.HEADER_BYTES] + bytes.fromhex(bad) + good[wire_codec.HEADER_BYTES + 4 :]
@@ -141,7 +142,7 @@ class Refusals(ServerTest):
                 self.assertEqual(refusal.exception.status, status, refusal.exception.text)
 
     def test_initial_values(self):
-        """A center is made of all blocks, each once; who was refused may send them again."""
+        """Initial values must be all blocks, each once; a client that was refused may send them again."""
         group = self.new_group("initial")
         self.assertEqual(group.attach().state, wire_client.messages.AttachResponse.INITIALIZE)
         blocks = [

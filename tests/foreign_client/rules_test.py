@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The Python client by rules whose answers are the center, against a real server: numbers worked out here, in plain Python.
+"""The Python client against a real server under rules that answer with the center; the expected numbers are computed here in plain Python.
 
-Where the numbers are halves, quarters and eighths, sums of them are exact, and so is what is expected. Where they are not, the test is
-that the formulas of docs/wire.md, rounded as it says, give the server's bits.
+Some tests use halves, quarters and eighths, whose sums are exact, so the expected values are, too. The tests named bit_for_bit use other numbers:
+the formulas of docs/wire.md, rounded as it says, must give the server's bits.
 """
 
 import array
@@ -10,14 +10,14 @@ import concurrent.futures
 import sys
 import unittest
 
-sys.dont_write_bytecode = True  # The modules lie in the tree.
+sys.dont_write_bytecode = True  # Keeps __pycache__ out of the tree.
 
 from real_server import BLOCK_VALUES, ServerTest, VALUES, initial  # noqa: E402
 import wire_client  # noqa: E402
 import wire_codec  # noqa: E402
 from wire_rules import Distances, Elastic, Gradients, Sgd, elastic_difference, mean, minus  # noqa: E402
 
-PARAMETERS = VALUES - 300  # In the middle of a block: the rest are buffers.
+PARAMETERS = VALUES - 300  # Within a block; the rest are buffers.
 RATE = 0.5
 
 
@@ -26,7 +26,7 @@ def gradient(group):
 
 
 def odd(factor, count=VALUES):
-    """Values that no float32 sum or product of theirs is exact with."""
+    """Values whose sums and products are never exact in float32."""
     return array.array("f", (factor * ((i * 7919) % 1013 - 500) / 3 for i in range(count)))
 
 
@@ -58,7 +58,7 @@ class Rules(ServerTest):
             member.exchanges.close()
 
     def test_async(self):
-        """Each group steps the center at once, with the mean of its own gradients, and gets it; of buffers its share of how far it has gone."""
+        """Each group steps the center at once with the mean of its own gradients, and gets it. The buffers move by 1 / groups of its distance."""
         groups, members = self.by_gradients("async", lambda: wire_client.stepped(wire_client.ASYNC, 2, 4, PARAMETERS, RATE))
         center = initial()
         for index, sequence in ((0, 4), (1, 4), (0, 6)):
@@ -90,7 +90,7 @@ class Rules(ServerTest):
         self.close([member])
 
     def test_momentum_bit_for_bit(self):
-        """SGD's momentum, Nesterov's, and weight decay, of a group that sends 3 steps, then 1, then 7: their mean is stepped."""
+        """SGD with momentum, Nesterov's momentum, and weight decay. A group sends 3 steps, then 1, then 7; the center steps by their mean."""
         for name, momentum, nesterov, decay in (("plain", 0, False, 0.01), ("heavy", 0.9, False, 0.001), ("nesterov", 0.7, True, 0.0003)):
             with self.subTest(name):
 
@@ -105,7 +105,7 @@ class Rules(ServerTest):
                 for steps in (3, 1, 7):
                     sequence += steps
                     gradient = odd(0.01 * sequence, PARAMETERS)
-                    gradient[0] = 1e-39  # A velocity that is subnormal, where the parameter is 0.
+                    gradient[0] = 1e-39  # Makes a subnormal velocity, where the parameter is 0.
                     member.step(gradient)
                     parameters = sgd.step(mean([1 / steps], [member.sum]), parameters)
                     member.exchange(sequence)
@@ -113,7 +113,7 @@ class Rules(ServerTest):
                 self.close([member])
 
     def test_sync_bit_for_bit(self):
-        """Three groups of 1, 2 and 4 steps: gradients by 1 / all steps, buffers by the share of their group's steps, both in the groups' order."""
+        """Three groups of 1, 2 and 4 steps. Gradients count 1 / all steps, buffers by their group's share of the steps, in the order of the groups."""
 
         def make_job():
             job = wire_client.stepped(wire_client.SYNC, 3, 1, PARAMETERS, 0.05)
@@ -139,7 +139,7 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_async_buffers_bit_for_bit(self):
-        """Of three groups each moves the buffers by a third of its own distance, whatever its steps; staleness divides the rate."""
+        """Each of three groups moves the buffers by a third of its distance, whatever its steps. Staleness divides the rate."""
 
         def make_job():
             job = wire_client.stepped(wire_client.ASYNC, 3, 1, PARAMETERS, 0.05)
@@ -149,9 +149,9 @@ class Rules(ServerTest):
         _, members = self.by_gradients("async-bits", make_job, 3)
         center = initial()
         for member in members:
-            member.exchange(1)  # Nothing. But from now on the server knows which center each has.
+            member.exchange(1)  # Changes nothing, but tells the server which center each group has.
         optimizer = make_job().optimizer
-        optimizer.learning_rate *= (1 + 2) ** -0.5  # Each has missed what the two others did since.
+        optimizer.learning_rate *= (1 + 2) ** -0.5  # Each group has missed the updates of the two others.
         for member in members:
             member.step(odd(0.3, PARAMETERS))
             member.x[PARAMETERS:] = array.array("f", (x - i / 7 for i, x in enumerate(member.x[PARAMETERS:])))
@@ -163,7 +163,7 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_average_bit_for_bit(self):
-        """Three groups of 16, 5 and 11 steps: the mean of distances counts each by its steps, and momentum is that of a part of a step."""
+        """Three groups of 16, 5 and 11 steps. The mean of distances weights each by its steps, and momentum is that of a part of a step."""
         for momentum, nesterov in ((0, False), (0.9, False), (0.9, True)):
             with self.subTest(momentum=momentum, nesterov=nesterov):
                 rule = wire_client.AVERAGE if momentum == 0 else wire_client.BMUF
@@ -177,7 +177,7 @@ class Rules(ServerTest):
                 members = [Distances(wire_client.Exchanges(group), group.pull()) for group in groups]
                 sgd, center = Sgd(make_job().optimizer, PARAMETERS), initial()
                 before = [0, 0, 0]
-                for sequences in ((16, 5, 11), (32, 21, 27)):  # Part of an interval, and a whole one.
+                for sequences in ((16, 5, 11), (32, 21, 27)):  # First a part of an interval, then a whole one.
                     steps = [now - then for now, then in zip(sequences, before)]
                     before = sequences
                     for index, member in enumerate(members):
@@ -192,7 +192,7 @@ class Rules(ServerTest):
                 self.close(members)
 
     def test_a_killed_server_takes_back_what_it_answered(self):
-        """last_sequence tells: it is that of the snapshot, as the center is; the group goes on with its next sequence, or as a new incarnation from there."""
+        """After a kill, last_sequence and the center are the snapshot's. The group continues with its next sequence, or as a new incarnation from there."""
         for rule, job_id in ((wire_client.ELASTIC, "back-elastic"), (wire_client.AVERAGE, "back-average")):
             with self.subTest(job_id):
 
@@ -207,7 +207,7 @@ class Rules(ServerTest):
                     member.exchange(sequence)
                 group.save()
                 snapshot = group.pull()
-                for sequence in (24, 32):  # Acknowledged, and not in the snapshot.
+                for sequence in (24, 32):  # Acknowledged, but not in the snapshot.
                     member.x = moved(member.x, 1)
                     member.exchange(sequence)
                 self.assertEqual(group.attach().last_sequence, 32)
@@ -227,7 +227,7 @@ class Rules(ServerTest):
                 if rule == wire_client.ELASTIC:
                     difference = elastic_difference(0.25, member.x, snapshot)
                     center = array.array("f", (c + d for c, d in zip(snapshot, difference)))
-                else:  # The distance is from the last answer, which the center has lost.
+                else:  # The distance counts from the last answer, which the center has lost.
                     center = minus(snapshot, minus(member.base, member.x))
                 member.exchange(40)
                 self.assertEqual(again.attach().last_sequence, 40)
@@ -238,7 +238,7 @@ class Rules(ServerTest):
                 self.close([member])
 
     def test_sync_in_rounds(self):
-        """One step with the mean of all gradients, of buffers the mean of all; all have the same center."""
+        """The center makes one step with the mean of all gradients and moves its buffers by the mean of all. All groups get the same center."""
         groups, members = self.by_gradients("sync", lambda: wire_client.stepped(wire_client.SYNC, 2, 2, PARAMETERS, RATE), way=wire_client.LOCAL)
         center = initial()
         for sequence in (2, 4):
@@ -254,9 +254,9 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_sync_drops_what_is_late(self):
-        """Rounds of one group at once: the other's gradient, of a center that has moved since, changes nothing; the answer is the center."""
+        """Each round has one group. A gradient of a center that has moved since changes nothing; the answer is the center."""
         _, (late, first) = self.by_gradients("late", lambda: wire_client.stepped(wire_client.SYNC, 2, 1, PARAMETERS, RATE, quorum=1))
-        late.exchange(1)  # Nothing yet. But from now on the server knows which center the group has.
+        late.exchange(1)  # Changes nothing, but tells the server which center the group has.
         first.step(gradient(0))
         first.exchange(1)
         center = array.array("f", [c - RATE * g for c, g in zip(initial(), gradient(0))] + list(initial()[PARAMETERS:]))
@@ -265,13 +265,13 @@ class Rules(ServerTest):
         late.exchange(2)
         self.assertEqual(late.x, center)
         self.assertFalse(any(late.sum))
-        late.step(gradient(1))  # Of the present center.
+        late.step(gradient(1))  # A gradient of the present center.
         late.exchange(3)
         self.assertEqual(late.x[:PARAMETERS], array.array("f", [c - RATE * g for c, g in zip(center, gradient(1))]))
         self.close([late, first])
 
     def test_top_k_sends_the_largest_and_keeps_the_rest(self):
-        """By async. The center steps by what was sent, answers are the center as float16, and what was left out goes the next time."""
+        """By async: the center steps by what was sent, answers are the center as float16, and values left out go with the next exchange."""
 
         def make_job():
             return wire_client.compressed(wire_client.stepped(wire_client.ASYNC, 1, 1, PARAMETERS, RATE), wire_codec.TOP_K, 0.125)
@@ -292,13 +292,13 @@ class Rules(ServerTest):
             pulled = group.pull()
             self.assertLess(max(abs(a - b) for a, b in zip(pulled, center)), 1e-4)
             self.assertEqual(member.x, wire_codec.rounded(wire_codec.FLOAT16, 0, pulled))
-            # Of the largest nothing is left but what bfloat16 rounds away.
+            # Of the largest values only bfloat16's rounding error is left.
             self.assertLess(max(map(abs, member.sum)), max(map(abs, before)))
         self.assertLess(max(abs(t - s - left) for t, s, left in zip(total, taken, member.sum)), 1e-4)
         self.close([member])
 
     def test_compressed_answers_are_the_center_rounded(self):
-        """By average, of types that answer in themselves, and int4, answered as int8: groups have the same bits; Pull has the center itself."""
+        """By average, with types that are answered in kind, and int4, answered as int8. All groups get the same bits; Pull returns the exact center."""
         answers = {wire_codec.BFLOAT16: wire_codec.BFLOAT16, wire_codec.INT8: wire_codec.INT8, wire_codec.INT4: wire_codec.INT8}
         for value_type, answered in answers.items():
 
@@ -322,7 +322,7 @@ class Rules(ServerTest):
                 self.close(members)
 
     def test_average_in_rounds(self):
-        """Rounds of two groups: the center goes to their mean, exactly, as the numbers are; both have it; and on from there."""
+        """Rounds of two groups: the center moves to their mean, exactly, since the numbers are exact. Both groups get it and continue from there."""
         groups, members = self.by_distances("average", lambda: wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES))
         expected = initial()
         for sequence, moves in ((16, (1.0, 3.0)), (32, (-0.5, 2.0))):
@@ -336,7 +336,7 @@ class Rules(ServerTest):
 
     def test_average_by_fragments_as_pace_says(self):
         groups, members = self.by_distances("fragments", lambda: wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES, fragments=2))
-        border = 2 * BLOCK_VALUES  # Of four blocks two are of the first fragment.
+        border = 2 * BLOCK_VALUES  # The first fragment has two of the four blocks.
         expected = initial()
         for turn, sequence in ((0, 8), (1, 16), (0, 24)):
             paces = [group.pace(speed) for group, speed in zip(groups, (10, 4))]

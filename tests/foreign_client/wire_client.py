@@ -1,8 +1,8 @@
 """A group of one rank in Python, written from docs/wire.md: creates a center on one server, exchanges with it, reads it.
 
-Debian's python3-grpcio and python3-protobuf. Calls of Protocol Buffers messages take those generated from parameter_server.proto; the
-streams of tensors take bytes as they are, and so do connections without gRPC. Messages and encodings are in wire_codec.py, what a group
-does by a rule in wire_rules.py.
+Needs Debian's python3-grpcio and python3-protobuf. Calls with Protocol Buffers messages use classes generated from parameter_server.proto. The
+streams of tensors, and connections without gRPC, carry plain bytes. wire_codec.py has messages and encodings; wire_rules.py has the group's
+half of the rules.
 """
 
 import array
@@ -23,7 +23,7 @@ SECONDS = 30
 
 
 class Refused(Exception):
-    """With what a server ends a call or a stream: gRPC's number of the status, and a text."""
+    """A server has ended a call or a stream with an error: gRPC's status number, and a text."""
 
     def __init__(self, status, text):
         super().__init__(f"status {status}: {text}")
@@ -40,7 +40,7 @@ def elastic(alpha):
 
 
 def stepped(rule, groups, interval, parameters, learning_rate=1, quorum=None, fragments=1):
-    """A job of so many groups of one rank on one server, whose center is stepped by plain SGD. Without a `quorum` rounds are of all."""
+    """A job of `groups` groups of one rank on one server; plain SGD steps its center. Without a `quorum` a round needs all groups."""
     job = messages.JobSpecForShard(rule=rule, groups=groups, ranks=1, shard_index=0, shard_count=1, interval=interval, parameters=parameters)
     job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, learning_rate, 1
     job.epochs, job.steps_per_epoch, job.fragments = 1, 1000, fragments
@@ -57,7 +57,7 @@ def compressed(job, value_type, top_k=0):
 
 
 class GrpcStream:
-    """Messages of Exchange, by gRPC."""
+    """Messages of Exchange over gRPC."""
 
     def __init__(self, channel):
         self.outgoing = queue.SimpleQueue()
@@ -67,7 +67,7 @@ class GrpcStream:
         self.outgoing.put(message)
 
     def receive(self):
-        """The next message; None where the server has ended the stream as the client did. Refused."""
+        """Returns the next message, or None if the server has ended the stream after the client did. Raises Refused."""
         try:
             return next(self.incoming, None)
         except grpc.RpcError as error:
@@ -75,7 +75,7 @@ class GrpcStream:
             raise refused(error) from error
 
     def end(self):
-        """No more is sent."""
+        """Ends sending."""
         self.outgoing.put(None)
 
     def close(self):
@@ -84,13 +84,13 @@ class GrpcStream:
 
 
 class PlainStream:
-    """The same messages, one behind the other, on a connected socket."""
+    """The same messages, one after another, on a connected socket."""
 
     def __init__(self, connected):
         self.socket, self.incoming = connected, connected.makefile("rb")
         self.ended = False
         self.outgoing = queue.SimpleQueue()
-        self.writer = threading.Thread(target=self.write, daemon=True)  # Reads go on while it writes.
+        self.writer = threading.Thread(target=self.write, daemon=True)  # Reading must go on while it writes.
         self.writer.start()
 
     def write(self):
@@ -99,7 +99,7 @@ class PlainStream:
                 self.socket.sendall(message)
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # Who reads is told.
+            pass  # The reader gets the error.
 
     def send(self, message):
         self.outgoing.put(message)
@@ -119,7 +119,7 @@ class PlainStream:
         raise Refused(*wire_codec.read_refusal(message))
 
     def read(self, count):
-        """Fewer bytes where the connection ends."""
+        """Returns `count` bytes, or fewer if the connection ends."""
         try:
             return self.incoming.read(count)
         except ConnectionError:
@@ -137,7 +137,7 @@ class PlainStream:
 
 
 class Exchanges:
-    """Exchanges of a group, one after another, on one stream."""
+    """A group's exchanges, one after another, on one stream."""
 
     def __init__(self, group, way=GRPC):
         self.group, self.stream = group, group.open(way)
@@ -145,7 +145,7 @@ class Exchanges:
         self.answered = wire_codec.answer_encoding(*group.encoding, group.job.rule not in (ELASTIC, NONE))
 
     def exchange(self, sequence, values, fragment=0, fragments=1):
-        """Sends the fragment's blocks of `values`. Yields of each answer (first, what was sent as the server decodes it, the answer)."""
+        """Sends the fragment's blocks of `values`. Yields for each answer (first, the sent values as the server decodes them, the answer)."""
         blocks = wire_codec.part(self.blocks, fragment, fragments)
         unanswered = collections.deque()
         left = iter(blocks)
@@ -169,7 +169,7 @@ class Exchanges:
 
 
 class Group:
-    """`job` as elastic() or stepped() has it, for a center of `count` values. attach() comes first."""
+    """`job` comes from elastic() or stepped(); the center has `count` values. Call attach() first."""
 
     def __init__(self, address, job_id, job, count, group=0, incarnation=1):
         self.address, self.channel = address, grpc.insecure_channel(address)
@@ -209,7 +209,7 @@ class Group:
         return wire_codec.opening(self.sender.job_id, self.sender.group, self.sender.rank, self.sender.incarnation)
 
     def connect(self, way):
-        """A stream for messages of Exchange, on which nothing was sent."""
+        """A new stream for messages of Exchange."""
         if way == GRPC:
             return GrpcStream(self.channel)
         located = self.call("Locate", messages.LocateRequest(), messages.LocateResponse)

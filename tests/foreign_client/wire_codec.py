@@ -1,4 +1,4 @@
-"""The messages of docs/wire.md as bytes, and the encodings of their values. Written from that page; the standard library alone."""
+"""The messages of docs/wire.md as bytes, and the encodings of their values. Written from that page, with the standard library alone."""
 
 import array
 import collections
@@ -8,7 +8,7 @@ import struct
 OPENING, VALUES, REFUSAL = 1, 2, 3
 VERSION = 1
 FLOAT32, FLOAT16, BFLOAT16, INT8, INT4, TOP_K = range(1, 7)
-HEADER_BYTES = 24  # Of values, and of a refusal.
+HEADER_BYTES = 24  # The header of values or of a refusal.
 FLOAT16_MAX = 65504.0
 BFLOAT16_MAX = 0x7F7F
 RUNS = {INT8: 256, INT4: 128, TOP_K: 16384}
@@ -24,12 +24,12 @@ def opening(job_id, group=0, rank=0, incarnation=1, version=VERSION):
 
 
 def entries_of_whole_run(fraction):
-    """The k of a job's `top_k`."""
+    """The k that a job's `top_k` gives."""
     return math.ceil(RUNS[TOP_K] * fraction)
 
 
 def entries(k, count):
-    """How many of a run of `count` values are sent with top_k."""
+    """The number of values that top_k sends of a run of `count` values."""
     return -(-k * count // RUNS[TOP_K])
 
 
@@ -44,7 +44,7 @@ def payload_bytes(value_type, k, count):
 
 
 def to_bfloat16(values):
-    """The upper halves of float32 values, to nearest, ties to even."""
+    """The upper halves of float32 values, rounded to nearest, ties to even."""
     codes = []
     for bits in struct.unpack(f"<{len(values)}I", values.tobytes()):
         upper, lower = bits >> 16 & 0x7FFF, bits & 0xFFFF
@@ -58,7 +58,7 @@ def from_bfloat16(codes):
 
 
 def scale_of(run, most):
-    """The largest magnitude / `most` as a float32, the lowest 7 bits of it cleared."""
+    """The largest magnitude / `most` as a float32 with its lowest 7 bits cleared."""
     bits = struct.unpack("<I", struct.pack("<f", max(map(abs, run)) / most))[0] & 0xFFFFFF80
     scale = struct.unpack("<f", struct.pack("<I", bits))[0]
     return scale if scale >= 2.0**-126 else 0.0
@@ -66,13 +66,14 @@ def scale_of(run, most):
 
 def encode_run(value_type, k, run):
     if value_type == TOP_K:
-        largest = sorted(range(len(run)), key=lambda i: -abs(run[i]))[: entries(k, len(run))]  # Stable: of equal ones the first.
+        # The sort is stable: of equal values the first are kept.
+        largest = sorted(range(len(run)), key=lambda i: -abs(run[i]))[: entries(k, len(run))]
         kept = sorted(largest)
         codes = to_bfloat16(array.array("f", (run[i] for i in kept)))
         return b"".join(struct.pack("<HH", *entry) for entry in zip(kept, codes))
     scale = scale_of(run, MOST[value_type])
     quotients = array.array("f", (v / scale for v in run)) if scale > 0 else [0] * len(run)
-    codes = [round(quotient) for quotient in quotients]  # Ties to even.
+    codes = [round(quotient) for quotient in quotients]  # round() rounds ties to even.
     if value_type == INT4:
         nibbles = [code & 15 for code in codes] + [0] * (len(codes) % 2)
         return struct.pack("<f", scale) + bytes(low | high << 4 for low, high in zip(nibbles[::2], nibbles[1::2]))
@@ -95,7 +96,7 @@ def decode_run(value_type, count, payload):
 
 
 def encode(value_type, k, values):
-    """`values` are an array of float32."""
+    """`values` is an array of float32."""
     if value_type == FLOAT32:
         return values.tobytes()
     if value_type == FLOAT16:
@@ -125,12 +126,12 @@ def decode(value_type, k, count, payload):
 
 
 def rounded(value_type, k, values):
-    """What a receiver makes of values."""
+    """The values as a receiver decodes them."""
     return decode(value_type, k, len(values), encode(value_type, k, values))
 
 
 def answer_encoding(value_type, k, answers_center):
-    """(type, k) of the answers to what is sent with these."""
+    """The (type, k) of the answers to messages of this type and k."""
     if answers_center and value_type == INT4:
         return INT8, 0
     if answers_center and value_type == TOP_K:
@@ -151,17 +152,17 @@ def read_values(message):
 
 
 def bytes_behind(header):
-    """How many bytes of a message follow its first HEADER_BYTES: values, or the text of a refusal."""
+    """The number of bytes after a message's first HEADER_BYTES: values, or the text of a refusal."""
     kind, value_type, short, count = struct.unpack_from("<BBHI", header)
     return short if kind == REFUSAL else payload_bytes(value_type, short, count)
 
 
 def read_refusal(message):
-    """(gRPC's number of the status, text)"""
+    """Returns (gRPC's status number, text)."""
     return message[1], message[HEADER_BYTES:].decode()
 
 
 def part(count, index, parts):
-    """Of `count` blocks those of part `index`: the first count mod parts have one more."""
+    """Part `index` of `count` blocks; the first count mod parts parts have one block more."""
     begin = index * (count // parts) + min(index, count % parts)
     return range(begin, begin + count // parts + (index < count % parts))

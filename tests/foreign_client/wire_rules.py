@@ -1,11 +1,11 @@
-"""What a group does with what it sends and gets, by docs/wire.md's table: each class has the group's values x, and exchange()."""
+"""The group's half of the rules in docs/wire.md's table. Each class has the group's values x, and exchange()."""
 
 import array
 import operator
 
 
 def plus(a, b):
-    """In float32, as all that a group computes with what was sent and answered."""
+    """The sum in float32, in which a group computes with what was sent and answered."""
     return array.array("f", map(operator.add, a, b))
 
 
@@ -14,7 +14,7 @@ def minus(a, b):
 
 
 def f32(x):
-    """The float32 nearest to x. Of one +, -, x or / of float32 values, worked out in float64, that is the float32 result."""
+    """The float32 nearest to x. If x is one +, -, x or / of float32 values, computed in float64, this is the float32 result."""
     return array.array("f", (x,))[0]
 
 
@@ -23,17 +23,17 @@ def scaled(factor, values):
 
 
 def normal(values):
-    """The same with 0 for what is subnormal."""
+    """The values, with 0 in place of subnormal ones."""
     return array.array("f", (value if abs(value) >= 2.0**-126 else 0 for value in values))
 
 
 def elastic_difference(alpha, x, center):
-    """What a server answers by elastic, and adds to the center."""
+    """The difference that a server answers under elastic, and adds to the center."""
     return scaled(f32(alpha), minus(x, center))
 
 
 def mean(factors, contributions):
-    """The sum of factor x contribution: factors in float64, rounded once; contributions in the order of their groups."""
+    """The sum of factor x contribution. Factors are float64 and rounded once; contributions are in the order of their groups."""
     total = scaled(f32(factors[0]), contributions[0])
     for factor, values in zip(factors[1:], contributions[1:]):
         total = plus(total, scaled(f32(factor), values))
@@ -41,7 +41,7 @@ def mean(factors, contributions):
 
 
 class Sgd:
-    """A server's optimizer of the center's parameters, by docs/wire.md's formulas."""
+    """A server's optimizer for the center's parameters, by the formulas of docs/wire.md."""
 
     def __init__(self, optimizer, parameters):
         self.options, self.nesterov = optimizer, optimizer.nesterov
@@ -57,7 +57,7 @@ class Sgd:
         return minus(parameters, scaled(self.rate, push))
 
     def part_of_a_step(self, part, gradient, parameters):
-        """By rules of distances, in a round that is less than a whole one."""
+        """The step that rules of distances make in a round that is not full."""
         if self.momentum == 0 or part == 1:
             return self.step(gradient, parameters)
         momentum, rate = self.options.momentum, self.options.learning_rate
@@ -94,7 +94,7 @@ class Distances:
 
 
 class Gradients:
-    """sync and async: the first values are parameters, which stay until an answer while their gradients add up; the rest are buffers."""
+    """sync and async. The first values are parameters: they stay until an answer comes, while their gradients add up. The rest are buffers."""
 
     def __init__(self, exchanges, center, parameters):
         self.exchanges, self.x, self.base = exchanges, array.array("f", center), array.array("f", center)

@@ -1,19 +1,19 @@
-"""Which files the targets of the tree's BUILD files name.
+"""Finds the files that the targets of the tree's BUILD files name.
 
-A BUILD file's language is a part of Python, so it is run as such, with functions that only note what they are given: it does not matter
-how a name is quoted or put together (a glob, a list's comprehension, a label of another package).
+A BUILD file is a kind of Python, so this runs it as such, with functions that only record their arguments. So it does not matter how a name is
+quoted or put together (a glob, a comprehension, a label of another package).
 """
 
 import builtins
 import os
 import pathlib
 
-# The attributes by which a target takes a file in; a file in exports_files alone is in no target.
+# The attributes by which a target includes a file. A file that is only in exports_files belongs to no target.
 FILE_ATTRIBUTES = {"srcs", "hdrs", "textual_hdrs", "src", "headers", "headers_of_deps", "data"}
 
 
 def strings_in(value):
-    """The strings of an attribute's value: of a list, or of the branches of a select()."""
+    """The strings in an attribute's value: those of a list, or of the branches of a select()."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -25,7 +25,7 @@ def strings_in(value):
 
 
 class Attribute(list):
-    """A list that is also added to a select()'s branches, whichever stands first."""
+    """A list that can be added to a select()'s branches, on either side."""
 
     def __add__(self, other):
         return Attribute(list(self) + list(strings_in(other)))
@@ -35,7 +35,7 @@ class Attribute(list):
 
 
 def file_of(label, package):
-    """The file a label may mean, from the tree's root; None for one of another repository."""
+    """The file that a label may mean, relative to the tree's root; None if it is in another repository."""
     if label.startswith("@"):
         return None
     if label.startswith("//"):
@@ -45,7 +45,7 @@ def file_of(label, package):
 
 
 class Loaded(Attribute):
-    """A name of another file: an empty list, or a function that notes the files it is given."""
+    """Stands for a name that the BUILD file does not define: usable as an empty list, or as a function that records the files it is given."""
 
     def __init__(self, package, files):
         super().__init__()
@@ -57,7 +57,7 @@ class Loaded(Attribute):
 
 
 class Words(dict):
-    """The names a BUILD file knows. Every one that it does not define itself may be a function."""
+    """The names of a BUILD file. A name that the file does not define is a Loaded."""
 
     def __init__(self, folder, package, files):
         super().__init__(__builtins__={name: getattr(builtins, name) for name in ("dict", "enumerate", "len", "list", "range", "str", "zip")})
@@ -75,7 +75,7 @@ class Words(dict):
 
 
 def build_files_in(root):
-    """Those of the tree's own folders. Bazel's, which come and go while this looks, are not entered."""
+    """The BUILD files in the tree's own folders. Bazel's folders are not entered, because they come and go meanwhile."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "bazel-")))
         if "BUILD" in files:
@@ -83,13 +83,13 @@ def build_files_in(root):
 
 
 def files_of_targets(root):
-    """The files, from the root, that some target takes in; and findings on BUILD files that could not be read."""
+    """The files, relative to the root, that some target includes; and a finding for each BUILD file that cannot be read."""
     files, broken = set(), []
     for build in build_files_in(root):
         parts = build.relative_to(root).parts
         package = pathlib.PurePosixPath(*parts[:-1]).as_posix()
         try:
             exec(compile(build.read_text(), str(build), "exec"), Words(build.parent, package, files))
-        except Exception as error:  # Whatever is wrong with it: it is named, and the check goes on.
+        except Exception as error:  # Any fault in the file becomes a finding, and the check goes on.
             broken.append(f"{pathlib.PurePosixPath(*parts).as_posix()}:1: cannot be read: {error}")
     return files, broken

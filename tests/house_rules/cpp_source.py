@@ -1,10 +1,10 @@
-"""Reads C++ as far as the house rules need it: comments, literals and brackets."""
+"""Reads C++ as far as the house rules need: comments, literals and brackets."""
 
 import re
 
 
 def code_of(text):
-    """`text` with the insides of its comments and literals blanked: same length, same lines."""
+    """`text` with comments and the insides of literals blanked. Length and lines stay the same."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
     quoted = lambda match: match.group(0)[0] + blank(match)[1:-1] + match.group(0)[-1]
     token = re.compile(
@@ -14,7 +14,7 @@ def code_of(text):
     )
 
     def replace(match):
-        if match.group("number"):  # A digit separator is no quote.
+        if match.group("number"):  # A quote between digits is a digit separator, not a literal.
             return match.group(0)
         return blank(match) if match.group("comment") or match.group("raw") else quoted(match)
 
@@ -22,38 +22,38 @@ def code_of(text):
 
 
 class Level:
-    """What stands open while a source is read: a bracket, and the statement begun inside it."""
+    """An open bracket, and the statement that has begun inside it."""
 
     def __init__(self, bracket, kind, function=None):
         self.bracket = bracket
         self.kind = kind  # "namespace", "class", "function", "block" (a branch, a loop), "value" (anything else)
-        self.function = function  # Where the function begins whose body this is.
+        self.function = function  # Where the function begins, if this is a function's body.
         self.start = None  # Where the statement begins.
         self.lambda_start = None
 
 
 def kind_of_brace(header):
-    """What a `{` opens after `header`, the statement's text before it."""
+    """The kind of scope that a `{` opens; `header` is the statement's text before it."""
     if not header or re.match(r"(else|do|try)$|((else )?if|for|while|switch|catch)\b|(case\b.*|default) ?:$", header):
         return "block"
     if re.match(r'(inline )?namespace\b|extern\b *"', header):
         return "namespace"
-    # The second form: with an attribute, `class ABSL_LOCKABLE("m") A`.
+    # The second alternative is for an attribute, as in `class ABSL_LOCKABLE("m") A`.
     if re.match(r"(template ?<.*> ?)?(typedef )?((class|struct|enum|union)\b[^()]*$|(class|struct)\b.*\) \w+( final)?( :.*)?$)", header):
         return "class"
     if re.search(r"[)\]]$|\) ?(?:(?:const|noexcept|override|final|mutable|try)\b ?|&+ ?)+$|\).* ?-> ?[\w:<>,*& ]+$", header):
         return "function"
-    if re.search(r"\) ?:[^:].*}$", header):  # After the braces of a constructor's last initializer.
+    if re.search(r"\) ?:[^:].*}$", header):  # Follows the braces of a constructor's last initializer.
         return "function"
     return "value"
 
 
 class Source:
-    """What a C++ source holds. Reads brackets only, so it need not know the language, and no layout is asked for.
+    """The structure of a C++ source. It reads brackets only, so it depends neither on the whole language nor on the layout.
 
     functions: (first line, last line) of each function and lambda.
-    statements: (line, text, kind of what it stands in) of each that ends with a semicolon.
-    balanced: whether each bracket found its other one; if not, the rest means little.
+    statements: (line, text, kind of the enclosing scope) of each statement that ends with a semicolon.
+    balanced: whether every bracket has its counterpart; if not, the rest is unreliable.
     """
 
     def __init__(self, text):
@@ -86,7 +86,7 @@ class Source:
             level.start = at
 
     def header(self, at):
-        """The text of the statement begun, up to `at`."""
+        """The text of the current statement up to `at`."""
         return " ".join(self.code[self.levels[-1].start : at].split())
 
     def open(self, letter, at):

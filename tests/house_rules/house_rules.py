@@ -11,7 +11,7 @@ import sys
 import build_files
 from cpp_source import Source, code_of
 
-# Folder -> folders whose headers it may include, besides its own and third_party's. The table of the README.
+# Folder -> folders whose headers it may include, besides its own and third_party's. The README has the same table.
 MAY_INCLUDE = {
     "proto": set(),
     "wire": {"proto"},
@@ -26,8 +26,8 @@ MAY_INCLUDE = {
     "tests": {"proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
-# Inside a folder of several rooms: room -> rooms whose headers it may include, besides its own; tests and benchmarks may include any of
-# them. It goes in no circle. The tables of docs/collectives.md and docs/rooms.md.
+# Within a folder of several rooms: room -> rooms whose headers it may include, besides its own. The table has no cycle.
+# Tests and benchmarks may include any room. docs/collectives.md and docs/rooms.md have the same tables.
 ROOMS_MAY_INCLUDE = {
     "mpi_group": set(),
     "mpi_group/reduce": {"mpi_group"},
@@ -81,9 +81,9 @@ ROOMS_MAY_INCLUDE = {
     },
 }
 FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}
-# What git does not hold: made by a build or a run.
+# Folders that a build or a run makes and git does not hold.
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
-# What a folder's production code may include of the system's libraries that not every folder may.
+# System headers that only some folders' production code may include.
 LIBRARY_FOLDERS = {
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
     "torch/": {"worker/model", "worker/rank", "algorithms", "tests"},
@@ -100,7 +100,7 @@ def is_test(name):
 
 
 def check_getenv(name, text):
-    """Only a program's main reads the environment; a test may pass its own on to programs that it starts."""
+    """Only a program's main reads the environment. A test may pass its own environment to programs that it starts."""
     if pathlib.PurePath(name).name == "main.cc":
         return
     words = r"\b(secure_)?getenv\b" if is_test(name) or name.startswith("tests/") else r"\b((secure_)?getenv|_*environ)\b"
@@ -123,7 +123,7 @@ def check_includes(name, text):
     for number, target in included(text):
         target_folder = target.split("/")[0]
         if target_folder in MAY_INCLUDE and target_folder != folder and target_folder not in MAY_INCLUDE.get(folder, set()):
-            # A test may reach into folders below its own to check against the real thing.
+            # A test may include headers of folders further down, to check against the real thing.
             if not (is_test(name) and folder in ("worker", "server", "client") and target_folder != "tests"):
                 yield number, f"{folder}/ may not include {target}: see the folder table in README.md"
         for library, folders in LIBRARY_FOLDERS.items():
@@ -134,7 +134,7 @@ def check_includes(name, text):
 
 
 def check_room_includes(name, text):
-    """Between the rooms of a folder, too."""
+    """Includes between the rooms of a folder follow the table of rooms."""
     room = pathlib.PurePosixPath(name).parent.as_posix()
     top = room.split("/")[0]
     if top not in FOLDERS_WITH_ROOMS or name == "client/main.cc":
@@ -162,7 +162,8 @@ def check_function_length(name, text):
             yield first, f"function of {length} lines; at most {FUNCTION_LINES_MAX}"
 
 
-# What algorithms/ may include: values and what computes on them. No I/O, clocks, threads, processes, RPC, MPI, LibTorch.
+# Headers that algorithms/ may include: values and computation. No I/O, clocks, threads, processes, RPC, MPI or
+# LibTorch.
 PURE_HEADERS = set(
     "algorithm any array bitset cassert cctype cfloat climits cmath complex cstddef cstdint cstring deque functional initializer_list"
     " iterator limits list map memory numeric optional ostream queue random ratio set stack stdexcept string string_view tuple"
@@ -177,7 +178,7 @@ IMPURE_NAMES = re.compile(
 
 
 def check_algorithms_pure(name, text):
-    """algorithms/ is values in, values out: no I/O, clocks, threads or state of its own; its tests and benchmarks may do what they need."""
+    """algorithms/ is values in, values out: no I/O, clocks, threads or global state. Its tests and benchmarks are exempt."""
     if not name.startswith("algorithms/") or is_test(name):
         return
     for number, line in enumerate(text.splitlines(), 1):
@@ -199,7 +200,7 @@ def check_algorithms_pure(name, text):
 
 
 def is_changing_variable(statement, kind):
-    """Whether a statement, standing in a `kind`, declares a variable that outlives a call and is not constant."""
+    """True if a statement in a scope of `kind` declares a variable that outlives a call and is not constant."""
     declared = re.split(r"=|\{", re.sub(r"\boperator ?[^\w\s(]+", "operator", statement))[0]
     if re.search(r"\bconst(expr|init)?\b", declared):
         return False
@@ -212,14 +213,14 @@ def is_changing_variable(statement, kind):
 
 
 def check_unfinished(name, text):
-    """Nothing is left for later."""
+    """No source has a note about unfinished work."""
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(r"\b(TODO|FIXME|XXX)\b|not (yet )?implemented", line, re.IGNORECASE):
             yield number, "unfinished: finish it or file it; the tree holds no notes to ourselves"
 
 
 def check_include_guard(name, text):
-    """A header's guard is its path."""
+    """A header's include guard is its path."""
     if not name.endswith(".h"):
         return
     guard = "HOOKE_" + re.sub(r"[/.\-]", "_", name).upper() + "_"
@@ -228,9 +229,9 @@ def check_include_guard(name, text):
 
 
 def types_of_two_headers(texts):
-    """No two headers define a type of one name: linked together, one of the two would be taken for the other.
+    """No two headers define types of the same name: in one program the linker might take one for the other.
 
-    `texts`: header -> its text. Findings are (header, line, what). Nested types, indented by clang-format, are their class's matter.
+    `texts` maps a header to its text. Findings are (header, line, text). Nested types, which clang-format indents, are not compared.
     """
     first = {}
     for name, text in sorted(texts.items()):
@@ -259,7 +260,7 @@ def sources_in(folder):
 
 
 def unknown_folders(root):
-    """Sources stand in the folders of the table, nowhere else: no rule looks at them there."""
+    """Sources must be in the folders of the table, because the rules look at no other folder."""
     for path in sorted(root.iterdir()):
         if path.is_symlink() or MADE_FOLDERS.fullmatch(path.name) or path.name in MAY_INCLUDE:
             continue

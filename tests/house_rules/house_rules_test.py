@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each house rule finds what it is there for, and the tree breaks none of them."""
+"""Tests that each house rule finds what it should, and that the tree breaks none of them."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/house_rules"))
@@ -27,7 +27,7 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", "for (char** v = environ; *v; ++v) {}\n"), [1])
         self.assertEqual(lines(house_rules.check_getenv, "server/shard.cc", 'Read("/proc/1/environ"); /* getenv(\n1) */\n'), [])
         self.assertEqual(lines(house_rules.check_getenv, "server/main.cc", "Pass(environ);\n"), [])
-        # A test passes its own environment on to a program, and reads nothing of it.
+        # A test may pass its own environment to a program, but may not read it.
         self.assertEqual(lines(house_rules.check_getenv, "server/shard_test.cc", 'Spawn(environ);\ngetenv("HOME");\n'), [2])
 
     def test_include_against_the_direction(self):
@@ -62,7 +62,7 @@ class RulesFind(unittest.TestCase):
             with self.subTest(name=name, header=header):
                 self.assertEqual(check(name, header), [])
         self.assertEqual(check("mpi_group/elsewhere/a.cc", "mpi_group/group.h"), [1])
-        # MPI is behind one of them.
+        # Only one room may include MPI.
         mpi = "#include <mpi.h>\n"
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/groups/mpi_group.cc", mpi), [1])
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/mpi/mpi_session.cc", mpi), [])
@@ -88,7 +88,7 @@ class RulesFind(unittest.TestCase):
         namespace = "namespace hooke {\n" + "int x;\n" * 100 + "}  // namespace hooke\n"
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", namespace), [])
 
-    # Signatures broken off over lines, whose last line begins deeper than the body's closing brace.
+    # Signatures over several lines, whose last line is indented deeper than the closing brace of the body.
     def test_long_function_with_a_broken_signature(self):
         signatures = [
             "int F(int x)\n    ABSL_LOCKS_EXCLUDED(mutex_) {\n",
@@ -114,7 +114,7 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text), [1])
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", text.replace("  ++y;\n", "", 2)), [])
 
-    # Long tables, classes and what only looks like brackets are no functions.
+    # Long tables, long classes and text that only looks like brackets are not functions.
     def test_what_is_no_function(self):
         long = "    {1, F(2)},\n" * 100
         for text in (
@@ -179,7 +179,7 @@ class RulesFind(unittest.TestCase):
 
 
 def findings_of(files):
-    """What is found in a tree of these files: {name: text}."""
+    """The findings in a tree of these files: {name: text}."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = pathlib.Path(folder, name)
@@ -193,14 +193,14 @@ class TreeRulesFind(unittest.TestCase):
         what = ":1: sources stand in the folders of the README's table; a new one belongs in it and in MAY_INCLUDE"
         files = {"common/deep/a.cc": "", "b.cc": "", "docs/a.md": "", ".cache/c.cc": "", "bazel-out/d.cc": "", "common/notes.txt": ""}
         self.assertEqual(findings_of(files), ["b.cc" + what, "common/deep/a.cc" + what])
-        # deploy/ is a folder like the others: its sources are read.
+        # deploy/ is a folder like the others, so its sources are checked.
         self.assertEqual(len(findings_of({"deploy/a.cc": 'getenv("HOME");\n', "deploy/BUILD": 'cc_library(name = "a", srcs = ["a.cc"])\n'})), 1)
 
     def test_file_that_no_target_names(self):
         files = {"server/BUILD": 'cc_library(name = "a", srcs = ["a.cc"])\n', "server/a.cc": "int a;\n", "server/b.cc": "int b;\n"}
         unnamed = "server/b.cc:1: no target of its folder's BUILD file names this file"
         self.assertEqual(findings_of(files), [unnamed])
-        # In a comment, in a list of exported files, in another package or as a dependency it is not named either.
+        # A comment, exports_files, another package or `deps` do not count as naming the file.
         for line in ('# "b.cc"', 'exports_files(["b.cc"])', 'cc_library(name = "b", deps = ["b.cc"])', 'cc_library(name = "b", srcs = ["//client:b.cc"])'):
             with self.subTest(line=line):
                 self.assertEqual(findings_of({**files, "server/BUILD": files["server/BUILD"] + line + "\n"}), [unnamed])

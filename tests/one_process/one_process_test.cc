@@ -1,5 +1,4 @@
-// Both daemons in one process: nothing of one is taken for something of the other, and neither has what only one
-// process can have.
+// Both daemons run in one process: neither is confused with the other, and neither needs a process of its own.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,8 +50,8 @@ class OneProcessTest : public testing::Test {
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
 };
 
-// Two servers and two workers make a cluster, each with a folder of its own kind, which a second of that kind is
-// refused.
+// Two servers and two workers in one process make a cluster. Each has its own folder, which another daemon of its kind
+// cannot take.
 TEST_F(OneProcessTest, HoldsServersAndWorkers) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> coordinator = ServerDaemon::Start(Server("s1"));
   ASSERT_TRUE(coordinator.ok()) << coordinator.status();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""deploy/quickstart trains where no name can be looked up, not even "localhost" or the host's own: and it never asks for one.
+"""deploy/quickstart trains where no name can be looked up, not even "localhost" or the host's own, because it never asks for one.
 
-It runs in namespaces of its own, where /etc/hosts is empty and the only name server takes every question and answers none. A single question would
-hold a look-up for 10 s or more; so that the test does not depend on time, the server counts them.
+It runs in its own namespaces, where /etc/hosts is empty and the only name server answers no question. A single question would delay it for 10 s
+or more; the name server counts questions, so that the test does not depend on time.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import quickstart_test  # noqa: E402
@@ -30,7 +30,7 @@ SIOCSIFFLAGS, IFF_UP_RUNNING = 0x8914, 0x41
 
 @functools.cache
 def missing():
-    """Why a host cannot be made nameless here, in namespaces of its own; None if it can."""
+    """The reason why this machine cannot make such namespaces; None if it can."""
     with tempfile.TemporaryDirectory() as folder:
         probe = [*NAMESPACES, sys.executable, os.path.realpath(__file__), "--probe", folder]
         result = subprocess.run(probe, capture_output=True, text=True)
@@ -39,7 +39,7 @@ def missing():
 
 
 def name_in(question):
-    """The name that a DNS message asks for."""
+    """The name that a DNS question is about."""
     labels, at = [], 12
     while at < len(question) and question[at]:
         labels.append(question[at + 1 : at + 1 + question[at]].decode(errors="replace"))
@@ -48,7 +48,7 @@ def name_in(question):
 
 
 def make_nameless(folder):
-    """In the namespaces: the host has no name that is known, and asks 127.0.0.1 for all others. Its files are in the folder."""
+    """Inside the namespaces: leaves the host without any known name, and sends all questions to 127.0.0.1. Its files are in `folder`."""
     socket.sethostname("no-such-host")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP_RUNNING))
@@ -59,7 +59,7 @@ def make_nameless(folder):
 
 
 def run_inside(folder, command):
-    """In the namespaces: makes the host nameless, runs the command, writes what names were asked for to folder/asked."""
+    """Inside the namespaces: makes the host nameless, runs the command, and writes the names that were asked for to folder/asked."""
     make_nameless(folder)
     asked = []
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -71,7 +71,7 @@ def run_inside(folder, command):
 
     threading.Thread(target=take_questions, daemon=True).start()
     with subprocess.Popen(command) as process:
-        # The test ends the whole process group; the quickstart has to end its cluster itself.
+        # The test's signal reaches the whole process group, but the quickstart itself must end its cluster.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         status = process.wait()
     (pathlib.Path(folder) / "asked").write_text(json.dumps(asked))
@@ -81,7 +81,7 @@ def run_inside(folder, command):
 class Names(quickstart_test.Runs):
     @classmethod
     def setUpClass(cls):
-        # Not a decorator: that would ask in the namespaces, too, where this file is loaded again.
+        # Not a decorator: it would also run in the namespaces, where this file is loaded again.
         if missing():
             raise unittest.SkipTest(missing())
         super().setUpClass()

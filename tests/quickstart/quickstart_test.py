@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""deploy/quickstart trains, exports, says the two last lines that it promises, and leaves nothing: at its end, after Ctrl-C, beside another."""
+"""deploy/quickstart trains, exports and prints its two last lines. It leaves nothing behind at its end or after Ctrl-C, and a second one is refused."""
 
 import json
 import os
@@ -16,16 +16,16 @@ import unittest
 
 PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
 QUICKSTART = pathlib.Path("deploy/quickstart").resolve()
-# Of a whole run, on a busy machine; and of what has to happen at once.
+# Limits for a whole run on a busy machine, and for short waits.
 RUN_SECONDS = 240
 SOON_SECONDS = 60
 SIDE = 28
-# The first words of the lines that say what is done now.
+# The first words of the lines that announce each stage.
 STAGES = ["starting", "cluster", "training:", "exporting", "stopping"]
 
 
 def write_bars(prefix, samples, seed):
-    """Images of ten classes in IDX files, each a bright bar at its class's own place under noise: a small network learns them in seconds."""
+    """Writes images of ten classes as IDX files. Each has a bright bar, at a place that tells its class, under noise: a network learns them in seconds."""
     noise = random.Random(seed)
     images, labels = bytearray(struct.pack(">4I", 0x803, samples, SIDE, SIDE)), bytearray(struct.pack(">2I", 0x801, samples))
     for _ in range(samples):
@@ -39,19 +39,19 @@ def write_bars(prefix, samples, seed):
 
 
 def processes_of(folder):
-    """Those that have the folder in their command line or their environment."""
+    """The processes that have the folder in their command line or environment."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if any(folder.encode() in (path / name).read_bytes() for name in ("cmdline", "environ")):
                 found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:  # It has ended, or is another user's.
+        except OSError:  # The process has ended, or belongs to another user.
             pass
     return found
 
 
 class Runs(unittest.TestCase):
-    """Of the quickstart, in a tree of its own."""
+    """Runs of the quickstart, each in its own tree."""
 
     def setUp(self):
         tree = tempfile.TemporaryDirectory(prefix="hooke-quickstart-")
@@ -63,7 +63,7 @@ class Runs(unittest.TestCase):
         shutil.copy(QUICKSTART, self.tree / "deploy")
         write_bars(self.tree / "data/train", 1000, 1)
         write_bars(self.tree / "data/test", 200, 2)
-        self.memory = set()  # The folders on /dev/shm of the groups seen.
+        self.memory = set()  # The shared-memory folders on /dev/shm of all groups seen.
 
     def write_job(self, name, epochs):
         path = self.tree / f"{name}.yaml"
@@ -80,7 +80,8 @@ class Runs(unittest.TestCase):
             [self.tree / "deploy/quickstart", *map(str, arguments)],
             env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True,
-            # As in a terminal: what starts this test may ignore it, and a shell cannot trap what was ignored before.
+            # As in a terminal. The test's parent may ignore SIGINT, and a shell cannot trap a signal that was ignored
+            # at its start.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         process.said = lambda: (os.fsync(output.fileno()), pathlib.Path(output.name).read_text())[1]
@@ -88,7 +89,7 @@ class Runs(unittest.TestCase):
         return process
 
     def kill(self, process):
-        """After a failure, too, nothing of a test runs on."""
+        """Ends the process after a failure, too, so that nothing of a test runs on."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(SOON_SECONDS)
@@ -99,7 +100,7 @@ class Runs(unittest.TestCase):
                 pass
 
     def await_true(self, process, condition, seconds, what):
-        """Looks at what runs meanwhile."""
+        """Waits until the condition holds, and records the running processes' folders meanwhile."""
         deadline = time.monotonic() + seconds
         while not condition():
             for link in (self.tree / ".hooke/quickstart").glob("cluster/*/groups/*/memory"):
@@ -116,7 +117,7 @@ class Runs(unittest.TestCase):
 
     def assert_nothing_left(self):
         deadline = time.monotonic() + SOON_SECONDS
-        while left := processes_of(str(self.tree)):  # A process that was killed is gone a moment later.
+        while left := processes_of(str(self.tree)):  # A killed process may be there a moment longer.
             self.assertLess(time.monotonic(), deadline, f"still there: {left}")
             time.sleep(0.05)
         self.assertEqual([path for path in self.memory if os.path.exists(path)], [])
@@ -124,7 +125,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(list((self.tree / ".hooke/quickstart").glob("cluster/*/groups/*")), [])
 
     def assert_interrupted(self, process):
-        """As Ctrl-C in a terminal does: every process of its group is told."""
+        """Sends SIGINT to every process of the group, as Ctrl-C in a terminal does."""
         os.killpg(process.pid, signal.SIGINT)
         self.assertEqual(self.await_end(process, SOON_SECONDS), 130, process.said())
         self.assertIn("quickstart: interrupted; the cluster and its job end\n", process.said())
@@ -138,7 +139,7 @@ class Quickstart(Runs):
 
     def test_trains_and_exports_and_leaves_nothing(self):
         job = self.write_job("bars", 2)
-        # Twice: the second replaces the model of the first.
+        # The second run replaces the model of the first.
         for _ in range(2):
             process = self.start(job)
             self.assertEqual(self.await_end(process, RUN_SECONDS), 0, process.said())
@@ -161,7 +162,7 @@ class Quickstart(Runs):
         second = self.start(job)
         self.assertEqual(self.await_end(second, SOON_SECONDS), 1, second.said())
         self.assertEqual(second.said(), "deploy/quickstart: another one runs in this folder; wait for its end, or stop it with Ctrl-C\n")
-        # The first does not notice.
+        # The first run is not disturbed.
         self.assertTrue(self.trains())
         self.assertIsNone(first.poll(), first.said())
         self.assert_interrupted(first)

@@ -1,5 +1,5 @@
-// What a real hooke-server takes of memory while many groups exchange with it: the center, the rule's state, a tenth of
-// the center and 64 MiB; and, where they exchange by gRPC, what that takes for each rank.
+// The memory of a real hooke-server while many groups exchange with it. It may take the center and the rule's state, a
+// tenth of the center, and 64 MiB. By gRPC each rank may take 2 MiB more.
 
 #include <gtest/gtest.h>
 
@@ -33,14 +33,14 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kCenterBytes = 64 * kMiB;
 constexpr uint64_t kFixedBytes = 64 * kMiB;
-constexpr uint64_t kGrpcBytes = 2 * kMiB;  // Of a rank: a connection, its threads, and messages that gRPC holds.
+constexpr uint64_t kGrpcBytes = 2 * kMiB;  // For each rank: a connection, its threads, and messages that gRPC holds.
 constexpr uint32_t kGroups = 32;
 constexpr int kExchanges = 2;
 constexpr absl::Duration kPatience = absl::Minutes(3);
 constexpr DialOptions kDirect = {/*local=*/false, /*direct=*/true};
 constexpr DialOptions kGrpc = {/*local=*/false, /*direct=*/false};
 
-// A hooke-server in a folder of its own; both are gone with this object.
+// A hooke-server with its own folder. Destroying the object ends the server and removes the folder.
 class Server {
  public:
   Server() {
@@ -70,7 +70,7 @@ class Server {
 
   const std::string& address() const { return address_; }
 
-  // "VmRSS", "VmHWM": bytes.
+  // `field` is "VmRSS" or "VmHWM"; returns bytes.
   uint64_t Status(absl::string_view field) const {
     const std::optional<std::string> text = ReadProcFile(process_->pid(), "status");
     for (const absl::string_view line : absl::StrSplit(text.value_or(""), '\n')) {
@@ -88,7 +88,7 @@ class Server {
   std::string address_;
 };
 
-// What the groups of a job have in common. Nobody changes the vector: only the server's memory is looked at.
+// Shared by all groups of a job. The vector never changes, because only the server's memory matters here.
 struct Job {
   v1::JobSpecForShard spec;
   DialOptions dial;
@@ -108,7 +108,7 @@ v1::Sender SenderOf(uint32_t group, uint32_t rank) {
 
 std::unique_ptr<ServerCalls> Dial(const Job& job) { return DialServer(job.address, job.dial); }
 
-// As a group's rank 0 does it; one of them creates the center. The window.
+// Attaches as rank 0 of a group does, which creates the center if there is none. Returns the window.
 absl::StatusOr<uint32_t> Attach(const Job& job, uint32_t group) {
   const std::unique_ptr<ServerCalls> calls = Dial(job);
   CenterOptions center;
@@ -145,7 +145,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   return absl::OkStatus();
 }
 
-// All groups attach; then all their ranks exchange at the same time. Every one succeeds.
+// All groups attach; then all their ranks exchange at the same time. Expects every exchange to succeed.
 void RunGroups(const Job& job) {
   uint32_t window_blocks = 0;
   for (uint32_t group = 0; group < kGroups; ++group) {
@@ -184,8 +184,8 @@ v1::JobSpecForShard Spec(v1::AveragingSpec::Rule rule, uint32_t ranks) {
   return spec;
 }
 
-// The most that the server ever took, from its start through all exchanges, is at most `centers` + 0.1 times the center
-// and 64 MiB, by gRPC 2 MiB more for each rank.
+// Expects the server's peak memory to be at most `centers` + 0.1 times the center and 64 MiB. By gRPC each rank may
+// take 2 MiB more.
 void ExpectLean(const v1::JobSpecForShard& spec, double centers, const DialOptions& dial = kDirect) {
   const Server server;
   Job job;
@@ -203,16 +203,16 @@ void ExpectLean(const v1::JobSpecForShard& spec, double centers, const DialOptio
             << static_cast<uint64_t>(most) / kMiB << " MiB\n";
 }
 
-// A rule without state, 32 groups of one rank.
+// A rule without state; 32 groups of one rank.
 TEST(ServerMemory, ElasticTakesOneCenter) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1); }
 
-// 32 groups of four ranks: 128 connections, each with answers kept to be repeated.
+// 32 groups of four ranks: 128 connections, each with answers that the server keeps for repeats.
 TEST(ServerMemory, ElasticTakesOneCenterWithManyRanks) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 4), 1); }
 
-// Where exchanges go by gRPC.
+// Exchanges by gRPC.
 TEST(ServerMemory, ElasticTakesOneCenterByGrpc) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1, kGrpc); }
 
-// Compressed, messages are there in both forms.
+// With compression the server holds messages in encoded and in decoded form.
 TEST(ServerMemory, ElasticTakesOneCenterWithCompression) {
   v1::JobSpecForShard spec = Spec(v1::AveragingSpec::ELASTIC, 4);
   spec.set_compression(v1::AveragingSpec::COMPRESSION_INT8);
@@ -220,7 +220,7 @@ TEST(ServerMemory, ElasticTakesOneCenterWithCompression) {
   ExpectLean(spec, 1, kGrpc);
 }
 
-// Momentum: one center more.
+// Momentum takes one center more.
 TEST(ServerMemory, DiLoCoTakesTwoCenters) {
   v1::JobSpecForShard spec = Spec(v1::AveragingSpec::DILOCO, 1);
   spec.mutable_optimizer()->set_momentum(0.9);
@@ -228,7 +228,7 @@ TEST(ServerMemory, DiLoCoTakesTwoCenters) {
   ExpectLean(spec, 2);
 }
 
-// Adam: two centers more.
+// Adam takes two centers more.
 TEST(ServerMemory, AdamTakesThreeCenters) {
   v1::JobSpecForShard spec = Spec(v1::AveragingSpec::SYNC, 1);
   spec.mutable_optimizer()->set_name(v1::OptimizerSpec::ADAM);

@@ -1,4 +1,4 @@
-// The benchmark's ranks of Gloo, over TCP, the transport that it has on any machine. All its all-reduces take part.
+// The benchmark's ranks of Gloo, with all its all-reduces. They use TCP, the transport that Gloo has on every machine.
 
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -26,7 +26,7 @@ namespace {
 
 using GlooContext = std::shared_ptr<gloo::Context>;
 
-// Gloo reports by exceptions.
+// Gloo reports errors by exceptions; they end here.
 template <typename Function>
 absl::Status Guarded(const Function& function) {
   try {
@@ -52,7 +52,7 @@ Rival NewStyle(const std::string& name, const GlooContext& context, uint64_t cou
   });
 }
 
-// The classes with state: made once, run often.
+// Gloo's older algorithms are classes with state: an object is made once and run often.
 template <typename Algorithm>
 Rival OldStyle(const std::string& name, const GlooContext& context, uint64_t count) {
   const auto memory = std::make_shared<std::vector<float>>(count);
@@ -70,7 +70,7 @@ absl::Status Broadcast(const GlooContext& context, absl::Span<float> values) {
   });
 }
 
-// In place at the root. Others need an output too, for partial sums.
+// In place at the root. The other ranks need an output, too, for partial sums.
 absl::Status Reduce(const GlooContext& context, absl::Span<float> values) {
   return Guarded([&] {
     gloo::ReduceOptions options(context);

@@ -1,4 +1,5 @@
-// The benchmark's ranks of Hooke: "hooke" has its values in the group's arena, "hooke-private" in ordinary memory.
+// The benchmark's ranks of Hooke. The values of "hooke" are in the group's arena, those of "hooke-private" in ordinary
+// memory.
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -32,7 +33,7 @@ absl::Status Run(MpiSession& session, ServeOptions options) {
   options.size = session.size();
   std::unique_ptr<Group> group;
   const Prepare prepare = [&](const Task& task) -> absl::StatusOr<std::vector<Rival>> {
-    // A new group for each task: an arena lives as long as its group.
+    // Each task gets a new group, since an arena lives as long as its group.
     group.reset();
     absl::StatusOr<std::unique_ptr<Group>> made = MakeMpiGroup(session, GroupOptions());
     if (!made.ok()) return made.status();

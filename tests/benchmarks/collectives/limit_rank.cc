@@ -1,7 +1,8 @@
-// What the machine can do at most, measured like a rival. One process per rank: "memory" reads and rewrites its share
-// of every rank's values in shared memory once, all ranks at the same time; nothing is summed and nobody waits. One
-// process per host: "goodput" sends its values to the next host while it receives as many from the one before, over
-// plain sockets.
+// Measures the machine's limits in the same way as a library.
+//
+// "memory", one process per rank: each reads and rewrites its share of every rank's values in shared memory once, all
+// at the same time. Nothing is summed, and nobody waits. "goodput", one process per host: each sends its values to the
+// next host while it receives as many from the previous one, over plain sockets.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers 
 
 struct LimitOptions {
   ServeOptions serve;
-  std::string memory;  // Path of a file that the ranks map. Empty: goodput.
+  std::string memory;  // Path of a file that the ranks map. Empty: measure goodput.
   std::string address;
   std::string next;  // Address of the next host.
   int port = 0;
@@ -61,7 +62,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(const std::string& path, uint64_t b
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   if (memory != MAP_FAILED) {
-    // Huge pages as groups ask for them, now and not when it is first used.
+    // Gets huge pages, as groups do, and touches them now rather than in a timed call.
     madvise(memory, bytes, MADV_HUGEPAGE);
     madvise(memory, bytes, kPopulateWrite);
   }
@@ -77,7 +78,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(const std::string& path, uint64_t b
 absl::StatusOr<std::vector<Rival>> PrepareMemory(const LimitOptions& options, const Task& task) {
   const uint64_t size = options.serve.size;
   const uint64_t rank = options.serve.rank;
-  // Each rank's values begin on a page of their own.
+  // Each rank's values begin on a page boundary.
   const uint64_t stride = (task.count * sizeof(float) + 4095) / 4096 * 4096;
   const absl::StatusOr<std::shared_ptr<Mapping>> mapping = Map(options.memory, stride * size);
   if (!mapping.ok()) return mapping.status();
@@ -90,7 +91,7 @@ absl::StatusOr<std::vector<Rival>> PrepareMemory(const LimitOptions& options, co
   const uint64_t from = task.count * rank / size;
   const uint64_t to = task.count * (rank + 1) / size;
   memory.call = [=] {
-    // All ranks' values side by side, as a sum needs them: misses of one hide behind work on another.
+    // Walks all ranks' values side by side, as a sum does: a cache miss of one overlaps with work on another.
     for (uint64_t block = from; block < to; block += kBlockValues) {
       for (uint64_t peer = 0; peer < size; ++peer) {
         AddOne(reinterpret_cast<float*>(begin + peer * stride) + block, std::min(kBlockValues, to - block));
@@ -101,7 +102,7 @@ absl::StatusOr<std::vector<Rival>> PrepareMemory(const LimitOptions& options, co
   return std::vector<Rival>{memory};
 }
 
-// A ring of connections: `to` the next, `from` the one before.
+// A process's connections in the ring: `to` the next one, `from` the previous one.
 struct Neighbours {
   int to = -1;
   int from = -1;
@@ -128,7 +129,7 @@ absl::Status ConnectTo(const sockaddr_in& address, int& connection) {
     if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
       return absl::OkStatus();
     }
-    // The other process may not listen yet.
+    // The other process may not listen yet, so try again.
     close(connection);
     connection = -1;
     absl::SleepFor(absl::Milliseconds(20));

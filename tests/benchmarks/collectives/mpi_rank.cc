@@ -1,5 +1,5 @@
-// The benchmark's ranks of an MPI library (built once with each), and on it our own textbook ring: Baidu's algorithm,
-// n - 1 steps of reduce-scatter and n - 1 of all-gather by MPI_Sendrecv, not pipelined.
+// The benchmark's ranks of an MPI library, built once with each library. It also has our textbook ring (Baidu's
+// algorithm) on top of MPI_Sendrecv: n - 1 steps of reduce-scatter and n - 1 of all-gather, not pipelined.
 
 #include <mpi.h>
 
@@ -42,7 +42,7 @@ class Ring {
   }
 
  private:
-  // Slice `index` modulo the number of ranks.
+  // `index` may be negative; it counts modulo the number of ranks.
   absl::Span<float> Slice(absl::Span<float> values, int index) const {
     const uint64_t slice = (index + 2 * size_) % size_;
     const uint64_t begin = values.size() * slice / size_;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_COLLECTIVES_RIVAL_H_
 #define HOOKE_TESTS_BENCHMARKS_COLLECTIVES_RIVAL_H_
 
-// What the benchmark's programs have in common: each is one library's ranks, which prepare some ways to run an
-// operation and are then told which to time (serve.h).
+// Shared by the benchmark's programs. Each program is one library's ranks. It prepares several ways to run an operation
+// and is then told which one to time (serve.h).
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace hooke {
 
-// In place on `count` values of float32; sums. The root is rank 0.
+// An operation in place on `count` values of float32. Reductions are sums; the root is rank 0.
 struct Task {
   enum class Operation { kAllReduce, kBroadcast, kReduce };
 
@@ -24,22 +24,23 @@ struct Task {
   uint64_t count = 0;
 };
 
-// One way to run the task, on a buffer of its own.
+// One way to run the task, on its own buffer.
 struct Rival {
-  // "impl" or "impl/variant": the best variant counts as the impl.
+  // "impl" or "impl/variant". The best variant counts as the result of the impl.
   std::string name;
   absl::Span<float> values;
   std::function<absl::Status()> call;
-  // What owns `values`, if `call` does not.
+  // Owns `values` if `call` does not.
   std::shared_ptr<void> memory;
-  // False for what only moves bytes and has no result.
+  // False if the call only moves bytes and has no result to check.
   bool has_result = true;
 };
 
-// The ways this library runs `task`, the same on all ranks; collective. Those of the task before are gone by then.
+// Makes this library's ways to run `task`, the same on all ranks. A collective call. The previous task's ways are gone
+// by then.
 using Prepare = std::function<absl::StatusOr<std::vector<Rival>>(const Task& task)>;
 
-// A rival on `count` values of ordinary memory; `call` gets them each time.
+// A rival on `count` values of ordinary memory, which `call` gets each time.
 inline Rival OnVector(const std::string& name, uint64_t count,
                       const std::function<absl::Status(absl::Span<float>)>& call) {
   const auto memory = std::make_shared<std::vector<float>>(count);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr absl::Duration kBarrierTimeout = absl::Seconds(60);
 
-// Lines over a connected socket.
+// Reads and writes lines on a connected socket.
 class Lines {
  public:
   explicit Lines(int socket) : socket_(socket) {}
@@ -28,7 +28,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // False at the end of the stream.
+  // Returns false at the end of the stream.
   bool Read(std::string& line) {
     size_t end;
     while ((end = buffer_.find('\n')) == std::string::npos) {
@@ -48,7 +48,7 @@ class Lines {
     for (size_t sent = 0; sent < text.size();) {
       const ssize_t count = send(socket_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
       if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return;  // The next Read says so.
+      if (count <= 0) return;  // The next Read reports the error.
       sent += count;
     }
   }
@@ -109,7 +109,7 @@ class Server {
   }
 
  private:
-  // Small whole numbers: their sums are exact in any order. Different on each rank and in each place.
+  // Small whole numbers, whose sums are exact in any order. They differ between ranks and between places.
   static size_t Value(size_t rank, size_t i) { return 1 + rank + i % 101; }
 
   absl::StatusOr<nlohmann::json> PrepareAndCheck(const Task& task) {
@@ -144,8 +144,8 @@ class Server {
     return correct;
   }
 
-  // As after a backward pass: each rank has just written its own values, so they are in its caches if they fit, and in
-  // no other's. Zeros: no value grows out of its range.
+  // Simulates the end of a backward pass: each rank has just written its values, so they are in its own caches, as far
+  // as they fit. Zeros keep repeated sums within range.
   absl::StatusOr<double> Time(const Rival& rival, int row) {
     std::fill(rival.values.begin(), rival.values.end(), 0.0f);
     absl::Status status = barrier_.Wait(kBarrierTimeout);

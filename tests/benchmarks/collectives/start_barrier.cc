@@ -16,7 +16,7 @@
 namespace hooke {
 namespace {
 
-// Longer than the ranks' skew when each has a core, shorter than a time slice.
+// Longer than the skew of ranks that each have a core, and shorter than a time slice.
 constexpr absl::Duration kSpin = absl::Microseconds(200);
 constexpr uint64_t kMappedBytes = 4096;
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_COLLECTIVES_START_BARRIER_H_
 #define HOOKE_TESTS_BENCHMARKS_COLLECTIVES_START_BARRIER_H_
 
-// The barrier before each timed call, the same for all libraries: a counter in a file that all ranks map. The ranks are
-// processes of one machine, also where they stand for several hosts.
+// The barrier before each timed call, the same for all libraries: a counter in a file that all ranks map. All ranks are
+// processes of one machine, even if they stand for several hosts.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace hooke {
 
 class StartBarrier {
  public:
-  // `path`: an existing file of at least 4 KiB, zeroed before the first rank maps it.
+  // `path` is a file of at least 4 KiB, which must be zeroed before the first rank maps it.
   static absl::StatusOr<std::unique_ptr<StartBarrier>> Map(const std::string& path, int size);
   ~StartBarrier();
   StartBarrier(const StartBarrier&) = delete;

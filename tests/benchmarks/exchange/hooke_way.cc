@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kAlpha = 0.5;
 
-// One job: its center on all servers, and this rank's exchanges with it.
+// A job: its center on all servers, and this rank's exchanges with it.
 class Job {
  public:
   Job(const WayOptions& options, const DialOptions& dial, const std::string& id, uint64_t count)
@@ -83,7 +83,7 @@ class Job {
   uint64_t sequence_ = 0;
 };
 
-// Two exchanges of a job of its own, against the rule applied here.
+// Checks two exchanges of a separate job against the rule computed here.
 absl::Status CheckAnswers(const WayOptions& options, const DialOptions& dial, const std::string& id, uint64_t count) {
   std::vector<float> center(count);
   std::vector<float> x(count);
@@ -118,11 +118,11 @@ Prepare HookeWay(const WayOptions& options, const std::string& way) {
     const int number = ++*prepared;
     absl::Status checked = CheckAnswers(options, dial, absl::StrCat("check-", way, "-", number), task.count);
     if (!checked.ok()) return checked;
-    // A center of zeros exchanged with zeros stays so: no number grows out of its range or into slow ones.
+    // Exchanging zeros with a center of zeros keeps all values at 0: none grows out of range or becomes subnormal.
     auto job = std::make_shared<Job>(options, dial, absl::StrCat("time-", way, "-", number), task.count);
     if (absl::Status status = job->Open(std::vector<float>(task.count)); !status.ok()) return status;
     Rival rival = OnVector(way, task.count, [job](absl::Span<float> x) { return job->Exchange(x); });
-    rival.has_result = false;  // Checked above.
+    rival.has_result = false;  // CheckAnswers has checked the answers.
     return std::vector<Rival>{rival};
   };
 }

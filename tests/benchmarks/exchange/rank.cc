@@ -1,4 +1,4 @@
-// A rank of `tests/benchmarks/run exchange`: waits for commands (../collectives/serve.h) and exchanges with servers.
+// A rank of `tests/benchmarks/run exchange`. It waits for commands (../collectives/serve.h) and exchanges with servers.
 
 #include <cstdio>
 #include <exception>

@@ -1,6 +1,6 @@
-// The servers of the rivals: send back what comes. `sockets`: a thread for each connection, which copies each piece
-// once, as a server that keeps something would. `grpc-unary`: the generated service, which copies field to field.
-// Writes HOST:PORT into --ready-file and serves until it is killed.
+// The rivals' servers, which send back what they receive. `sockets` has a thread for each connection and copies each
+// piece once, as a server that keeps something would. `grpc-unary` is the generated service, which copies field to
+// field. The program writes HOST:PORT into --ready-file and serves until it is killed.
 
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>

@@ -11,10 +11,10 @@
 namespace hooke {
 namespace {
 
-// So much fits into idle sockets' buffers: it can be sent before anything is received, without a thread.
+// So many bytes fit into the buffers of idle sockets: they can be sent before anything is received, without a thread.
 constexpr uint64_t kDirectBytes = 64 << 10;
 
-// A thread that runs one thing at a time.
+// A thread that runs one task at a time.
 class Runner {
  public:
   Runner() : thread_([this] { Run(); }) {}
@@ -62,7 +62,7 @@ class Runner {
   std::thread thread_;
 };
 
-// One server and this rank's values with it.
+// A connection to one server, and this rank's values for it.
 class Connection {
  public:
   Connection(Tcp tcp, const Range& range) : tcp_(std::move(tcp)), range_(range), received_(range.size()) {}
@@ -84,7 +84,7 @@ class Connection {
     return status.ok() ? received : status;
   }
 
-  // Whether what came back last is what was sent.
+  // True if the last answer equals what was sent.
   bool Equal(absl::Span<const float> x) const {
     return absl::MakeConstSpan(received_) == x.subspan(range_.begin, range_.size());
   }

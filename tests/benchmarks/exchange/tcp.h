@@ -1,7 +1,7 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_EXCHANGE_TCP_H_
 #define HOOKE_TESTS_BENCHMARKS_EXCHANGE_TCP_H_
 
-// The plainest TCP: blocking sockets that send and receive whole buffers. For the rival `sockets`.
+// Plain TCP for the rival `sockets`: blocking sockets that send and receive whole buffers.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// A socket; closed with the object. Two threads may use one, one to send and one to receive.
+// Owns a socket. Two threads may use it, one to send and one to receive.
 class Tcp {
  public:
   explicit Tcp(int descriptor) : descriptor_(descriptor) {}
@@ -20,15 +20,15 @@ class Tcp {
   Tcp& operator=(Tcp&&) = delete;
   ~Tcp();
 
-  // "127.0.0.1:7411".
+  // `address` is like "127.0.0.1:7411".
   static absl::StatusOr<Tcp> Connect(const std::string& address);
-  // On 127.0.0.1, on a free port.
+  // Listens on a free port of 127.0.0.1 and returns it in `port`.
   static absl::StatusOr<Tcp> Listen(uint16_t* port);
   absl::StatusOr<Tcp> Accept() const;
 
   absl::Status Send(const char* bytes, size_t count) const;
   absl::Status Receive(char* bytes, size_t count) const;
-  // At least one byte; 0 at the end of the stream.
+  // Receives at least one byte; returns 0 at the end of the stream.
   absl::StatusOr<size_t> ReceiveSome(char* bytes, size_t most) const;
 
  private:

@@ -20,7 +20,7 @@ struct Peer {
   std::unique_ptr<benchmark::PushPull::Stub> stub;
 };
 
-// One rank's calls to all servers, at the same time.
+// One rank's simultaneous calls to all servers.
 class Calls {
  public:
   explicit Calls(std::vector<Peer> peers) : peers_(std::move(peers)) {}

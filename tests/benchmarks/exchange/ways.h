@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_EXCHANGE_WAYS_H_
 #define HOOKE_TESTS_BENCHMARKS_EXCHANGE_WAYS_H_
 
-// What a rank of `tests/benchmarks/run exchange` can be told to run: an exchange of its slice with all servers, by
-// Hooke and by its rivals. Each checks its answers when it is prepared. All keep their connections from call to call.
+// The ways that a rank of `tests/benchmarks/run exchange` can exchange its slice with all servers: Hooke's and its
+// rivals'. Each checks its answers when it is prepared, and keeps its connections from call to call.
 
 #include <string>
 #include <vector>
@@ -19,13 +19,13 @@ struct WayOptions {
   absl::Duration timeout = absl::Seconds(60);
 };
 
-// An elastic exchange with hooke-servers. The answers are checked bit by bit against ElasticExchange.
-// Over loopback TCP; where `way` says so, over a Unix socket ("hooke-unix"), as ranks of a server's host do, or by gRPC
-// ("hooke-grpc"), as where only gRPC's port can be reached.
+// An elastic exchange with hooke-servers; the answers are checked bitwise against ElasticExchange. `way` "hooke" uses
+// loopback TCP without gRPC. "hooke-unix" uses a Unix socket, as ranks on a server's host do; "hooke-grpc" is for
+// servers whose gRPC port alone can be reached.
 Prepare HookeWay(const WayOptions& options, const std::string& way);
-// The same bytes to the servers of echo_server.h and back over plain TCP, nothing parsed, one copy at the server.
+// Sends the same bytes to rival_server and back over plain TCP. Nothing is parsed; the server copies once.
 Prepare SocketsWay(const WayOptions& options);
-// One unary gRPC call to each server, with a field of bytes each way.
+// One unary gRPC call to each server, with a bytes field each way.
 Prepare UnaryWay(const WayOptions& options);
 
 }  // namespace hooke

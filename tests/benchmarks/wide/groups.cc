@@ -19,10 +19,10 @@ namespace hooke {
 namespace {
 
 constexpr char kJob[] = "wide-1";
-// Of the sum of all groups' values: well below what one exchange moves.
+// Tolerance for the sum of all groups' values: well below what one exchange moves.
 constexpr double kRounding = 2e-3;
 
-// A group of one rank: its connections to the server, its values, and what its exchanges took.
+// A group of one rank: its connections to the server, its values, and the latencies of its exchanges.
 class WideGroup {
  public:
   WideGroup(const WideOptions& options, uint32_t group)
@@ -53,7 +53,7 @@ class WideGroup {
     return CenterClient(center);
   }
 
-  // The first group creates the center, of its own values.
+  // The first group to attach creates the center from its own values.
   absl::Status Attach() {
     const absl::StatusOr<Attached> attached = Center().Attach(values_, absl::Now() + options_.timeout);
     if (!attached.ok()) return attached.status();
@@ -66,11 +66,11 @@ class WideGroup {
       return absl::FailedPreconditionError("the server has lost the center");
     };
     client_ = std::make_unique<ExchangeClient>(std::move(exchange));
-    return Exchange();  // Opens the connection.
+    return Exchange();  // The first exchange opens the connection.
   }
 
-  // Exchanges at `first`, `first` + period, ... before `end`. One that is due while another still runs waits for it;
-  // its time counts from when it was due.
+  // Exchanges at `first`, `first` + period, ... before `end`. If one is still running when the next is due, the next
+  // waits, and its latency counts from when it was due.
   void Run(absl::Time first, absl::Time end) {
     for (absl::Time due = first; due < end && error_.ok(); due += options_.period) {
       absl::SleepFor(due - absl::Now());
@@ -102,8 +102,8 @@ class WideGroup {
   absl::Status error_;
 };
 
-// An exchange takes from the group what it gives to the center: the sum over all of them stays, if each block of each
-// exchange was applied exactly once.
+// An exchange takes from the group what it gives to the center. So the sum over both stays the same if each block of
+// each exchange was applied exactly once.
 absl::Status CheckSum(const std::vector<std::unique_ptr<WideGroup>>& groups, double expected, absl::Duration timeout) {
   std::vector<float> center(groups.front()->values().size());
   absl::Status pulled = groups.front()->Center().Pull(absl::MakeSpan(center), absl::Now() + timeout);
@@ -122,7 +122,7 @@ absl::Status CheckSum(const std::vector<std::unique_ptr<WideGroup>>& groups, dou
 
 struct WideRun::Groups {
   std::vector<std::unique_ptr<WideGroup>> all;
-  double sum = 0;  // Of center and groups, at each value.
+  double sum = 0;  // The sum of center and groups, the same at each value.
 };
 
 WideRun::WideRun(WideOptions options) : options_(std::move(options)), groups_(std::make_unique<Groups>()) {}
@@ -131,7 +131,7 @@ WideRun::~WideRun() = default;
 absl::Status WideRun::Attach() {
   for (uint32_t group = 0; group < options_.groups; ++group) {
     groups_->all.push_back(std::make_unique<WideGroup>(options_, group));
-    // Group 0's values are the center's.
+    // Group 0 creates the center from its values, so they count twice.
     groups_->sum += groups_->all.back()->values()[0];
   }
   groups_->sum += groups_->all.front()->values()[0];
@@ -142,7 +142,7 @@ absl::Status WideRun::Attach() {
 }
 
 absl::StatusOr<WideResult> WideRun::Run() {
-  // Evenly over the period, in an order from the seed.
+  // Starts are spread evenly over the period, in an order from the seed.
   std::vector<uint32_t> turns(options_.groups);
   for (uint32_t i = 0; i < options_.groups; ++i) turns[i] = i;
   std::shuffle(turns.begin(), turns.end(), std::mt19937(options_.seed));

@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_WIDE_GROUPS_H_
 #define HOOKE_TESTS_BENCHMARKS_WIDE_GROUPS_H_
 
-// Many groups of one rank in one process, each with connections of its own to one server, as real groups have: the
-// clients are those of hooke-rank. Rule elastic. Nothing is trained; the groups exchange by the clock.
+// Many groups of one rank in one process, each with its own connections to one server, as real groups have. They use
+// hooke-rank's client code and the rule elastic. Nothing is trained; the groups exchange by the clock.
 
 #include <cstdint>
 #include <memory>
@@ -18,17 +18,17 @@ namespace hooke {
 struct WideOptions {
   std::string server;  // host:port.
   uint32_t groups = 256;
-  uint64_t values = 262144;  // Of the center: 1 MiB.
+  uint64_t values = 262144;  // Length of the center: 1 MiB.
   absl::Duration period = absl::Seconds(1);
   absl::Duration length = absl::Seconds(20);
-  absl::Duration timeout = absl::Seconds(30);  // Of one exchange.
-  uint32_t seed = 1;                           // Of the order in which groups start.
-  bool grpc = false;                           // Exchanges by gRPC instead of plain TCP.
+  absl::Duration timeout = absl::Seconds(30);  // For one exchange.
+  uint32_t seed = 1;                           // Decides the order in which groups start.
+  bool grpc = false;                           // Exchange by gRPC instead of plain TCP.
 };
 
 struct WideResult {
-  std::vector<double> latencies_ms;  // Of every exchange, from when it was due to its last answer.
-  uint32_t errors = 0;               // Groups whose exchange failed; each stops then.
+  std::vector<double> latencies_ms;  // One for each exchange, from when it was due to its last answer.
+  uint32_t errors = 0;               // Number of groups whose exchange failed; each of them then stops.
   std::string first_error;
 };
 
@@ -38,10 +38,10 @@ class WideRun {
   explicit WideRun(WideOptions options);
   ~WideRun();
 
-  // Connects every group and exchanges once.
+  // Connects every group and makes one exchange.
   absl::Status Attach();
-  // Every group exchanges once in each period, their starts spread evenly over it. DATA_LOSS: afterwards center and
-  // groups do not add up to what they were, within rounding.
+  // Every group exchanges once per period; their starts are spread evenly over it. DATA_LOSS: the sum of center and
+  // groups has changed by more than rounding.
   absl::StatusOr<WideResult> Run();
 
  private:

@@ -1,5 +1,5 @@
-// `tests/benchmarks/run wide` starts this: attaches all groups, prints "ready", waits for a line, exchanges, and prints
-// what it took as one JSON object.
+// Started by `tests/benchmarks/run wide`. It attaches all groups, prints "ready", waits for a line, exchanges, and
+// prints the results as one JSON object.
 
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,7 @@ int Run(const WideOptions& options) {
   if (absl::Status status = run.Attach(); !status.ok()) return Fail(status);
   std::cout << "ready" << std::endl;
   std::string go;
-  if (!std::getline(std::cin, go)) return 1;  // Whoever started this is gone.
+  if (!std::getline(std::cin, go)) return 1;  // The parent process is gone.
   const absl::StatusOr<WideResult> result = run.Run();
   if (!result.ok()) return Fail(result.status());
   const nlohmann::ordered_json json = {
