@@ -26,18 +26,20 @@ import time
 TERMINAL_SECONDS = 1
 PLAIN_SECONDS = 30
 CLEAR = "\r\033[K"
-# The rate is that of the last minutes: compilations, short tests and long tests follow one another, and the time left follows them.
+# The rate is taken over the last minutes. Compilations, short tests and long tests come in turn, and the estimate must
+# follow.
 RATE_WINDOW_SECONDS = 120
 RATE_SECONDS_MIN = 15
-# How much work a test of a declared size is, if building a target is 1: roughly the means of whole runs on two cores.
+# The work of building a target is 1; that of a test depends on its declared size. The numbers are rough means of whole
+# runs on two cores.
 TARGET_WORK = 1
 TEST_WORK = {"SMALL": 0.5, "MEDIUM": 3, "LARGE": 30, "ENORMOUS": 60}
 
 STEP_LINE = re.compile(r"\[[\d,]+ / [\d,]+[^\]]*\] (?:[\d,]+ / [\d,]+ tests[^;]*; ?)?(?P<action>.*)")
 ACTION = re.compile(r"(?P<what>[^;]*?)(?:; (?:(?P<seconds>\d+)s\b)?.*?)?(?: \.\.\. \(.*\))?$")
-# Between these Bazel repeats the output of a failed test, in which any line may stand.
+# Between these lines Bazel repeats the output of a failed test, which may contain any line.
 OUTPUT_BEGINS, OUTPUT_ENDS = re.compile(r"=+ Test output for "), re.compile(r"={80}$")
-# How far it is, and at the end that it succeeded or failed, which the exit status and the errors above it say.
+# Bazel's lines about progress, and its final verdict, which the exit status and earlier errors tell already.
 NO_NEWS = (
     "Analyzing: ",
     "Loading:",
@@ -49,7 +51,7 @@ NO_NEWS = (
 
 
 def action_of(text):
-    """Bazel's words on one action, without its counts: "Compiling a.cc (11 s)"; empty for those that are over at once."""
+    """Bazel's text about one action, without its counts: "Compiling a.cc (11 s)". Empty for actions that are over at once."""
     match = ACTION.match(text.strip())
     what, seconds = match["what"], match["seconds"]
     if not what or what.startswith(("[", "checking cached", "no action")):
@@ -64,12 +66,12 @@ def duration(seconds):
 
 
 def about(seconds):
-    """Rounded up, for an estimate: to ten seconds, or to a minute."""
+    """Rounds an estimate up to ten seconds, or to a minute."""
     return f"{-(-int(seconds) // 60)} min" if seconds > 100 else f"{max(10, -(-int(seconds) // 10) * 10)} s"
 
 
 def time_left(samples, total, now):
-    """Seconds until `total` is reached, or None if that cannot be said yet. `samples`: (time, work done), oldest first."""
+    """Seconds until `total` is reached, or None if it is too early to say. `samples` are (time, work done), oldest first."""
     if not samples or now - samples[0][0] < RATE_SECONDS_MIN:
         return None
     done = samples[-1][1]
@@ -81,12 +83,12 @@ def time_left(samples, total, now):
 
 
 class Progress:
-    """What Bazel's build events and its own lines have told so far. Knows no clock: each call brings `now`, in seconds."""
+    """The state of a build, from Bazel's build events and its output. Knows no clock: each call passes `now`, in seconds."""
 
     def __init__(self, name, now):
         self.name, self.started = name, now
         self.doing = "starting Bazel"
-        self.targets, self.tests = set(), {}  # Labels; a test's label -> its work.
+        self.targets, self.tests = set(), {}  # Labels of targets; and the work of each test by its label.
         self.built, self.ran, self.failed = set(), set(), 0
         self.samples = collections.deque()
         self.in_output = self.in_progress = False
@@ -109,20 +111,21 @@ class Progress:
     def _complete(self, label, event, now):
         failed = "completed" in event and not event["completed"].get("success") or event.get("aborted", {}).get("reason") == "ANALYSIS_FAILURE"
         skipped = event.get("aborted", {}).get("reason") == "SKIPPED"
-        if "aborted" in event and not failed and not skipped:  # Nobody has tried: the run was interrupted, or ends early.
+        # Nobody tried to build it: the run was interrupted or ends early.
+        if "aborted" in event and not failed and not skipped:
             return
         self.built.add(label)
         self.failed += failed
-        if failed or skipped:  # Its test, if it is one, does not run either.
+        if failed or skipped:  # If the target is a test, it does not run either.
             self.tests.pop(label, None)
         self._note(now)
 
     def take_line(self, line):
-        """A line of Bazel's. True if it told of progress, which need not be shown."""
+        """Takes a line of Bazel's output. True if it is about progress and need not be shown."""
         if self.in_output or OUTPUT_BEGINS.match(line):
             self.in_output, self.in_progress = not OUTPUT_ENDS.match(line), False
             return False
-        # What is loaded now stands below, indented.
+        # Bazel lists what it loads on indented lines below.
         if self.in_progress and line.startswith("    "):
             return True
         step = STEP_LINE.match(line)
@@ -136,7 +139,7 @@ class Progress:
         return self.in_progress
 
     def text(self, now):
-        """One line: the time so far, n of m, the time left, and the present action."""
+        """One line: the time so far, n of m, the time left, and the current action."""
         parts = [duration(now - self.started)]
         if self.built:
             parts.append(f"built {len(self.built)} of {len(self.targets)} targets")
@@ -162,7 +165,7 @@ def write_to_stderr(text):
 
 
 class Screen:
-    """Standard error: one rewritten line if it is a terminal, else a line now and then."""
+    """Standard error: one line that is rewritten if it is a terminal, otherwise a line from time to time."""
 
     def __init__(self, now, terminal, write):
         self.terminal, self.write = terminal, write
@@ -190,7 +193,7 @@ class Screen:
 
 
 class Events:
-    """The file of build events while Bazel writes it: whole lines only."""
+    """Reads the file of build events while Bazel writes it, whole lines only."""
 
     def __init__(self, path):
         self.path, self.offset, self.rest = path, 0, b""
@@ -208,7 +211,7 @@ class Events:
 
 
 def verb_at(command):
-    """Where the command stands, behind the startup options."""
+    """The index of Bazel's command, such as "build", after the startup options."""
     return next(at for at, word in enumerate(command) if at and not word.startswith("-"))
 
 
@@ -218,7 +221,7 @@ def with_flags(command, *flags):
 
 
 def question_behind(command):
-    """The command that lists what the targets of `command` are made of."""
+    """The query that lists the targets that the targets of `command` are made of."""
     verb = verb_at(command)
     options = [word for word in command[verb + 1 :] if word.startswith("-")]
     named = [word for word in command[verb + 1 :] if not word.startswith("-")]
@@ -226,8 +229,8 @@ def question_behind(command):
 
 
 def named_each(command, answer):
-    """The command with every target of the answer named by itself. The answer has lines of "LABEL (CONFIGURATION)": other repositories, and
-    tools that the build itself runs, are none of the targets."""
+    """The command with every target of the query's answer named separately. The answer has lines of "LABEL (CONFIGURATION)". Targets of other
+    repositories, and tools that the build itself runs, are left out."""
     verb = verb_at(command)
     found = [line.split() for line in answer.splitlines() if line.startswith("//")]
     labels = sorted({label for label, configuration in found if configuration != "(HOST)"})
@@ -236,7 +239,7 @@ def named_each(command, answer):
 
 
 class Watch:
-    """Runs Bazel clients, one after another, each watched until its end."""
+    """Runs Bazel clients one after another and watches each until its end."""
 
     def __init__(self, name):
         now = time.monotonic()
@@ -246,10 +249,10 @@ class Watch:
             signal.signal(number, lambda *_: self._interrupt())
 
     def run(self, command, events, stdout=None):
-        """Shows the progress until Bazel ends; its exit status."""
+        """Shows the progress until Bazel ends; returns its exit status."""
         if self.interrupted:
             return 130
-        # In a process group of its own, Bazel gets each Ctrl-C once, from here.
+        # Bazel has its own process group, so that it gets each Ctrl-C once, from this process.
         command = with_flags(command, "--curses=no", "--show_progress_rate_limit=1")
         self.bazel = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, process_group=0)
         if self.interrupted:
@@ -304,7 +307,7 @@ def main():
         events = arguments.events or os.path.join(folder, "events.json")
         if arguments.behind:
             with open(os.path.join(folder, "answer"), "w+") as answer:
-                # If Bazel cannot tell, for an error in a BUILD file, the build is to say so.
+                # If the query fails because of an error in a BUILD file, the build reports that error.
                 if watch.run(question_behind(command), os.devnull, stdout=answer) == 0:
                     answer.seek(0)
                     command = named_each(command, answer.read())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build_progress.py: what it says of Bazel's events and lines, and that the program it runs is told of Ctrl-C and leaves its exit status."""
+"""Tests build_progress.py: its text about Bazel's events and lines, and that it passes on Ctrl-C and the exit status."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
@@ -65,9 +65,10 @@ class TimeLeft(unittest.TestCase):
             ([(0, 1)], 100, 14, None),  # Too early.
             ([(0, 1)], 100, 50, None),  # No rate yet.
             ([(0, 0), (20, 10)], 110, 20, 200),
-            ([(0, 0), (20, 10)], 110, 40, 400),  # Nothing since: slower than it looked.
-            ([(0, 0), (10, 1000), (100, 1010), (200, 1020)], 1120, 200, 1000),  # What came from a cache is long ago.
-            ([(0, 0), (10, 100)], 200, 1000, 1000),  # Nothing in the last minutes: the whole run's rate.
+            ([(0, 0), (20, 10)], 110, 40, 400),  # No progress since then: slower than it seemed.
+            # The results from a cache are too long ago to count.
+            ([(0, 0), (10, 1000), (100, 1010), (200, 1020)], 1120, 200, 1000),
+            ([(0, 0), (10, 100)], 200, 1000, 1000),  # No progress in the last minutes: use the rate of the whole run.
             ([(0, 0), (20, 10)], 10, 20, 0),
         ):
             with self.subTest(samples=samples, now=now):
@@ -137,7 +138,7 @@ class Progress(unittest.TestCase):
             self.assertEqual(self.progress.take_line(line), progress, line)
 
 
-# Stands in for bazel: `commands` is a Python program that runs with its arguments.
+# Stands in for bazel; `commands` is a Python program that gets its arguments.
 BAZEL = """#!{python}
 import json, os, pathlib, signal, sys, time
 events = next((word.partition("=")[2] for word in sys.argv if word.startswith("--build_event_json_file=")), None)
@@ -202,13 +203,13 @@ else:
 """
         self.assertEqual(self.run_to_its_end(commands, "--behind").stdout, "--flag //:a //b:b\n")
         self.assertEqual((self.folder / "asked").read_text(), "kind(rule, deps(//:a))")
-        # An error in a BUILD file is told by the build itself.
+        # The build itself reports an error in a BUILD file.
         failing = 'sys.exit(1) if "cquery" in sys.argv else print(*sys.argv[sys.argv.index("--flag"):])'
         self.assertEqual(self.run_to_its_end(failing, "--behind").stdout, "--flag //:a\n")
 
     def test_a_terminal_has_one_line_that_is_rewritten(self):
         events = [configured("//:a"), configured("//:b"), completed("//:a")]
-        # Until the line is there.
+        # The program waits until the line has been shown.
         commands = f"""
 happens(*json.loads('''{json.dumps(events)}'''))
 say("[1 / 2] Compiling " + 100 * "b" + ".cc")
@@ -224,7 +225,7 @@ say("ERROR: no")
         while True:
             try:
                 said += os.read(ours, 4096)
-            except OSError:  # Its last writer has ended.
+            except OSError:  # The last process that could write has ended.
                 break
             if b"built 1 of 2" in said:
                 (self.folder / "seen").touch()
@@ -247,7 +248,7 @@ say("ERROR: no")
                 (self.folder / "started").unlink()
 
     def test_bazel_does_not_outlive_its_caller(self):
-        # A shell that is killed at once, and cannot tell.
+        # The shell is killed at once and cannot pass a signal on.
         shell = subprocess.Popen(["sh", "-c", '"$@"; true', "sh", *self.command(HANGS)], stderr=subprocess.DEVNULL)
         self.await_file("started")
         shell.kill()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""install-deps with programs that stand in for apt-get and dpkg: what it shows meanwhile, and what it says at its end."""
+"""Tests install-deps with programs in place of apt-get and dpkg: its progress and its final output."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 INSTALL_DEPS = pathlib.Path(__file__).resolve().parent / "install-deps"
 SECONDS = 60
@@ -38,7 +38,7 @@ class InstallDeps(unittest.TestCase):
         path.chmod(0o700)
 
     def machine(self, installed, apt_status=0):
-        """A machine of root's on which `installed` is the state of every package."""
+        """A machine, with root as its user, on which `installed` is the state of every package."""
         self.program("dpkg-query", f"#!/bin/sh\necho {installed}\n")
         self.program("id", "#!/bin/sh\necho 0\n")
         self.program("apt-get", APT_GET.format(status=apt_status))
@@ -79,7 +79,7 @@ class InstallDeps(unittest.TestCase):
         try:
             while content := os.read(ours, 4096):
                 said += content
-        except OSError:  # Its last writer has ended.
+        except OSError:  # The last process that could write has ended.
             pass
         self.assertEqual(process.wait(SECONDS), 0)
         self.assertRegex(said.decode(), r"\r\033\[Kinstall-deps: 0:0\d, fetching, 12 %: Retrieving file 3 of 20 \(8s remaining\)")
