@@ -8,6 +8,7 @@ ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& mo
   const bool each_step = moment.step <= rhythm.each_step_until;
   const bool flies = moment.in_flight_since.has_value();
   plan.settles = flies && (last || moment.step >= *moment.in_flight_since + rhythm.delay);
+  // At most one exchange is in flight.
   if (flies && !plan.settles) return plan;
   if (last || each_step) {
     plan.begins = plan.waits = true;
@@ -16,6 +17,7 @@ ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& mo
   const uint64_t stride = rhythm.interval / rhythm.fragments;
   plan.begins = moment.due.has_value() ? *moment.due : moment.step % stride == 0;
   if (!plan.begins) return plan;
+  // The first exchange by steps, after `stride` of them, is fragment 0's.
   const uint64_t turn = moment.next_fragment.value_or(moment.step / stride - 1);
   plan.fragment = {turn % rhythm.fragments, rhythm.fragments};
   plan.waits = rhythm.delay == 0;

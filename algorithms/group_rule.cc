@@ -136,6 +136,7 @@ bool SendsGradients(RuleName rule) {
 }
 
 bool SendsFromLastAnswer(RuleName rule) {
+  // Of the gradient rules only Downpour's groups move between answers.
   if (SendsGradients(rule)) return rule == RuleName::kDownpour;
   return AnswersWithCenter(rule);
 }

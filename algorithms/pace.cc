@@ -14,6 +14,7 @@ double FastestPace(absl::Span<const GroupPace> paces, absl::Time now, absl::Dura
 }
 
 uint64_t PacedInterval(uint64_t base, double own, double fastest) {
+  // Written so that NaN gives `base`.
   if (!(own > 0) || !(fastest > own)) return base;
   const double interval = std::round(static_cast<double>(base) * (own / fastest));
   return std::max<uint64_t>(1, static_cast<uint64_t>(interval));

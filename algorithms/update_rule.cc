@@ -24,6 +24,7 @@ class ElasticRule : public UpdateRule {
   const RuleTraits& traits() const override { return traits_; }
 
   void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
+    // Without rounding the answer, one pass over memory is enough.
     if (answers_.compression == Compression::kNone) {
       ElasticExchange(alpha_, from.front().values, block.values, answer);
       return;

@@ -32,8 +32,10 @@ std::string RandomId() {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Nodes of a cluster are not reached through a web proxy.
+  // A restarted coordinator is back within seconds, but gRPC's default backoff grows to two minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // gRPC would share one connection between channels to one address, but each stream needs its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kBytesMax);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -128,6 +130,7 @@ absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
   for (int i = 0; i < kTries; ++i) {
     grpc::ClientContext context;
     SetDeadline(context, kCallTimeout);
+    // A first try that cannot connect fails at once; a retry waits for the coordinator to return.
     context.set_wait_for_ready(i > 0);
     v1::SubmitResponse response;
     last = FromGrpc(stub_->Submit(&context, request, &response));
@@ -167,6 +170,7 @@ absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes() {
 }
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_id) {
+  // The first message of WatchJob is the job's current status.
   absl::StatusOr<v1::JobStatus> job = WatchJob(job_id)->Next(kCallTimeout);
   if (job.ok()) return job;
   if (job.status().code() == absl::StatusCode::kOutOfRange) {

@@ -141,6 +141,7 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
   std::set<std::string> wrong;
   const auto add = [&](std::optional<JobProblem> problem) {
     if (!problem.has_value()) return;
+    // A problem about a key that is already wrong only follows from that.
     if (absl::c_any_of(problem->about, [&](const std::string& key) { return wrong.count(key) > 0; })) return;
     wrong.insert(problem->key);
     problems.push_back(*std::move(problem));

@@ -165,6 +165,7 @@ absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::op
 }
 
 std::string EncodeRefusal(const absl::Status& refusal) {
+  // The length field has 16 bits.
   const absl::string_view text = refusal.message().substr(0, 0xffff);
   std::string message(kRefusalHeaderBytes, '\0');
   Put(static_cast<uint8_t>(FrameKind::kRefusal), 0, &message[0]);

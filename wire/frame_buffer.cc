@@ -55,6 +55,7 @@ grpc::ByteBuffer OutgoingFrame::Seal(const ValuesHeader& header) && {
 
 void OutgoingFrame::Return(void* memory) {
   std::unique_ptr<Memory> returned(static_cast<Memory*>(memory));
+  // Idle memory must not own its shelf: the two would keep each other alive.
   const std::shared_ptr<Shelf> shelf = std::move(returned->shelf);
   absl::MutexLock lock(&shelf->mutex);
   if (shelf->idle.size() < kIdleMax) shelf->idle.push_back(std::move(returned));

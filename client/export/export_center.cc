@@ -144,7 +144,7 @@ class CenterFile {
 
   const v1::JobStatus& job_;
   const ExportOptions& options_;
-  v1::Layout layout_;  // From shard 0; all shards must have the same.
+  v1::Layout layout_;  // From shard 0; the other shards must have the same parameters.
   std::vector<std::string> notes_;
   std::vector<TensorShape> tensors_;
   uint64_t total_ = 0;

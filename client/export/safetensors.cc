@@ -79,6 +79,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Create(const std::string& path,
   const uint64_t bytes = header->size() + 4 * CountValues(tensors);
   std::string temporary = absl::StrCat(path, ".part-", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // Without a temporary name the destructor removes nothing.
   SafetensorsFile file(path, fd >= 0 ? std::move(temporary) : "", fd, header->size(), bytes);
   if (fd < 0) return file.Failed("cannot be made", errno);
   // Reserves all the space now: a full disk should not stop the export halfway.

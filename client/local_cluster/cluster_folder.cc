@@ -48,13 +48,16 @@ absl::StatusOr<ClusterFolder> ClusterFolder::Own(const std::string& path) {
   if (fd < 0) return Failed(lock_path, "cannot be opened", errno);
   ClusterFolder folder(path, fd);
   struct flock lock = WholeFile();
+  // The kernel drops the lock however the process ends, so a killed `up` leaves no stale lock.
   if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return Failed(lock_path, "cannot be locked", errno);
+    // Otherwise the destructor would remove the owner's address.
     folder.lock_fd_ = -1;
     close(fd);
     return absl::AlreadyExistsError(absl::StrCat("another `hooke up` (pid ", FirstLine(lock_path), ") runs from ", path,
                                                  "; stop it, or choose another folder with --state-dir"));
   }
+  // A killed `up` may have left its address.
   fs::remove(fs::path(path) / "coordinator", error);
   const std::string pid = absl::StrCat(getpid(), "\n");
   if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
@@ -81,6 +84,7 @@ absl::Status ClusterFolder::Announce(absl::string_view coordinator) {
   out.close();
   std::error_code error;
   if (!out) return Failed(temporary, "cannot be written", errno);
+  // Readers must never see a part of the address.
   fs::rename(temporary, final_path, error);
   if (error) return Failed(final_path, "cannot be written", error.value());
   return absl::OkStatus();

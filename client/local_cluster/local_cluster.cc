@@ -40,6 +40,7 @@ std::string LastLines(const std::string& path, size_t count) {
 
 bool IsFree(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Connections of the previous run in TIME_WAIT do not count: gRPC's listener ignores them, too.
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address = {};
@@ -129,6 +130,7 @@ absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
     if (!address.ok()) return address.status();
     listen.push_back(*std::move(address));
   }
+  // Servers start one after another, because the others need the coordinator's address. Workers start side by side.
   for (int i = 1; i <= options_.servers; ++i) {
     if (absl::Status status = StartServer(i, listen[i - 1], interrupts); !status.ok()) return status;
   }
@@ -178,6 +180,7 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   std::error_code error;
   fs::create_directories(paths.state_dir, error);
   if (error) return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message()));
+  // The previous run's file would make the daemon look ready.
   fs::remove(paths.ready_file, error);
   ChildOptions options;
   options.arguments = std::move(arguments);

@@ -20,9 +20,12 @@ namespace {
 // Runs in the child between fork and exec, where only async-signal-safe calls are allowed. Returns only on failure,
 // with the errno.
 int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, pid_t parent) {
+  // Ctrl-C in a terminal signals the whole foreground group. Only this process should get it, to stop its children in
+  // order.
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
   if (getppid() != parent) return ESRCH;  // The parent ended before prctl took effect.
+  // exec keeps blocked and ignored signals, and this process blocks some (interrupts.h).
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kBytesMax = 64 << 20;
 constexpr absl::Duration kStopGrace = absl::Seconds(10);
+// Interrupts are checked this often.
 constexpr int kTickMs = 100;
 
 // Returns false if the stream has ended.
@@ -56,6 +57,7 @@ absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& argum
     }
     if (absl::Now() > kill_at) child->Signal(SIGKILL);
   }
+  // The program has closed its output but may still run.
   if (!child->EndsWithin(kStopGrace)) {
     child->Signal(SIGKILL);
     child->EndsWithin(kStopGrace);

@@ -25,8 +25,10 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string Nearest(absl::string_view wrong, const std::vector<std::string>& names) {
+  // The distance costs the product of both lengths, and a longer text is not a misspelt name.
   constexpr size_t kLongest = 64;
   std::string nearest;
+  // At most two characters may differ, and at most half of a short word.
   size_t best = std::min<size_t>(3, wrong.size() / 2 + 1);
   if (wrong.size() > kLongest) return nearest;
   for (const std::string& name : names) {

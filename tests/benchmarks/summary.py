@@ -17,8 +17,7 @@ MEMORY_SHARE = 0.7
 SLOWER = 1.1
 # Between hosts, from NETWORK bytes on: the least share of the limit, and the most time relative to the best rival.
 NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02
-# Libraries with default settings. From NETWORK bytes on, the summary says how much of a link between hosts they leave
-# unused.
+# Libraries with default settings. The summary gives their time relative to ours, between hosts from NETWORK bytes on.
 DEFAULTS = ("openmpi", "gloo-default")
 # The most time relative to the next larger power of two.
 CLIFF = 1.3
