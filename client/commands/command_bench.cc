@@ -29,7 +29,8 @@ struct BenchFlags {
   std::string programs_dir;
 };
 
-// What hooke-bench printed. Otherwise `code` is set, and what is wrong has been said, by this program or that one.
+// Runs hooke-bench and returns its output. On an error it sets `code`; this program or hooke-bench has then reported
+// it.
 std::optional<std::string> RunBench(const Invocation& invocation, const BenchFlags& flags,
                                     std::vector<std::string> arguments, int& code) {
   const std::string folder = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;

@@ -1,4 +1,4 @@
-// `hooke bench` with a script in place of hooke-bench: what is started, written and printed.
+// Tests `hooke bench` with a script in place of hooke-bench: the command it starts, the file it writes, and its output.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class CommandBenchTest : public ::testing::Test {
   const std::string folder_ = absl::StrCat(::testing::TempDir(), "/command_bench_", getpid());
 };
 
-// tune: hooke-bench gets the flags, the file its tuning; a second run does not replace it unless it is told to.
+// tune: hooke-bench gets the flags, and the file gets its tuning. A second run replaces the file only with --force.
 TEST_F(CommandBenchTest, TuneWritesTheFile) {
   const std::string out = folder_ + "/tuning.json";
   BenchPrints(kDocument);
@@ -70,7 +70,7 @@ TEST_F(CommandBenchTest, TuneWritesTheFile) {
   EXPECT_EQ(Run({"tune", "--out", out, "--force"}).exit_code, 0);
 }
 
-// Without --out the tuning is printed; as JSON all is one object.
+// Without --out the tuning is printed. As JSON, everything is one object.
 TEST_F(CommandBenchTest, TunePrints) {
   BenchPrints(kDocument);
   EXPECT_THAT(Run({"tune"}).out, HasSubstr("\nthe tuning\n"));
@@ -78,7 +78,7 @@ TEST_F(CommandBenchTest, TunePrints) {
   EXPECT_THAT(Run({"explain"}).out, HasSubstr("OPERATION  VALUES"));
 }
 
-// hooke-bench says itself what is wrong, and its exit code is kept; where it is not there or dies, hooke says so.
+// hooke-bench reports its own errors, and its exit code is kept. If it is missing or dies, hooke says so.
 TEST_F(CommandBenchTest, Failures) {
   const ProgramOutcome missing = Run({"tune"});
   EXPECT_EQ(missing.exit_code, 1);
@@ -93,7 +93,7 @@ TEST_F(CommandBenchTest, Failures) {
   EXPECT_THAT(Run({"tune"}).err, HasSubstr("are both of one version?"));
 }
 
-// Ctrl-C reaches hooke-bench, which ends, and no file is there.
+// Ctrl-C reaches hooke-bench, which ends, and no file is written.
 TEST_F(CommandBenchTest, Interrupt) {
   BenchIs(absl::StrCat("trap 'touch ", folder_, "/ended; exit 130' TERM; touch ", folder_,
                        "/started; echo started; while :; do sleep 0.1; done"));
@@ -107,7 +107,7 @@ TEST_F(CommandBenchTest, Interrupt) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/tuning.json"));
 }
 
-// A flag of the other half is a mistake, not something to overlook.
+// A flag that belongs to the other subcommand is an error.
 TEST_F(CommandBenchTest, FlagsBelongTogether) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"tune", "--nodes", "2"}, {"explain", "--out", "x"}, {"tune", "--force"}, {"measure"}, {}}) {

@@ -29,7 +29,7 @@ absl::StatusOr<Exported> ExportAs(const Invocation& invocation, const v1::JobSta
 
 int Export(const Invocation& invocation, const ExportFlags& flags) {
   ExportOptions options = flags.options;
-  Interrupts interrupts;  // Before the first thread of gRPC.
+  Interrupts interrupts;  // Must exist before gRPC starts threads.
   options.interrupts = &interrupts;
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);

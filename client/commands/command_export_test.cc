@@ -1,4 +1,5 @@
-// `hooke export --format torchscript` with a script in place of hooke-rank: what is started, written and said.
+// Tests `hooke export --format torchscript` with a script in place of hooke-rank: the command it starts, the file it
+// writes, and its output.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +58,7 @@ class CommandExportTest : public ::testing::Test {
     std::filesystem::remove_all(programs_);
   }
 
-  // A shell script; $1 and $2 are its arguments.
+  // `script` is shell text; $1 and $2 are its arguments.
   void RankIs(const std::string& script) {
     const std::string path = programs_ + "/hooke-rank";
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -86,7 +87,7 @@ class CommandExportTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listener_;
 };
 
-// hooke-rank gets the center as safetensors with its metadata; what it writes becomes the file, and nothing else stays.
+// hooke-rank gets the center as safetensors with its metadata. Its output becomes the file, and no other file stays.
 TEST_F(CommandExportTest, HookeRankMakesTheFile) {
   RankIs(absl::StrCat("cp \"${1#--model=}\" ", programs_, "/seen; printf module > \"${2#--torchscript=}\""));
   const ProgramOutcome first = Run({"--output", "json"});
@@ -106,10 +107,10 @@ TEST_F(CommandExportTest, HookeRankMakesTheFile) {
   EXPECT_EQ(Read(path_), "another");
 }
 
-// Without hooke-rank, with one that fails, dies or writes nothing: what is said helps, and no file is left.
+// If hooke-rank is missing, fails, dies or writes nothing, the message helps and no file is left.
 TEST_F(CommandExportTest, FailuresLeaveNothing) {
   const struct {
-    std::string script;  // Empty: no program.
+    std::string script;  // Empty: there is no program.
     std::string error;
   } cases[] = {
       {"", absl::StrCat("hooke: ", programs_, "/hooke-rank: no such program; hooke-rank makes the TorchScript file")},
@@ -128,7 +129,7 @@ TEST_F(CommandExportTest, FailuresLeaveNothing) {
   }
 }
 
-// Where the file cannot be made, the words name the file that the user gave, not one that is made on the way to it.
+// If the file cannot be made, the error names the user's file, not a temporary one.
 TEST_F(CommandExportTest, AnErrorNamesTheFileThatWasGiven) {
   RankIs("exit 0");
   const std::string path = folder_ + "/none/model.pt";
@@ -140,7 +141,7 @@ TEST_F(CommandExportTest, AnErrorNamesTheFileThatWasGiven) {
   EXPECT_THAT(result.err, testing::Not(HasSubstr(".part-")));
 }
 
-// A note repeats what a peer says, here an address; none of it steers the terminal.
+// A note repeats text from a peer, here an address; none of it steers the terminal.
 TEST_F(CommandExportTest, ANoteCannotSteerTheTerminal) {
   FakeParameterServer second;
   second.responses = {server_.responses[0]};
@@ -150,7 +151,7 @@ TEST_F(CommandExportTest, ANoteCannotSteerTheTerminal) {
   second.responses[0].mutable_header()->set_shard_index(1);
   second.responses[0].mutable_header()->mutable_layout()->mutable_model()->set_mean(0.75);
   const FakeListener listener(second);
-  // gRPC reads the number of the port and leaves the rest.
+  // gRPC reads the port's digits and ignores the rest.
   coordinator_.jobs["fashion-1"].back().add_servers(listener.address() + "\x1b[31m");
   ProgramOptions options = Options({});
   options.arguments[5] = "safetensors";
@@ -161,7 +162,7 @@ TEST_F(CommandExportTest, ANoteCannotSteerTheTerminal) {
   EXPECT_THAT(result.err, testing::Not(HasSubstr("\x1b")));
 }
 
-// A center that nobody described cannot be made a module; the words name the format that can be had.
+// A center without a description cannot become a module; the error names the format that works.
 TEST_F(CommandExportTest, NeedsADescription) {
   RankIs("exit 0");
   server_.responses[0].mutable_header()->mutable_layout()->clear_model();
@@ -172,7 +173,7 @@ TEST_F(CommandExportTest, NeedsADescription) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// Ctrl-C while hooke-rank works: it is ended, and nothing is left.
+// Ctrl-C during hooke-rank's work ends it, and no file is left.
 TEST_F(CommandExportTest, AnInterruptLeavesNothing) {
   RankIs(absl::StrCat("printf half > \"${2#--torchscript=}\"; echo > ", programs_, "/started; exec sleep 60"));
   Program program(Options({}));
@@ -186,7 +187,7 @@ TEST_F(CommandExportTest, AnInterruptLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// A format that does not exist is a wrong command line, and the words name those that do.
+// An unknown format is a wrong command line, and the error names the known ones.
 TEST_F(CommandExportTest, UnknownFormat) {
   ProgramOptions options = Options({});
   options.arguments[5] = "onnx";

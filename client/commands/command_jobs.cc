@@ -26,7 +26,7 @@ int ListJobs(const Invocation& invocation) {
 }
 
 int ShowJob(const Invocation& invocation, const std::string& job_id) {
-  if (job_id.empty()) {  // As a script's variable that is not set.
+  if (job_id.empty()) {  // As from a script's unset variable.
     return Report(invocation, absl::InvalidArgumentError("JOB is empty; name a job, or leave it out to list all"),
                   kUsage);
   }

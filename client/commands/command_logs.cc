@@ -15,8 +15,8 @@ struct LogsFlags {
   bool follow = false;
 };
 
-// On a terminal a rank's output must not steer it, and times are those of the reader; in a file or a pipe the log is as
-// it was written. `text` is whole lines.
+// `text` is whole lines. On a terminal it is made printable and times are the reader's. In a file or a pipe the log
+// stays as it was written.
 void Print(const Invocation& invocation, const std::string& text) {
   if (!invocation.terminal) {
     *invocation.out << text << std::flush;
@@ -29,7 +29,7 @@ void Print(const Invocation& invocation, const std::string& text) {
   invocation.out->flush();
 }
 
-// Goes on where it was when the coordinator comes back.
+// Continues at the same place after the coordinator was away.
 class LogReader {
  public:
   LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogsFlags& flags)
@@ -56,8 +56,8 @@ class LogReader {
   }
 
  private:
-  // A job may have nothing to say for long, but then the coordinator sends empty chunks; a host that has gone never
-  // breaks a stream, so a silent one is opened anew.
+  // While a job has nothing to log, the coordinator sends empty chunks. A host that vanishes never breaks a stream, so
+  // a silent stream is opened anew.
   absl::Status ReadStream(absl::Time& answered) {
     constexpr absl::Duration kSilence = absl::Seconds(60);
     const std::unique_ptr<TimedReader<v1::LogChunk>> stream = coordinator_.ReadLog(request_);

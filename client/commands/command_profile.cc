@@ -20,7 +20,7 @@ struct ProfileFlags {
   std::string job;
   bool exact = false;
   bool per_group = false;
-  std::string trace;  // A file; empty: none.
+  std::string trace;  // Path of the trace file; empty: none.
   bool force = false;
 };
 

@@ -27,8 +27,8 @@ struct SubmitFlags {
   double patience_seconds = kDefaultPatienceSeconds;
 };
 
-// Messages with FILE:LINE: at the line's begin, where editors look for it. But "standard input:3: ..." would read as a
-// file's name.
+// Puts FILE:LINE: at the start of lines, where editors look for it. For standard input there is no file, so those lines
+// get another form.
 std::string ProblemLines(absl::string_view message) {
   std::vector<std::string> lines = absl::StrSplit(message, '\n');
   for (std::string& line : lines) {
@@ -42,7 +42,7 @@ std::string ProblemLines(absl::string_view message) {
   return absl::StrJoin(lines, "\n");
 }
 
-// Paths in it are relative to the current folder.
+// Relative paths in the text are relative to the current folder.
 absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
   if (invocation.in_terminal) {
     *invocation.err
@@ -69,7 +69,7 @@ int Submit(const Invocation& invocation, const SubmitFlags& flags) {
     return kUsage;
   }
   std::optional<Interrupts> interrupts;
-  if (flags.watch) interrupts.emplace();  // Before the first thread of gRPC.
+  if (flags.watch) interrupts.emplace();  // Must exist before gRPC starts threads.
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;

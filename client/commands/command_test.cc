@@ -1,4 +1,4 @@
-// The real program against a scripted coordinator: what it prints, and its exit codes.
+// Tests the real program against a scripted coordinator: its output and exit codes.
 #include "client/commands/command.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ class CommandTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listener_;
 };
 
-// watch of a job that succeeds: plain lines, the center's accuracy last, exit code 0.
+// watch of a successful job prints plain lines, the center's accuracy last, and ends with exit code 0.
 TEST_F(CommandTest, WatchToSuccess) {
   const ProgramOutcome result = Run({"watch", "fashion-1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -70,7 +70,7 @@ TEST_F(CommandTest, WatchToSuccess) {
   EXPECT_TRUE(absl::EndsWith(result.out, "\ncenter test accuracy: 90.12 %\n")) << result.out;
 }
 
-// watch of jobs that fail or are cancelled: exit code 1, and the reason.
+// watch of a failed or cancelled job ends with exit code 1 and the reason.
 TEST_F(CommandTest, WatchToFailure) {
   const ProgramOutcome failed = Run({"watch", "fashion-2"});
   EXPECT_EQ(failed.exit_code, 1);
@@ -85,7 +85,7 @@ TEST_F(CommandTest, WatchToFailure) {
   EXPECT_EQ(unknown.err, "hooke: no job nope-1\n");
 }
 
-// watch as JSON: one object a line.
+// watch as JSON prints one object per line.
 TEST_F(CommandTest, WatchAsJsonLines) {
   const ProgramOutcome result = Run({"watch", "fashion-1", "--output", "json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -95,7 +95,7 @@ TEST_F(CommandTest, WatchAsJsonLines) {
   EXPECT_EQ(nlohmann::json::parse(lines[1])["state"], "succeeded");
 }
 
-// Ctrl-C ends the watching, not the job, and says so; exit code 130.
+// Ctrl-C stops watching and says so; the job goes on. The exit code is 130.
 TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
   Program watch(Options({"watch", "fashion-4"}));
   ASSERT_TRUE(watch.Prints("step 528/1123", absl::Seconds(20)));
@@ -107,7 +107,7 @@ TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
       "hooke: job fashion-4 goes on; `hooke watch fashion-4` shows it again, `hooke cancel fashion-4` stops it\n");
 }
 
-// submit sends the job with its defaults; with --watch it ends as the job does.
+// submit sends the job with all defaults; with --watch its exit code is the job's.
 TEST_F(CommandTest, Submit) {
   const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml", "--watch"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -121,7 +121,7 @@ TEST_F(CommandTest, Submit) {
   EXPECT_EQ(coordinator_.submitted[0].job().averaging().interval(), 4u);
 }
 
-// A wrong job file ends with exit code 2, each mistake on a line of its own, and nothing is sent.
+// A wrong job file gives exit code 2 and one line for each mistake, and nothing is sent.
 TEST_F(CommandTest, SubmitOfAWrongFile) {
   const std::string path = folder_ + "/job.yaml";
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
@@ -136,8 +136,8 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
 
-// "-" is standard input: a right job is submitted and can be watched, a wrong one is refused with its lines, and more
-// than a job file's bound is not read.
+// "-" is standard input. A valid job is submitted and can be watched; a wrong one is refused with its lines. Reading
+// stops at the size limit of a job file.
 TEST_F(CommandTest, SubmitOfStandardInput) {
   const auto submit = [this](const std::string& text, const std::string& flags) {
     const std::string path = folder_ + "/input";
@@ -171,8 +171,8 @@ TEST_F(CommandTest, SubmitOfStandardInput) {
   EXPECT_EQ(coordinator_.submitted.size(), 1u);
 }
 
-// `jobs JOB` shows one job, for people and for programs; of an unknown one it says which may be meant, as every command
-// does that takes a job.
+// `jobs JOB` shows one job, for people and for programs. Like every command that takes a job, it suggests a similar
+// name for an unknown one.
 TEST_F(CommandTest, OneJob) {
   const ProgramOutcome one = Run({"jobs", "fashion-1"});
   EXPECT_EQ(one.exit_code, 0) << one.err;
@@ -190,7 +190,7 @@ TEST_F(CommandTest, OneJob) {
   EXPECT_EQ(Run({"jobs", "nope-1"}).err, "hooke: no job nope-1\n");
 }
 
-// `jobs` with an empty name, as a script's unset variable gives it, is a wrong command line and no list of all jobs.
+// `jobs` with an empty name, as from a script's unset variable, is a wrong command line and does not list all jobs.
 TEST_F(CommandTest, AnEmptyJobIsNoListOfAll) {
   const ProgramOutcome result = Run({"jobs", ""});
   EXPECT_EQ(result.exit_code, 2);
@@ -198,7 +198,7 @@ TEST_F(CommandTest, AnEmptyJobIsNoListOfAll) {
   EXPECT_EQ(result.err, "hooke: JOB is empty; name a job, or leave it out to list all\n");
 }
 
-// A refusal that names no key is printed as it is, with exit code 1.
+// A refusal that names no key is printed unchanged, with exit code 1.
 TEST_F(CommandTest, SubmitThatIsRefused) {
   coordinator_.submit_status = {grpc::FAILED_PRECONDITION, "groups.ranks is 64, but no worker has more than 4 slots"};
   const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml"});
@@ -206,7 +206,7 @@ TEST_F(CommandTest, SubmitThatIsRefused) {
   EXPECT_EQ(result.err, "hooke: groups.ranks is 64, but no worker has more than 4 slots\n");
 }
 
-// What the coordinator refuses in the file is told as the client's own checks tell it: with line, and exit code 2.
+// The coordinator's refusal of a file looks like the client's own: with line numbers and exit code 2.
 TEST_F(CommandTest, SubmitOfAFileThatTheCoordinatorRefuses) {
   const std::string path = folder_ + "/job.yaml";
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups:\n  ranks: 4\n";
@@ -239,7 +239,7 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"version"}).out, testing::MatchesRegex("hooke [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-// Wrong command lines end with exit code 2 and say what is allowed.
+// A wrong command line gives exit code 2 and says what is allowed.
 TEST_F(CommandTest, WrongCommandLines) {
   const struct {
     std::vector<std::string> arguments;
@@ -287,7 +287,7 @@ TEST_F(CommandTest, CoordinatorUnreachable) {
   }
 }
 
-// export writes the file, refuses to do it twice, and a write that the system stops (file size limit) leaves nothing.
+// export writes the file and refuses to overwrite it. A write that the system stops (file size limit) leaves nothing.
 TEST_F(CommandTest, Export) {
   FakeParameterServer server;
   v1::PullResponse header;
@@ -321,7 +321,7 @@ TEST_F(CommandTest, Export) {
   EXPECT_EQ(Run({"export", "fashion-1", path, "--force"}).exit_code, 0);
 }
 
-// Ctrl-C during an export: exit code 130, and nothing is left of the file that was begun.
+// Ctrl-C during an export gives exit code 130 and leaves no partial file.
 TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   FakeParameterServer server;
   v1::PullResponse header;
@@ -348,7 +348,8 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// profile prints what ranks sent, writes their trace, and does neither twice over a file nor for a job that has none.
+// profile prints the ranks' profiles and writes their trace. It does not overwrite a file, and refuses a job without a
+// profile.
 TEST_F(CommandTest, Profile) {
   EXPECT_EQ(Run({"profile", "nope-1"}).err, "hooke: no job nope-1\n");
   const ProgramOutcome none = Run({"profile", "fashion-1"});
@@ -391,7 +392,7 @@ TEST_F(CommandTest, Profile) {
   EXPECT_EQ(Run({"profile", "fashion-1", "--force"}).exit_code, 2);
 }
 
-// What bash completes: commands, flags, values, job ids from the coordinator, files.
+// bash completes commands, flags, values, job ids from the coordinator, and files.
 TEST_F(CommandTest, BashCompletion) {
   const std::string programs = std::filesystem::absolute("client").string();
   const auto complete = [&](const std::string& line, int word) {
@@ -410,7 +411,7 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_EQ(complete("hooke export --format torchscript fashion-1 deploy/job", 5), "deploy/jobs\n");
   EXPECT_EQ(complete("hooke prof", 1), "profile\n");
   EXPECT_EQ(complete("hooke profile fashion-1 --trace deploy/job", 4), "deploy/jobs\n");
-  coordinator_.jobs_left_out = 7;  // The line that says so is no job.
+  coordinator_.jobs_left_out = 7;  // The line about jobs left out is not a job.
   EXPECT_EQ(complete("hooke watch ''", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke jobs fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
@@ -423,14 +424,14 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_THAT(Run({"completion", "zsh"}).out, StartsWith("#compdef hooke\n"));
 }
 
-// The zsh script is zsh, where there is one to ask.
+// zsh accepts the zsh script, if zsh is installed here.
 TEST_F(CommandTest, ZshCompletionParses) {
   if (std::system("command -v zsh >/dev/null 2>&1") != 0) GTEST_SKIP() << "no zsh here";
   std::ofstream(folder_ + "/_hooke") << Run({"completion", "zsh"}).out;
   EXPECT_EQ(std::system(absl::StrCat("zsh -n ", folder_, "/_hooke").c_str()), 0);
 }
 
-// Every command and every flag has a help text, and so does the whole.
+// Every command and every flag has a help text, and so does `hooke` itself.
 TEST(CommandLineTest, EverythingHasHelp) {
   Invocation invocation;
   CLI::App app("", "hooke");

@@ -22,7 +22,7 @@ void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, con
                   << "Stop:    Ctrl-C here" << std::endl;
 }
 
-// Until an interrupt, or the coordinator's end.
+// Runs until an interrupt, or until the coordinator ends.
 int RunUntilEnd(const Invocation& invocation, LocalCluster& cluster, Interrupts& interrupts) {
   int code = kSucceeded;
   while (true) {

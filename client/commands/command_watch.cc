@@ -17,7 +17,7 @@ std::unique_ptr<WatchScreen> MakeScreen(const Invocation& invocation) {
 }
 
 int Watch(const Invocation& invocation, const std::string& job_id, double patience_seconds) {
-  Interrupts interrupts;  // Before the first thread of gRPC.
+  Interrupts interrupts;  // Must exist before gRPC starts threads.
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   return coordinator == nullptr ? code : WatchToTheEnd(invocation, *coordinator, job_id, patience_seconds, interrupts);
