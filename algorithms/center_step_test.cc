@@ -392,7 +392,7 @@ TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   std::vector<Contribution> from(1);
   from[0].values = gone;
   struct Moment {
-    double epochs;  // Before the end.
+    double epochs;  // Epochs before the end.
     float rate;     // (1 + cos(pi (20 - epochs) / 20)) / 2, or 0.01.
   };
   for (const auto& [epochs, rate] : {Moment{0, 0.01f}, Moment{0.01, 0.01f}, Moment{1, 0.01f}, Moment{4, 0.0954915f}}) {

@@ -52,8 +52,8 @@ struct Springs {
   }
 };
 
-// With zero gradients, exchanges of 1 to 8 groups in any order keep center + sum of groups, whether answers are applied
-// at once or late. The bound is 1e-4: values are floats around 1, and there are 400 half exchanges.
+// With zero gradients, exchanges of 1 to 8 groups in any order keep center + sum of groups. Answers may be applied at
+// once or late. The bound is 1e-4: values are floats around 1, and there are 400 half exchanges.
 TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     std::mt19937_64 random(seed);
@@ -78,8 +78,8 @@ TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
   }
 }
 
-// When all groups exchange against the same center, each exchange shrinks the mean's offset from it by 1 - alpha - beta
-// and each group's distance from the mean by 1 - alpha.
+// All groups exchange against the same center. Then each exchange multiplies the mean's offset from the center by
+// 1 - alpha - beta, and each group's distance from the mean by 1 - alpha.
 TEST(ElasticTest, ContractsAsThePaperSays) {
   for (uint32_t count = 1; count <= 8; ++count) {
     std::mt19937_64 random(count);

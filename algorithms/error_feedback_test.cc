@@ -117,8 +117,8 @@ struct Job {
   double momentum;
 };
 
-// Two groups with quadratic losses around one target reach it, with every compression and rules of both kinds, as near
-// as an answer can be encoded.
+// Two groups with quadratic losses around one target reach it as nearly as an answer can be encoded. This holds with
+// every compression and rules of both kinds.
 TEST(ErrorFeedback, QuadraticsConverge) {
   const Job jobs[] = {{RuleName::kSync, 0.1, 0},    {RuleName::kAsync, 0.1, 0}, {RuleName::kDownpour, 0.02, 0},
                       {RuleName::kAverage, 1, 0},   {RuleName::kBmuf, 1, 0.5},  {RuleName::kSlowMo, 1, 0.5},

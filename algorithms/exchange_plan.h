@@ -32,7 +32,7 @@ struct ExchangeMoment {
   std::optional<uint64_t> in_flight_since;  // The step after which the unsettled exchange began, if there is one.
   // Set when a clock, not `interval`, decides whether an exchange is due.
   std::optional<bool> due = std::nullopt;
-  // The fragment that the groups' rounds have come to, below `fragments`. If unset, fragments take turns by the step.
+  // The fragment that the servers choose (NextFragment in pace.h), below `fragments`. If unset, the step chooses it.
   std::optional<uint32_t> next_fragment = std::nullopt;
 };
 

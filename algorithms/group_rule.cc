@@ -48,7 +48,7 @@ class Distances {
     }
   }
 
-  // The group keeps its moves since it sent. They are exactly 0 if it has not moved.
+  // Keeps how far the group has moved since it sent, which is exactly 0 if it has not moved.
   void Take(const BlockAnswer& answer, absl::Span<float> sent, absl::Span<float> vector) {
     const Range range = Intersect({answer.first, answer.first + answer.values.size()}, range_);
     for (uint64_t i = range.begin; i < range.end; ++i) {

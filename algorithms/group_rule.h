@@ -38,7 +38,7 @@ struct GroupSlice {
 // A server's answer for one block.
 struct BlockAnswer {
   uint64_t first = 0;            // Index of the block's first value in the whole vector.
-  absl::Span<const float> sent;  // The values that this answers.
+  absl::Span<const float> sent;  // The values sent, which this answers.
   absl::Span<const float> values;
   bool earlier = false;  // True if `sent` belongs to an earlier exchange than the running one.
 };

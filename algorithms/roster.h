@@ -3,9 +3,9 @@
 
 // Which groups of a job the others wait for, and how many steps each has made.
 //
-// A group is awaited once it attaches or speaks, or from the start if all are expected. It no longer is after somebody
-// has waited for it in vain, until it speaks again. So a dead or hung group costs the others one wait, not one per
-// exchange.
+// A group is awaited once it attaches or exchanges, or from the start if all are expected. It no longer is after
+// somebody has waited for it in vain, until it exchanges again. So a dead or hung group costs the others one wait, not
+// one per exchange.
 //
 // Pure: knows no threads or clocks.
 
@@ -26,11 +26,11 @@ class Roster {
   // A group begins, or begins again, at `steps` of its own, and is awaited. If it is behind all others it gets the
   // difference as a head start, so that nobody waits for it to catch up.
   void Enter(uint32_t group, uint64_t steps);
-  // The group exchanges after `steps` steps. If it was not awaited, it enters.
+  // The group exchanges after `steps` steps of its own. The same as Enter if it was not awaited.
   void Speak(uint32_t group, uint64_t steps);
   // Somebody has waited for the group in vain.
   void Dismiss(uint32_t group) { seats_[group].awaited = false; }
-  // The group has sent its last contribution, unless it enters or speaks again.
+  // The group has sent its last contribution, unless Enter or Speak is called for it again.
   void End(uint32_t group);
 
   bool Awaits(uint32_t group) const { return seats_[group].awaited; }

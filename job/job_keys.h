@@ -45,12 +45,12 @@ struct JobKey {
   // <field>_auto of JobSpec.
   std::vector<std::string> choices;
   std::optional<std::string> preset;  // The default as a job file would spell it. If unset, default_text explains it.
-  // For people. If `preset` is unset: "required", or how the default follows from other keys.
+  // A text for people. If `preset` is unset: "required", or how the default follows from other keys.
   std::string default_text;
   // "train.optimizer.name=adam,adamw": job files may give this key only with one of these values of that key. A JobSpec
   // always has the field. If the key does not apply, the value is checked only if it is a choice or `unused` is set.
   std::string only_with;
-  // In a JobSpec, values from 0 to `unused` mean that the job goes without this key. They are allowed whatever the
+  // In a JobSpec, values from 0 to `unused` mean that the job does not use this key. They are allowed whatever the
   // range says. If the key does not apply, no other values are allowed.
   std::optional<double> unused;
   std::string meaning;

@@ -1,7 +1,7 @@
-"""The CUDA Toolkit where there is one, and libraries compiled by its nvcc. Used with --config=cuda only.
+"""The CUDA Toolkit, if there is one, and libraries compiled by its nvcc. Used with --config=cuda only.
 
-Without that flag Bazel still analyzes the targets it passes over, and all they depend on. So the repository's targets must be
-well-formed on a machine without a toolkit too: asked for, they fail to build, with a message.
+Without that flag Bazel still analyzes the targets that it skips, and all their dependencies. So the repository's targets must be well-formed
+even without a toolkit. If somebody builds them there, they fail with a message.
 """
 
 _FOUND = """
@@ -113,12 +113,12 @@ CUDA_ONLY = select({
 })
 
 def cuda_library(name, srcs, hdrs = [], headers_of_deps = [], deps = [], **kwargs):
-    """A library of .cu sources, device code for every major architecture of the toolkit. Part of //... only with --config=cuda.
+    """A library of .cu sources, with device code for every major architecture of the toolkit. Only with --config=cuda does //... include it.
 
     Args:
       name: the library's name.
       srcs: .cu files.
-      hdrs: their headers, free of CUDA's own where plain C++ includes them.
+      hdrs: their headers; those that plain C++ includes must not include CUDA's.
       headers_of_deps: headers of deps that the sources include.
       deps: further cc_library targets.
       **kwargs: passed to the cc_library.

@@ -71,7 +71,7 @@ class IncomingFrame {
   // Copies the encoded values out, even if they lie in several pieces. Call it after Header() was OK; `payload` has the
   // length that the header announces.
   void CopyPayload(absl::Span<char> payload) const;
-  // The same for values of type kFloat32.
+  // The same for values of type kFloat32, which need no decoding.
   void CopyValues(absl::Span<float> values) const;
 
  private:

@@ -136,7 +136,7 @@ absl::StatusOr<v1::ModelDescription> ReadModelMetadata(const Texts& metadata) {
 }
 
 std::string ShortestDecimal(double number) {
-  char text[32];  // At most 24 are needed.
+  char text[32];  // A double needs at most 24 characters.
   const std::to_chars_result end = std::to_chars(std::begin(text), std::end(text), number);
   return {text, end.ptr};
 }

@@ -2,7 +2,7 @@
 #define HOOKE_CLIENT_PROFILE_PROFILE_TRACE_H_
 
 // The last events of a job's ranks as a trace for Chrome's trace viewer and Perfetto, on one clock. Each rank is a
-// process, with a thread for its phases and one for each of its group objects. Pure. Values from ranks are not trusted.
+// process, with a thread for its phases and one for each of its Group objects. Pure. Values from ranks are not trusted.
 //
 // Ranks of one machine share its clock. The offsets that their workers measured put machines on the coordinator's
 // clock. The trace says how far two machines may be apart.

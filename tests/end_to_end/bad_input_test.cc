@@ -149,8 +149,8 @@ TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
   EXPECT_THAT(result.output, HasSubstr("--coordinator"));
 }
 
-// A snapshot with a flipped bit is refused by name, and the previous one is used, so the center of an ended job is
-// still there.
+// A snapshot with a flipped bit is refused by name. The previous one is used, so the center of an ended job is still
+// there.
 TEST_F(BadInputTest, DamagedSnapshot) {
   Succeed();
   const std::string sound = cluster_->folder() + "/sound.safetensors";
