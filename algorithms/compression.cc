@@ -42,7 +42,7 @@ absl::Status CheckFinite(absl::Span<const float> values) {
       absl::StrCat("value ", bad - values.begin(), " is ", *bad, "; only finite values can be encoded"));
 }
 
-//---- float16 and bfloat16: sixteen bits for each value.
+// ---- float16 and bfloat16: sixteen bits for each value.
 
 // Codes pass through this small array because the bytes of a message may be unaligned.
 constexpr size_t kCodes = 256;
@@ -77,8 +77,8 @@ absl::Status DecodeCodes(const char* bytes, absl::Span<float> values) {
   return absl::OkStatus();
 }
 
-//---- int8 and int4: a scale for each run, and small integers. value = scale * code is exact: a scale has 17
-//significant bits.
+// ---- int8 and int4: a scale for each run, and small integers. value = scale * code is exact: a scale has 17
+// significant bits.
 
 constexpr uint32_t kScaleMask = 0xffffff80;
 
@@ -190,7 +190,7 @@ uint64_t ScaledBytes(uint64_t values) {
   return runs + (rest == 0 ? 0 : kScaleBytes + Code::Bytes(rest));
 }
 
-//---- top_k: the largest values of each run.
+// ---- top_k: the largest values of each run.
 
 uint64_t Kept(uint64_t top_k, uint64_t values) { return (top_k * values + kTopKRun - 1) / kTopKRun; }
 

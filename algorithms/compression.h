@@ -8,8 +8,8 @@
 // run's bytes depend on its own values only. Blocks are whole runs, so a block's bytes do not depend on how an exchange
 // is cut into messages.
 //
-// Encodings other than kTopK are stable: encoding decoded values again gives the same bytes. So a value that was
-// rounded once is not changed by later rounds.
+// Encodings other than kTopK are stable: decoded values stay the same if they are encoded and decoded again. So a value
+// that was rounded once is not changed by later messages.
 
 #include <cstdint>
 

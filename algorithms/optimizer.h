@@ -45,7 +45,7 @@ absl::Status CheckOptimizer(const OptimizerOptions& options);
 // For a vector of `values` parameters. Fails like CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values);
 
-//---- The same with the state in the caller's hands, so that a server can store a block's state and put it back.
+// ---- The same with the state in the caller's hands, so that a server can store a block's state and put it back.
 
 // The number of state values for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
 uint32_t OptimizerStateValues(const OptimizerOptions& options);

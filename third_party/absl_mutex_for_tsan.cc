@@ -15,7 +15,8 @@ using absl::Duration;
 using absl::Mutex;
 using absl::Time;
 
-// The linker's --wrap names both ends by prefixes before a mangled member function of the library's inline namespace.
+// --wrap=SYMBOL sends calls of SYMBOL to __wrap_SYMBOL and makes the original callable as __real_SYMBOL. Here SYMBOL is
+// a mangled member function in the library's inline namespace.
 #define WRAP(symbol) __wrap__ZN4absl7debian3##symbol
 #define REAL(symbol) __real__ZN4absl7debian3##symbol
 
