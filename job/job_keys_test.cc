@@ -74,7 +74,7 @@ TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   }
 }
 
-// A range has two finite ends, and as float32 neither becomes infinite or 0.
+// A range has two ends >= 0. As float32 the upper one is finite, and the lower one is 0 or a normal number.
 TEST(JobKeysTest, RangesAreSensible) {
   for (const JobKey& key : JobKeys()) {
     if (key.type != KeyType::kNumber && key.type != KeyType::kInteger) continue;

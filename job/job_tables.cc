@@ -50,7 +50,7 @@ std::string RuleRow(const std::string& what, const std::vector<std::string>& wit
   return Row(cells);
 }
 
-// One row for the choices of a key that go with every rule, and one row for each choice that some rules do not take.
+// One row for the choices of a key that go with every rule, and one for each relation that limits other choices.
 std::string ChoiceRows(const JobKey& key) {
   std::vector<std::string> free = key.choices;
   std::string rows;

@@ -33,7 +33,7 @@ def results(events):
         event = json.loads(line)
         event_id = event.get("id", {})
         if "workspaceInfo" in event:
-            # OUTPUT_BASE/execroot/NAME.
+            # The path is OUTPUT_BASE/execroot/NAME.
             external = pathlib.Path(event["workspaceInfo"]["localExecRoot"]).parents[1] / "external"
         elif "configured" in event and event["configured"].get("targetKind", "").endswith("_test rule"):
             tests[event_id["targetConfigured"]["label"]] = event["configured"].get("tag", [])

@@ -250,8 +250,8 @@ TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
 }
 
 struct WrongFile {
-  const char* found;     // A piece of kSample...
-  const char* replaced;  // ...is replaced by this.
+  const char* found;     // A piece of kSample.
+  const char* replaced;  // Replaces `found`.
   const char* error;
 };
 
@@ -411,8 +411,8 @@ TEST(JobFileTest, RefusesWhatIsNoJobFile) {
 }
 
 struct NonsenseFile {
-  const char* found;     // A piece of kSample...
-  const char* replaced;  // ...is replaced by this.
+  const char* found;     // A piece of kSample.
+  const char* replaced;  // Replaces `found`.
   const char* error;     // Expected text after "job.yaml:".
 };
 
