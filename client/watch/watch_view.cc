@@ -106,7 +106,8 @@ std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, c
   const std::string setback = OlderSetbackText(job, first_notice, options.zone);
   if (!setback.empty()) tail.push_back(absl::StrCat("! ", setback));
 
-  // The terminal's last line stays free for the cursor. If there is little room, the lines around the groups go first.
+  // The terminal's last line stays free for the cursor. Lines above and below the groups get their room before the
+  // groups.
   const int height = std::max(3, options.height - 1);
   tail.resize(std::min<size_t>(tail.size(), static_cast<size_t>(height - 2)));
   const int room = height - 1 - static_cast<int>(tail.size());
