@@ -103,7 +103,8 @@ class Progress:
                 self.tests[label] = TEST_WORK.get(event["configured"].get("testSize"), TARGET_WORK)
         elif kind == "targetCompleted" and label in self.targets:
             self._complete(label, event, now)
-        elif kind == "testSummary" and label in self.tests and label not in self.ran:
+        # A run that is interrupted ends its tests with "aborted" instead.
+        elif kind == "testSummary" and "testSummary" in event and label in self.tests and label not in self.ran:
             self.ran.add(label)
             self.failed += event["testSummary"].get("overallStatus") not in ("PASSED", "FLAKY")
             self._note(now)

@@ -109,6 +109,7 @@ class Progress(unittest.TestCase):
     def test_what_an_interrupted_run_did_not_try_has_not_failed(self):
         self.take(0, configured("//:a"), configured("//:b_test", "cc_test rule", "SMALL"))
         self.take(1, completed("//:a"), completed("//:b_test", aborted={"reason": "USER_INTERRUPTED"}))
+        self.take(1, {"id": {"testSummary": {"label": "//:b_test"}}, "aborted": {"reason": "USER_INTERRUPTED"}})
         self.assertEqual(self.progress.text(2), "run: 0:02, built 1 of 2 targets; starting Bazel")
         self.take(3, completed("//:b_test", aborted={"reason": "ANALYSIS_FAILURE"}))
         self.assertEqual(self.progress.text(4), "run: 0:04, built 2 of 2 targets, 1 failed; starting Bazel")

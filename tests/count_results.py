@@ -28,7 +28,7 @@ def why_not_built(label, tags, external):
 
 def results(events):
     """Yields (target, status, path of test.xml or None, reason) of each finished test action and each target that was not built."""
-    tests, external = {}, None
+    tests, not_run, external = {}, set(), None
     for line in events:
         event = json.loads(line)
         event_id = event.get("id", {})
@@ -37,6 +37,11 @@ def results(events):
             external = pathlib.Path(event["workspaceInfo"]["localExecRoot"]).parents[1] / "external"
         elif "configured" in event and event["configured"].get("targetKind", "").endswith("_test rule"):
             tests[event_id["targetConfigured"]["label"]] = event["configured"].get("tag", [])
+        elif event.get("aborted", {}).get("reason") == "USER_INTERRUPTED":
+            label = next(iter(event_id.values())).get("label", "")
+            if label in tests and label not in not_run:
+                not_run.add(label)
+                yield label, "NOT_RUN", None, ""
         elif "testResult" in event_id:
             outputs = {output["name"]: output.get("uri", "") for output in event["testResult"].get("testActionOutput", [])}
             path = urllib.parse.unquote(urllib.parse.urlparse(outputs.get("test.xml", "")).path)

@@ -83,6 +83,15 @@ class CountResults(unittest.TestCase):
         lines = ["failed: //a:library FAILED_TO_BUILD", "failed: //a:other_test FAILED_TO_BUILD", "1 passed, 2 failed, 0 skipped"]
         self.assert_says(lines, 1)
 
+    def test_an_interrupted_run_names_the_tests_that_did_not_run(self):
+        self.run_test("//a:a_test", "PASSED", PASSED)
+        self.configure("//a:b_test")
+        aborted = {"reason": "USER_INTERRUPTED"}
+        for kind in ("testResult", "testSummary", "targetCompleted"):
+            self.events.append({"id": {kind: {"label": "//a:b_test"}}, "aborted": aborted})
+        self.events.append({"id": {"targetCompleted": {"label": "//a:library"}}, "aborted": aborted})
+        self.assert_says(["failed: //a:b_test NOT_RUN", "1 passed, 1 failed, 0 skipped"], 1)
+
     def test_only_tests_count_as_skipped(self):
         self.run_test("//a:a_test", "PASSED", PASSED)
         self.skip("//a:library", "cc_library rule")
