@@ -212,6 +212,8 @@ class Shard {
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
   void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
   size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
+  // Whether both wait for the same groups.
+  static bool InSamePass(const Turn& one, const Turn& other);
   // Whether the round that this turn belongs to has been without it.
   bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);

@@ -28,9 +28,13 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
   for (const Turn* other : std::vector<const Turn*>(block.waiting)) {
     if (other->speaker.group == group) LeaveRound(*other, block);
   }
+  const bool decides_for_all = std::all_of(block.waiting.begin(), block.waiting.end(),
+                                           [&turn](const Turn* other) { return InSamePass(*other, turn); });
   block.waiting.push_back(&turn);
   block.round->Add(absl::Now(), ContributionOf(turn, block));
-  block.changed.SignalAll();
+  // A thread that waits for the same groups would decide what this one is about to decide. To wake them all at each
+  // arrival would cost the cube of the number of groups.
+  if (!decides_for_all) block.changed.SignalAll();
   absl::Status status = AwaitRound(turn, block);
   if (!status.ok()) {
     LeaveRound(turn, block);
@@ -178,6 +182,11 @@ void Shard::FindPlace(Turn& turn) const {
 void Shard::KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass) {
   absl::MutexLock lock(&roster_mutex_);
   places_[SeatOf(turn.speaker)] = {turn.id, std::move(pass)};
+}
+
+bool Shard::InSamePass(const Turn& one, const Turn& other) {
+  if (!one.place.has_value() || !other.place.has_value()) return one.place.has_value() == other.place.has_value();
+  return one.place->pass == other.place->pass;
 }
 
 bool Shard::IsLeftBehind(const Turn& turn, const Block& block) const {

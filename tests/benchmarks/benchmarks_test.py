@@ -25,6 +25,7 @@ import convergence_benchmark as convergence  # noqa: E402
 import elastic_benchmark as elastic  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
+import rounds_benchmark as rounds  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
@@ -250,6 +251,11 @@ class Asked(unittest.TestCase):
         self.assertEqual(elastic.missed({"served": 0.7, "streamed": 0.71}), [])
         self.assertEqual(elastic.missed({"served": 0.69, "streamed": 0.71}), ["served has 0.69 of the bandwidth of in place; asked is at least 0.7"])
 
+    def test_rounds(self):
+        self.assertEqual(rounds.missed({8: 0.01, 64: 1.0, 256: 0.02}), [])
+        what = "an exchange costs 2.01 times as much with 256 groups as with 8; asked is at most 2"
+        self.assertEqual(rounds.missed({8: 0.01, 64: 0.01, 256: 0.0201}), [what])
+
     def exchange_rows(self, size, hooke, **rivals):
         times = {"hooke": hooke, **{name.replace("_", "-"): ms for name, ms in rivals.items()}}
         return [{"impl": impl, "bytes": size, "servers": 2, "ranks": 1, "median_ms": ms} for impl, ms in times.items()]
@@ -465,6 +471,14 @@ class Figures(unittest.TestCase):
             for aggregate in ("mean", "median")
         ]
         self.assertEqual(elastic.medians({"benchmarks": entries}), {"served": 1.0, "streamed": 2.0, "memcpy": 3.0, "in place": 4.0})
+
+    def test_cpu_seconds_of_google_benchmark(self):
+        entries = [
+            {"run_name": f"BenchmarkRound/{groups}/process_time", "aggregate_name": aggregate, "items_per_second": rate}
+            for groups, rate in ((8, 100.0), (256, 50.0))
+            for aggregate in ("mean", "median")
+        ]
+        self.assertEqual(rounds.cpu_seconds({"benchmarks": entries}), {8: 0.01, 256: 0.02})
 
 
 if __name__ == "__main__":
