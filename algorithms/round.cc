@@ -35,8 +35,11 @@ bool Round::Has(uint32_t group) const {
 
 RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
   RoundDecision decision;
+  auto next = contributions_.begin();  // Both go up by group, so that a round of many groups costs one pass.
   for (uint32_t group = 0; group < roster.groups(); ++group) {
-    if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
+    const bool has = next != contributions_.end() && next->group == group;
+    if (has) ++next;
+    if (!has && roster.Awaits(group)) decision.missing.push_back(group);
   }
   // Once groups have ended, the quorum may be all that remain. Then none of them is missing and no grace window runs.
   const uint32_t quorum = std::min(needed(), roster.remaining());
@@ -57,8 +60,11 @@ RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
 
 RoundDecision Round::DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const {
   RoundDecision decision;
+  auto next = contributions_.begin();
   for (const uint32_t group : groups) {
-    if (roster.Awaits(group) && !Has(group)) decision.missing.push_back(group);
+    while (next != contributions_.end() && next->group < group) ++next;
+    const bool has = next != contributions_.end() && next->group == group;
+    if (!has && roster.Awaits(group)) decision.missing.push_back(group);
   }
   if (decision.missing.empty()) {
     decision.complete = true;

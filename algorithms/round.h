@@ -52,7 +52,7 @@ class Round {
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
   // Decides for a round whose groups are already settled. It is complete when all awaited ones of `groups` have
   // contributed, or when the grace window after the first contribution has passed. The quorum was checked when the
-  // groups were settled.
+  // groups were settled. `groups` ascend.
   RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
 
   // Begins the next round. It frees the contributions' memory, because a server has a Round for each block.

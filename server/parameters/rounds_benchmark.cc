@@ -46,11 +46,11 @@ std::unique_ptr<Shard> MakeShard(uint32_t groups) {
   return shard;
 }
 
-// Group `group` sends the value `group` everywhere; what comes back must be the mean of all groups.
+// Each group sends its number as every value. The center steps by the mean of all groups, at a learning rate of 1.
 absl::Status ExchangeAll(Shard& shard, uint32_t group, uint32_t groups, uint64_t sequence) {
   const std::vector<float> values(kBlockValues, static_cast<float>(group));
   std::vector<float> answer(kBlockValues);
-  const float mean = static_cast<float>(groups - 1) / 2;
+  const float expected = -static_cast<float>(sequence) * static_cast<float>(groups - 1) / 2;
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
     const Range range = shard.BlockRange(block);
     const Speaker speaker = {group, 0, 1};
@@ -58,7 +58,7 @@ absl::Status ExchangeAll(Shard& shard, uint32_t group, uint32_t groups, uint64_t
         shard.ApplyBlock({speaker, sequence, range.begin}, absl::MakeSpan(values).subspan(0, range.size()),
                          absl::MakeSpan(answer).subspan(0, range.size()));
     if (!status.ok()) return status;
-    if (answer[0] != mean) return absl::DataLossError("a round was not of all groups");
+    if (answer[0] != expected) return absl::DataLossError("a round was not of all groups");
   }
   return absl::OkStatus();
 }

@@ -152,7 +152,9 @@ class Shard {
     absl::Span<float> answer;
     bool moderate = false;  // All values are (algorithms/finite.h).
     // With rounds:
-    absl::Status* refusal = nullptr;  // The thread's; set under the block's mutex where the round cannot be applied.
+    // How the round has ended for the thread that waits. Set under the block's mutex by the thread that ended it, which
+    // has also written the answer if this is OK.
+    std::optional<absl::Status>* outcome = nullptr;
     bool opens = false;               // It is the first block of the exchange.
     std::optional<Place> place =
         std::nullopt;  // Of the others; none where the first block was exchanged before a restart.

@@ -1,6 +1,7 @@
 // The exchanging part of Shard: how a contribution is checked, applied alone, and answered. Rounds: shard_rounds.cc.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -23,8 +24,8 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   }
 
   Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer, moderate};
-  absl::Status refusal;
-  turn.refusal = &refusal;
+  std::optional<absl::Status> outcome;
+  turn.outcome = &outcome;
   if (rule_->traits().in_rounds) FindPlace(turn);
   absl::Status status = ApplyTurn(turn, blocks_[*index]);
   if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);

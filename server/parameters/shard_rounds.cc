@@ -36,19 +36,18 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
   // arrival would cost the cube of the number of groups.
   if (!decides_for_all) block.changed.SignalAll();
   absl::Status status = AwaitRound(turn, block);
-  if (!status.ok()) {
-    LeaveRound(turn, block);
-    return status;
-  }
-  AnswerWithCenter(turn, block);
-  return absl::OkStatus();
+  if (!status.ok()) LeaveRound(turn, block);
+  return status;
 }
 
 absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
   const absl::Time give_up = absl::Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
-    if (block.applied[turn.speaker.group] == turn.id) return absl::OkStatus();
-    if (!turn.refusal->ok()) return *turn.refusal;
+    if (turn.outcome->has_value()) return **turn.outcome;
+    if (block.applied[turn.speaker.group] == turn.id) {  // By the same exchange on another stream.
+      AnswerWithCenter(turn, block);
+      return absl::OkStatus();
+    }
     if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
     if (std::find(block.waiting.begin(), block.waiting.end(), &turn) == block.waiting.end()) {
       return absl::UnavailableError(absl::StrCat("group ", turn.speaker.group, " has sent the block at value ",
@@ -69,13 +68,16 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
   std::vector<uint32_t> live = LiveGroups(decision, block);
   absl::Status status = Update(block.round->contributions(), live.size(), turn, block);
   if (!status.ok()) {
-    for (const Turn* each : block.waiting) *each->refusal = status;
+    for (const Turn* each : block.waiting) *each->outcome = status;
     EndRound(block);
     return status;
   }
   const std::shared_ptr<const Pass> opened = OpenPass(block, std::move(live));
   for (const Turn* each : block.waiting) {
     block.applied[each->speaker.group] = each->id;
+    // For all, while the block is in this core's cache: the others would copy it one after another under the mutex.
+    AnswerWithCenter(*each, block);
+    *each->outcome = absl::OkStatus();
     if (each->opens) {
       KeepPlace(*each, opened);
     } else if (each->place.has_value() && each->place->pass != nullptr) {
@@ -142,6 +144,7 @@ std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vect
     if (each->opens) opened->groups.push_back(each->speaker.group);
   }
   if (opened->groups.empty()) return nullptr;
+  std::sort(opened->groups.begin(), opened->groups.end());
   opened->live = std::move(live);
   absl::MutexLock lock(&roster_mutex_);
   opened->number = ++passes_;
