@@ -28,19 +28,6 @@ std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(
 
 }  // namespace
 
-void Effects::Append(Effects later) {
-  jobs.merge(later.jobs);
-  forgotten.merge(later.forgotten);
-  std::move(later.log.begin(), later.log.end(), std::back_inserter(log));
-  for (auto& [key, profile] : later.profiles) profiles[key] = std::move(profile);
-  std::move(later.commands.begin(), later.commands.end(), std::back_inserter(commands));
-  for (const auto& [where, number] : later.seen) {
-    uint64_t& highest = seen[where];
-    highest = std::max(highest, number);
-  }
-  closed.merge(later.closed);
-}
-
 ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now)
     : options_(options), last_tick_(now) {
   for (JobRecord& record : jobs) {

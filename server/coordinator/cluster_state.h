@@ -22,45 +22,17 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/choose_servers.h"
+#include "server/coordinator/effects.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
-#include "server/coordinator/profile_store.h"
 #include "server/coordinator/records.h"
 
 namespace hooke {
-
-// One connection of a worker. 0: none.
-using SessionId = uint64_t;
 
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
   size_t finished_jobs_max = 1000;  // Of more, those that ended first are forgotten.
-};
-
-// What is to be done outside, in this order: store, log, send.
-struct Effects {
-  struct LogEntry {
-    std::string job_id;  // Empty: of no job, for the daemon's log only.
-    std::string line;    // "<source> <text>"; the time is put before it when it is written.
-    absl::Time time;
-    bool ours = true;  // Of the coordinator, so for the daemon's log, too.
-  };
-
-  std::set<std::string> jobs;       // Changed: to be stored before anything is sent.
-  std::set<std::string> forgotten;  // To be removed from the store, with their logs.
-  std::vector<LogEntry> log;
-  std::map<ProfileKey, v1::RankProfile> profiles;  // To be kept; checked.
-  std::vector<std::pair<SessionId, v1::WorkerCommand>> commands;
-  std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;  // Events that are applied, to be sent as EventsSeen.
-  std::map<SessionId, std::string> closed;                  // Sessions to end, and why.
-
-  bool empty() const {
-    return jobs.empty() && forgotten.empty() && log.empty() && profiles.empty() && commands.empty() && seen.empty() &&
-           closed.empty();
-  }
-  // Puts `later` behind these.
-  void Append(Effects later);
 };
 
 class ClusterState {
@@ -110,6 +82,8 @@ class ClusterState {
   // ---- What people see ----
 
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now) const;
+  // NOT_FOUND: there is no such job.
+  absl::Status CheckKnown(const std::string& job_id) const;
   std::vector<v1::JobStatus> List(absl::Time now) const;  // Newest first, without notices.
   std::vector<v1::NodeStatus> Nodes(absl::Time now) const;
   // Grows whenever Status would change. 0: there is no such job.
@@ -169,7 +143,10 @@ class ClusterState {
 
   // cluster_state.cc
   Job* FindJob(const std::string& job_id);
-  void Changed(Job& job) { ++job.version; }
+  void Changed(Job& job) {
+    ++job.version;
+    effects_.shown.insert(job.record.job_id);
+  }
   void Store(Job& job);
   void Log(const Job& job, absl::string_view text, absl::Time now);
   void LogDaemon(absl::string_view text, absl::Time now);
@@ -185,8 +162,9 @@ class ClusterState {
   void SayLastWords(absl::Time now);
   // Whether a worker may be running a group of the job.
   bool IsOccupant(const std::string& job_id) const;
-  void Send(SessionId session, v1::WorkerCommand command) {
-    effects_.commands.emplace_back(session, std::move(command));
+  // `after`: the job whose change is to be stored first; empty: none.
+  void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
+    effects_.commands.push_back({session, std::move(command), after});
   }
 
   // cluster_state_workers.cc

@@ -321,7 +321,8 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   start->set_task(group.task);
   for (const std::string& address : job.record.servers) start->add_servers(address);
   start->set_job_key(job.record.submission_id);
-  Send(worker.session, std::move(command));
+  // A start that is not stored could be given out once more after a restart of the coordinator.
+  Send(worker.session, std::move(command), job.record.job_id);
   Log(job,
       absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",
                    " starts on worker ", worker.name, " at site ", worker.site, ", start ", group.incarnation),

@@ -27,12 +27,14 @@ void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_rank
 
 }  // namespace
 
+absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
+  if (number_of_job_.count(job_id) > 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
+}
+
 absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, absl::Time now) const {
-  auto number = number_of_job_.find(job_id);
-  if (number == number_of_job_.end()) {
-    return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
-  }
-  return StatusOf(jobs_.at(number->second), now);
+  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
+  return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
 }
 
 std::vector<v1::JobStatus> ClusterState::List(absl::Time now) const {

@@ -1,21 +1,22 @@
 #ifndef HOOKE_SERVER_COORDINATOR_COORDINATOR_H_
 #define HOOKE_SERVER_COORDINATOR_COORDINATOR_H_
 
-// Admits jobs, places groups, keeps membership, restarts what died. A ClusterState under one mutex, with its effects
-// carried out: stored, then logged, then put into the outboxes of the workers' sessions. No gRPC here: service.h speaks
-// it, tests call this directly.
+// Admits jobs, places groups, keeps membership, restarts what died. A ClusterState under one mutex, and one thread that
+// writes. No gRPC here: service.h speaks it, tests call this directly.
 //
-// Thread-safe. `now` is the caller's clock. Store and log are used by one thread at a time, never under the mutex: in
-// batches, each of all that has changed since the one before. What one call changed may be written by another thread
-// that is writing already, or by the next Tick. While the store fails, nothing is sent that rests on what could not be
-// stored, and it is tried again each second (from Tick).
+// Thread-safe. `now` is the caller's clock. No call does I/O but ReadLog, ListProfiles and ReadProfile. Daemons' calls
+// and Tick never wait for the store; Submit and Cancel do, up to 10 s.
+//
+// What a change causes goes three ways. Commands that rest on nothing stored go into the outboxes of the workers'
+// sessions at once: welcomes, stops, clock echoes, and the acknowledgements of events that changed no record. What has
+// to be written goes to the writer. Starts, and the acknowledgements of events that changed a record, are held until
+// the writer has stored that. While the store fails it is tried again each second, and all else goes on.
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -26,7 +27,10 @@
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
+#include "server/coordinator/journal.h"
 #include "server/coordinator/profile_store.h"
+#include "server/coordinator/session_outbox.h"
+#include "server/coordinator/write_queue.h"
 
 namespace spdlog {
 class logger;
@@ -35,30 +39,39 @@ class logger;
 namespace hooke {
 
 struct CoordinatorOptions {
+  enum class Writer {
+    kThread,
+    kCaller,  // For tests in virtual time, which are one thread: each call writes what it changed before it returns.
+  };
+
   std::shared_ptr<JobStore> store;         // Used by this coordinator alone.
   std::shared_ptr<JobLog> log;             // Used by this coordinator alone.
   std::shared_ptr<ProfileStore> profiles;  // Used by this coordinator alone. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
   ClusterStateOptions cluster;
-  // Log lines waiting to be written. Further ones are dropped, and the log says how many.
-  size_t pending_log_max = 100000;
+  WriteQueueOptions queue;
+  // Of what waits for one worker. A session that has more is ended: its worker does not read. It connects again.
+  size_t outbox_bytes_max = 64 << 20;
+  absl::Duration store_timeout = absl::Seconds(10);  // Real time that Submit and Cancel wait for the store.
+  Writer writer = Writer::kThread;
 };
 
 class Coordinator {
  public:
-  static constexpr size_t kOutboxMax = 8192;  // Commands waiting for one worker; one that has more is disconnected.
-  static constexpr int kBatchesPerCall = 16;  // Written by one call, also while others keep changing things.
-
   // Loads what is stored. Errors are the store's and the log's.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, absl::Time now);
+  // Tries once more to write what waits, and waits for that. No other call may be running or follow.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
 
   // ---- Users ----
 
   // The job's id, once it is stored. The same submission_id again gives the same id, so every error may be tried again:
   // RESOURCE_EXHAUSTED and INTERNAL of the store after its disk was seen to; UNAVAILABLE: the same is being stored.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, absl::Time now);
-  // The job's status, once its end is stored. NOT_FOUND; errors of the store: it is cancelled, and stored when the disk
-  // is well again.
+  // The job's status, once its end is stored. Its groups are told to stop at once. NOT_FOUND; errors of the store: the
+  // job is cancelled, but a coordinator that is started again before the disk is well would not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, absl::Time now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now);
   std::vector<v1::JobStatus> List(absl::Time now);
@@ -90,63 +103,66 @@ class Coordinator {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
     bool open = true;                         // False: end the session.
   };
-  // Takes what waits for the worker; when nothing does, waits up to `timeout` of real time.
+  // Takes what may be sent to the worker; when nothing may, waits up to `timeout` of real time.
   Outgoing TakeCommands(SessionId session, absl::Duration timeout);
 
   // ---- Time ----
 
   void Tick(absl::Time now);
-  // Ends all sessions and waits, now and in future.
+  // Ends all sessions and waits, now and in future. Writing goes on.
   void Stop();
   bool stopped();
 
  private:
-  struct Outbox {
-    std::deque<v1::WorkerCommand> commands;
-    std::map<GroupKey, uint64_t> seen;
+  struct Session {
+    SessionOutbox outbox;
     bool open = true;
-
-    bool HasSomething() const { return !commands.empty() || !seen.empty() || !open; }
+    absl::CondVar wakes;  // Whoever takes its commands.
   };
-  struct Batch {
-    Effects effects;
-    std::vector<JobRecord> jobs;
+  // Those who wait for a job to change.
+  struct Watch {
+    int watchers = 0;
+    absl::CondVar changed;
   };
 
   // `highest_number`: of the jobs that have a log, for logs and centers stay where a job store was moved away.
   Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, absl::Time now);
 
-  // Carries out what is pending, unless another thread is at it, which then does.
-  void Flush(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Batch> TakeBatch(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Write(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Forget(const std::set<std::string>& job_ids) ABSL_LOCKS_EXCLUDED(mutex_);
-  void WriteProfiles(const Batch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Finish(Batch batch, const absl::Status& stored, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Deliver(Effects effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CollectEffects() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts what was dropped into the log, behind what was kept.
-  void LogDropped(Effects& effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts what follows from the last change where it belongs, and wakes who waits for it.
+  void Apply(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Deliver(Effects& effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Close(SessionId id, const std::string& why, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> AwaitSubmission(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for what has changed up to now, and for nothing that changes later.
-  absl::Status WaitUntilStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Constant; store and log are used by whoever set writing_.
+  // ---- The writer ----
+
+  void WriteUntilEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteOnce() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finish(const WriteBatch& batch, const Journal::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes here and now where no thread does.
+  void WriteHere() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const CoordinatorOptions options_;
+  Journal journal_;  // Of the writer alone.
 
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
-  Effects pending_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);  // Job -> its log lines dropped from pending_.
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  int submits_waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // For their turn to write; batches and submissions take turns.
-  bool batch_is_next_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t batches_taken_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t batches_done_ ABSL_GUARDED_BY(mutex_) = 0;                // Written, or put back because the store failed.
-  std::set<std::string> jobs_being_logged_ ABSL_GUARDED_BY(mutex_);  // In the batch that is being written.
-  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);                // Of the last Put.
-  absl::Time store_retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // After one that failed.
+  WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
+  absl::Time latest_ ABSL_GUARDED_BY(mutex_);          // `now` of the last call that changed something.
+  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // Of the last time that changes were stored.
+  absl::Time store_retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();               // After a failure.
+  std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);  // By job; set: the outcome.
+  std::map<SessionId, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<SessionId, Outbox> outboxes_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::CondVar writer_wakes_;  // There is work, or the end.
+  absl::CondVar written_;       // A batch is done: whoever waits for the store looks again.
+
+  std::thread writer_;
 };
 
 }  // namespace hooke

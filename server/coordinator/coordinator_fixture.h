@@ -36,7 +36,7 @@ class CoordinatorFixture : public testing::Test {
   const std::string folder_;
   absl::Time now_ = absl::FromUnixSeconds(1000000);
   std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
-  CoordinatorOptions settings_;  // But store, log and logger.
+  CoordinatorOptions settings_;  // But store, log, logger and writer.
   std::unique_ptr<Coordinator> coordinator_;
   int submissions_ = 0;
 };

@@ -1,16 +1,21 @@
-// Who waits for the Coordinator's store, and for what: a caller waits for what it changed itself, though others never
-// stop changing things.
+// The Coordinator with its writer's thread and a store that blocks: who waits for it, and for what. Nobody but Submit
+// and Cancel does, and these only for what they changed themselves.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <climits>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/coordinator/coordinator.h"
@@ -22,106 +27,174 @@
 namespace hooke {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr uint32_t kGroups = 60;
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
-// Calls the test before each Put, in the thread that writes.
-class WatchedStore : public InMemoryJobStore {
+// A disk that can be stopped: while it is, each Put waits.
+class GatedStore : public InMemoryJobStore {
  public:
   absl::Status Put(absl::Span<const JobRecord> jobs) override {
-    if (before_put) before_put();
+    {
+      absl::MutexLock lock(&gate_);
+      ++puts_;
+      gate_.Await(absl::Condition(this, &GatedStore::MayPass));
+    }
     return InMemoryJobStore::Put(jobs);
   }
 
-  std::function<void()> before_put;
+  void Stop() {
+    absl::MutexLock lock(&gate_);
+    let_through_ = puts_;
+  }
+  void LetThrough(int more) {
+    absl::MutexLock lock(&gate_);
+    let_through_ += more;
+  }
+  void Open() {
+    absl::MutexLock lock(&gate_);
+    let_through_ = INT_MAX;
+  }
+  // The number of Puts that were ever begun is `puts` more than when it was stopped.
+  bool AwaitBlocked(int puts) {
+    absl::MutexLock lock(&gate_);
+    const auto blocked = [this, puts]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return puts_ >= let_through_ + puts; };
+    return gate_.AwaitWithTimeout(absl::Condition(&blocked), kLimit);
+  }
+
+ private:
+  bool MayPass() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return puts_ <= let_through_; }
+
+  absl::Mutex gate_;
+  int puts_ ABSL_GUARDED_BY(gate_) = 0;
+  int let_through_ ABSL_GUARDED_BY(gate_) = INT_MAX;
 };
 
-// A job with many groups, each of which can end once: every end is one more thing to store.
+// A worker with a job of many groups, each of which can end once: every end is one more thing to store. Another job is
+// idle, because it finds no free slot.
 class CoordinatorStoreTest : public testing::Test {
  protected:
   CoordinatorStoreTest()
       : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::filesystem::remove_all(folder_);
+    Start(kLimit);
+  }
+  ~CoordinatorStoreTest() override {
+    store_->Open();
+    coordinator_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Start(absl::Duration store_timeout) {
     CoordinatorOptions options;
     options.store = store_;
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    options.store_timeout = store_timeout;
     coordinator_ = *Coordinator::Create(std::move(options), now_);
+    Heartbeat();
+  }
+  void Heartbeat() {
     v1::ServerHeartbeatRequest server;
     server.set_address("b:1");
     EXPECT_TRUE(coordinator_->ServerHeartbeat(server, now_).ok());
+  }
+  void RunTheBusyJob() {
     busy_ = *coordinator_->Submit(ExampleSubmission("busy", {kGroups, 1}), now_);
     EXPECT_TRUE(worker_.Connect(*coordinator_, now_).ok());
-    worker_.Receive(now_);
-    EXPECT_EQ(worker_.running().size(), kGroups);
+    ReceiveUntil([this] { return worker_.running().size() == kGroups; });
     idle_ = *coordinator_->Submit(ExampleSubmission("idle"), now_);
   }
-  ~CoordinatorStoreTest() override { std::filesystem::remove_all(folder_); }
-
-  size_t left() const { return worker_.running().size(); }
-  void EndOneGroup() {
-    if (left() > 0) worker_.End(worker_.running().begin()->first, absl::OkStatus(), now_);
+  void ReceiveUntil(const std::function<bool()>& done) {
+    const absl::Time limit = absl::Now() + kLimit;
+    while (!done() && absl::Now() < limit) worker_.Receive(now_, false, absl::Milliseconds(50));
+    EXPECT_TRUE(done());
   }
+  void EndOneGroup() { worker_.End(worker_.running().begin()->first, absl::OkStatus(), now_); }
 
   const std::string folder_;
-  const absl::Time now_ = absl::FromUnixSeconds(1000000);
-  std::shared_ptr<WatchedStore> store_ = std::make_shared<WatchedStore>();
+  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  std::shared_ptr<GatedStore> store_ = std::make_shared<GatedStore>();
   std::unique_ptr<Coordinator> coordinator_;
   FakeWorker worker_{"w1", kGroups};
   std::string busy_, idle_;
 };
 
-// A caller that became the writer leaves after a while, though each batch finds the next one waiting; Ticks do the
-// rest.
-TEST_F(CoordinatorStoreTest, NobodyWritesForOthersForEver) {
-  store_->before_put = [this] { EndOneGroup(); };
-  const absl::StatusOr<v1::JobStatus> cancelled = coordinator_->Cancel(idle_, now_);
-  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
-  EXPECT_EQ(left(), kGroups - Coordinator::kBatchesPerCall);
-  while (left() > 0) {
-    const size_t before = left();
+// A Put that takes an hour: the calls of the threads that read workers' streams return, heartbeats are answered, a new
+// worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk does
+// not answer. When it does, all of it is stored.
+TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
+  coordinator_.reset();
+  Start(absl::Seconds(1));
+  RunTheBusyJob();
+  store_->Stop();
+  EndOneGroup();
+  ASSERT_TRUE(store_->AwaitBlocked(1));
+
+  FakeWorker late("late", 2);
+  ASSERT_TRUE(late.Connect(*coordinator_, now_).ok());
+  late.Receive(now_);
+  EXPECT_TRUE(late.welcomed());
+  const int echoes = worker_.echoes();
+  for (int second = 1; second <= 3600; ++second) {
+    now_ += absl::Seconds(1);
+    worker_.Heartbeat(now_);
+    late.Heartbeat(now_);
+    Heartbeat();
     coordinator_->Tick(now_);
-    ASSERT_LT(left(), before);
+    worker_.Receive(now_);
+    late.Receive(now_);
+    ASSERT_EQ(worker_.echoes(), echoes + second);
+    ASSERT_TRUE(worker_.connected() && late.connected());
   }
-  coordinator_->Tick(now_);
-  EXPECT_EQ(worker_.unseen(), kGroups);
-  worker_.Receive(now_);
-  EXPECT_EQ(worker_.unseen(), 0u);
+  EXPECT_EQ(worker_.unseen(), 1u) << "the end is not stored";
+  EXPECT_THAT(std::string(coordinator_->Submit(ExampleSubmission("new"), now_).status().message()),
+              HasSubstr("the job store has not answered for 1s"));
+  EXPECT_THAT(std::string(coordinator_->Cancel(busy_, now_).status().message()),
+              HasSubstr("is told to stop, but the job store has not answered for 1s"));
+  worker_.Receive(now_, /*linger=*/true);
+  EXPECT_EQ(worker_.stop_reasons().size(), kGroups - 1);
+  EXPECT_TRUE(late.started().empty()) << "a start that is not stored";
+
+  store_->Open();
+  ReceiveUntil([this] { return worker_.unseen() == 0; });
+  EXPECT_EQ(coordinator_->Cancel(busy_, now_)->state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_TRUE(coordinator_->Submit(ExampleSubmission("new"), now_).ok());
+  for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) EXPECT_TRUE(node.alive()) << node.name();
 }
 
-// A change that another thread stores is waited for no longer than until it is stored, and a log until its last line is
-// written, whatever the writer is busy with by then.
+// A change is waited for no longer than until it is stored, and a log until its last line is written, whatever the
+// writer is busy with by then.
 TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
-  absl::Notification writing, returned;
-  int puts = 0;
-  store_->before_put = [&] {
-    EndOneGroup();
-    ++puts;
-    if (puts == 1) {
-      writing.Notify();
-      // Into the second batch comes what is cancelled now.
-      const absl::Time limit = absl::Now() + kLimit;
-      while (coordinator_->Status(idle_, now_)->state() != v1::JOB_STATE_CANCELLED && absl::Now() < limit) {
-        coordinator_->WaitForChange(idle_, 0, absl::Milliseconds(1));
-      }
-    }
-    if (puts == 3) {
-      EXPECT_TRUE(returned.WaitForNotificationWithTimeout(kLimit));
-    }
-  };
-  std::thread writer([this] { EndOneGroup(); });
-  EXPECT_TRUE(writing.WaitForNotificationWithTimeout(kLimit));
+  RunTheBusyJob();
+  store_->Stop();
+  EndOneGroup();
+  ASSERT_TRUE(store_->AwaitBlocked(1));
+  absl::Notification returned;
+  std::thread user([&] {
+    const absl::StatusOr<v1::JobStatus> cancelled = coordinator_->Cancel(idle_, now_);
+    EXPECT_TRUE(cancelled.ok()) << cancelled.status();
+    returned.Notify();
+  });
+  const absl::Time limit = absl::Now() + kLimit;
+  while (coordinator_->Status(idle_, now_)->state() != v1::JOB_STATE_CANCELLED && absl::Now() < limit) {
+    coordinator_->WaitForChange(idle_, 0, absl::Milliseconds(1));
+  }
   EXPECT_FALSE(coordinator_->LogIsComplete(idle_));
-  const absl::StatusOr<v1::JobStatus> cancelled = coordinator_->Cancel(idle_, now_);
-  EXPECT_TRUE(cancelled.ok()) << cancelled.status();
-  EXPECT_TRUE(coordinator_->LogIsComplete(idle_));
-  EXPECT_THAT(coordinator_->ReadLog(idle_, 0, 1 << 20)->text, testing::HasSubstr("cancelled by the user"));
-  returned.Notify();
-  writer.join();
+  EXPECT_FALSE(returned.HasBeenNotified()) << "it answered before its change was stored";
+  // The second Put stores the cancelled job. A third one, which blocks again, is none of the user's business.
+  store_->LetThrough(1);
+  ASSERT_TRUE(store_->AwaitBlocked(1));
+  EndOneGroup();
+  store_->LetThrough(1);
+  EXPECT_TRUE(returned.WaitForNotificationWithTimeout(kLimit));
+  user.join();
 }
 
-// A new job gets its turn to be stored between two batches of others.
+// A new job is stored between two batches of others who never stop changing things.
 TEST_F(CoordinatorStoreTest, SubmitsWhileOthersWrite) {
+  RunTheBusyJob();
   absl::Notification writing, submitted;
   std::thread writer([&] {
     const GroupKey key = worker_.running().begin()->first;
@@ -138,6 +211,19 @@ TEST_F(CoordinatorStoreTest, SubmitsWhileOthersWrite) {
   }
   submitted.Notify();
   writer.join();
+}
+
+// What was changed just before the coordinator ends is stored.
+TEST_F(CoordinatorStoreTest, WritesWhatWaitsBeforeItEnds) {
+  RunTheBusyJob();
+  EndOneGroup();
+  coordinator_->Stop();
+  coordinator_.reset();
+  int finished = 0;
+  const absl::StatusOr<std::vector<JobRecord>> jobs = store_->Load();
+  ASSERT_TRUE(jobs.ok());
+  for (const GroupRecord& group : jobs->front().groups) finished += group.state == v1::GROUP_STATE_FINISHED ? 1 : 0;
+  EXPECT_EQ(finished, 1);
 }
 
 }  // namespace

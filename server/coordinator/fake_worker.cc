@@ -51,12 +51,14 @@ void FakeWorker::Crash(absl::Time now) {
   ++instance_;
 }
 
-void FakeWorker::Receive(absl::Time now, bool linger) {
+void FakeWorker::Receive(absl::Time now, bool linger, absl::Duration wait) {
   if (session_ == 0) return;
-  const Coordinator::Outgoing outgoing = coordinator_->TakeCommands(session_, absl::ZeroDuration());
+  const Coordinator::Outgoing outgoing = coordinator_->TakeCommands(session_, wait);
   for (const v1::WorkerCommand& command : outgoing.commands) {
     if (command.has_welcome()) {
       welcomed_ = true;
+    } else if (command.has_clock()) {
+      ++echoes_;
     } else if (command.has_start()) {
       const v1::GroupStart& start = command.start().group();
       const GroupKey key{start.job_id(), start.group(), start.incarnation()};
@@ -89,7 +91,7 @@ void FakeWorker::Receive(absl::Time now, bool linger) {
 void FakeWorker::Heartbeat(absl::Time now) {
   if (session_ == 0) return;
   v1::WorkerMessage message;
-  message.mutable_heartbeat();
+  message.mutable_heartbeat()->set_sent_ns(1);
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 

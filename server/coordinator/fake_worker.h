@@ -38,8 +38,9 @@ class FakeWorker {
   // And the coordinator's first command of this session has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
-  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`.
-  void Receive(absl::Time now, bool linger = false);
+  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`. If there
+  // are none, waits for some up to `wait` of real time.
+  void Receive(absl::Time now, bool linger = false, absl::Duration wait = absl::ZeroDuration());
   void Heartbeat(absl::Time now);
 
   void Progress(const GroupKey& key, uint64_t step, absl::Time now);
@@ -62,6 +63,8 @@ class FakeWorker {
   uint32_t slots() const { return slots_; }
   uint32_t slots_used() const;
   size_t unseen() const { return unseen_.size(); }
+  // Clock echoes that came.
+  int echoes() const { return echoes_; }
 
  private:
   v1::RankEvent* Report(v1::GroupEvent& event) { return event.mutable_report()->mutable_event(); }
@@ -75,6 +78,7 @@ class FakeWorker {
   Coordinator* coordinator_ = nullptr;
   SessionId session_ = 0;
   bool welcomed_ = false;
+  int echoes_ = 0;
   std::map<GroupKey, Run> running_;
   std::deque<v1::GroupEvent> unseen_;
   std::vector<GroupKey> started_;

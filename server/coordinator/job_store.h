@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/coordinator/records.h"
 
@@ -30,7 +32,7 @@ class JobStore {
   virtual absl::Status Remove(const std::vector<std::string>& job_ids) = 0;
 };
 
-// For tests: as durable as the object.
+// For tests: as durable as the object. Thread-safe.
 class InMemoryJobStore : public JobStore {
  public:
   absl::StatusOr<std::vector<JobRecord>> Load() override;
@@ -38,11 +40,12 @@ class InMemoryJobStore : public JobStore {
   absl::Status Remove(const std::vector<std::string>& job_ids) override;
 
   // What the next calls that write answer, instead of writing, until it is OK again.
-  void FailWith(absl::Status status) { failure_ = std::move(status); }
+  void FailWith(absl::Status status);
 
  private:
-  absl::Status failure_;
-  std::map<std::string, JobRecord> jobs_;
+  absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, JobRecord> jobs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hooke

@@ -429,6 +429,14 @@ TEST_F(ServiceTest, KeepsProfiles) {
   send(0, 40, -1);
   send(7, 50, 0);
   worker.AwaitSeen(number);
+  // They are written after they were acknowledged.
+  const auto are_written = [&] {
+    const Profiles kept = ReadProfiles(cluster, id, false);
+    return kept.ranks.size() == 2 && kept.ranks[0].profile().step_ns() == 30;
+  };
+  const absl::Time limit = absl::Now() + kDeadline;
+  while (!are_written() && absl::Now() < limit) {
+  }
   for (int i = 0; i < 2; ++i) {
     const Profiles traced = ReadProfiles(cluster, id, true);
     ASSERT_TRUE(traced.status.ok()) << traced.status.error_message();

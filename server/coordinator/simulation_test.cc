@@ -62,6 +62,7 @@ class Cluster {
   void StartCoordinator() {
     CoordinatorOptions options;
     options.store = store_;
+    options.writer = CoordinatorOptions::Writer::kCaller;
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
     coordinator_ = *Coordinator::Create(std::move(options), now_);

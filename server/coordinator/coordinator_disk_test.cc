@@ -1,0 +1,90 @@
+// What the coordinator goes on doing while its store fails, and what it makes up for when the store is well again. In
+// virtual time.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/coordinator/coordinator_fixture.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using CoordinatorDiskTest = CoordinatorFixture;
+
+// Three hours of a broken disk: heartbeats are answered each second, workers are welcomed, progress of jobs that did
+// not change is acknowledged, a cancelled group stops. No session is lost, meanwhile or afterwards.
+TEST_F(CoordinatorDiskTest, AFailingStoreStopsNothingThatNeedsNoStore) {
+  FakeWorker w1("w1", 4), late("late", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string runs = Submit({1, 2});
+  const std::string cancelled = Submit({1, 2});
+  w1.Receive(now_);
+  w1.Progress({runs, 0, 1}, 1, now_);
+  w1.Progress({cancelled, 0, 1}, 1, now_);
+  w1.Receive(now_);
+  ASSERT_EQ(w1.unseen(), 0u);
+
+  store_->FailWith(absl::InternalError("broken disk"));
+  EXPECT_EQ(coordinator_->Cancel(cancelled, now_).status().code(), absl::StatusCode::kInternal);
+  w1.Receive(now_);
+  EXPECT_EQ(w1.running().size(), 1u) << "the cancelled group was told to stop";
+  EXPECT_EQ(w1.unseen(), 1u) << "its end is acknowledged only once it is stored";
+  ASSERT_TRUE(late.Connect(*coordinator_, now_).ok());
+  late.Receive(now_);
+  EXPECT_TRUE(late.welcomed());
+
+  const int echoes = w1.echoes();
+  for (int second = 1; second <= 3 * 3600; ++second) {
+    Pass(absl::Seconds(1), {&w1, &late});
+    w1.Progress({runs, 0, 1}, 1 + second, now_);
+    w1.Receive(now_);
+    ASSERT_EQ(w1.unseen(), 1u);
+    ASSERT_EQ(w1.echoes(), echoes + 2 * second);
+    ASSERT_TRUE(w1.connected() && late.connected());
+  }
+  store_->FailWith(absl::OkStatus());
+  Pass(absl::Seconds(2), {&w1, &late});
+  EXPECT_TRUE(w1.connected() && late.connected());
+  EXPECT_EQ(w1.unseen(), 0u);
+  EXPECT_EQ(coordinator_->Cancel(cancelled, now_)->state(), v1::JOB_STATE_CANCELLED);
+  Restart();
+  EXPECT_EQ(Status(cancelled).state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(Status(runs).state(), v1::JOB_STATE_RUNNING);
+}
+
+// A store that fails for some tries: starts wait until it has taken them, and then each is sent once.
+TEST_F(CoordinatorDiskTest, StartsWaitUntilTheStoreRecovers) {
+  FakeWorker w1("w1", 2);
+  const std::string id = Submit({1, 2});
+  store_->FailWith(absl::InternalError("broken disk"));
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  for (int tries = 0; tries < 5; ++tries) {
+    Pass(absl::Seconds(1), {&w1});
+    EXPECT_TRUE(w1.welcomed());
+    EXPECT_TRUE(w1.started().empty());
+  }
+  store_->FailWith(absl::OkStatus());
+  Pass(absl::Seconds(2), {&w1});
+  EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}));
+  Pass(absl::Seconds(2), {&w1});
+  EXPECT_EQ(w1.started().size(), 1u);
+}
+
+// Log lines need no store of jobs: they can be read while it fails.
+TEST_F(CoordinatorDiskTest, LogsGoOnWhileTheStoreFails) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  store_->FailWith(absl::InternalError("broken disk"));
+  w1.Progress({id, 0, 1}, 1, now_);
+  w1.Log({id, 0, 1}, "group 0 rank 0 loss 0.5", now_);
+  EXPECT_THAT(Log(id), HasSubstr("group 0 rank 0 loss 0.5\n"));
+}
+
+}  // namespace
+}  // namespace hooke

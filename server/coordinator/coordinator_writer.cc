@@ -1,0 +1,72 @@
+// The Coordinator's writer: the one thread that stores, logs and keeps profiles.
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "server/coordinator/coordinator.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kStoreRetry = absl::Seconds(1);
+
+}  // namespace
+
+void Coordinator::WriteUntilEnd() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      while (!ending_ && !HasWork()) writer_wakes_.Wait(&mutex_);
+      if (!HasWork()) return;
+    }
+    WriteOnce();
+  }
+}
+
+bool Coordinator::HasWork() const { return queue_.HasWork(latest_ >= store_retry_at_); }
+
+void Coordinator::WriteHere() {
+  if (options_.writer == CoordinatorOptions::Writer::kThread) return;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!HasWork()) return;
+    }
+    WriteOnce();
+  }
+}
+
+void Coordinator::WriteOnce() {
+  WriteBatch batch;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto find = [this](const std::string& job_id)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.Find(job_id); };
+    batch = queue_.Take(latest_ >= store_retry_at_, find, latest_);
+  }
+  const Journal::Result result = journal_.Write(batch);
+  absl::MutexLock lock(&mutex_);
+  Finish(batch, result);
+}
+
+void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
+  queue_.Done(result.changes.ok());
+  if (batch.ChangesJobs()) {
+    store_status_ = result.changes;
+    store_retry_at_ = result.changes.ok() ? absl::InfinitePast() : latest_ + kStoreRetry;
+  }
+  for (auto& [id, session] : sessions_) {
+    session->outbox.Stored(queue_.stored());
+    if (session->outbox.HasReady()) session->wakes.Signal();
+  }
+  for (const JobRecord& job : batch.submissions) {
+    state_.EndSubmit(job, result.submissions.ok(), latest_);
+    auto waiting = submitting_.find(job.job_id);
+    if (waiting != submitting_.end()) waiting->second = result.submissions;
+  }
+  Apply(latest_);
+  written_.SignalAll();
+}
+
+}  // namespace hooke

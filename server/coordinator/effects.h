@@ -1,0 +1,55 @@
+#ifndef HOOKE_SERVER_COORDINATOR_EFFECTS_H_
+#define HOOKE_SERVER_COORDINATOR_EFFECTS_H_
+
+// What follows from an event and has to be done outside the ClusterState: stored, logged, sent. Plain values.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "server/coordinator/profile_store.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+
+// One connection of a worker. 0: none.
+using SessionId = uint64_t;
+
+struct Effects {
+  struct LogEntry {
+    std::string job_id;  // Empty: the line belongs to no job and goes to the daemon's log only.
+    std::string line;    // "<source> <text>". The writer puts the time before it.
+    absl::Time time;
+    bool ours = true;  // The coordinator says it, so it goes to the daemon's log, too.
+  };
+  struct Command {
+    SessionId session = 0;
+    v1::WorkerCommand command;
+    // The command is sent only after this job's change is stored. Empty: it rests on nothing stored and goes at once.
+    std::string after;
+  };
+
+  std::set<std::string> jobs;       // Their records changed and have to be stored.
+  std::set<std::string> forgotten;  // To be removed from the store, with their logs.
+  std::set<std::string> shown;      // What people see of these jobs changed.
+  std::vector<LogEntry> log;
+  std::map<ProfileKey, v1::RankProfile> profiles;  // Checked; to be kept.
+  std::vector<Command> commands;                   // In this order, as far as a session's commands wait for nothing.
+  // Events that are applied, to be sent as EventsSeen: at once, or after their job's change is stored.
+  std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;
+  std::map<SessionId, std::string> closed;  // Sessions to end, and why.
+
+  bool empty() const {
+    return jobs.empty() && forgotten.empty() && shown.empty() && log.empty() && profiles.empty() && commands.empty() &&
+           seen.empty() && closed.empty();
+  }
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_EFFECTS_H_

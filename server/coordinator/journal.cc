@@ -1,0 +1,69 @@
+#include "server/coordinator/journal.h"
+
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hooke {
+
+Journal::Journal(std::shared_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
+                 std::shared_ptr<spdlog::logger> logger)
+    : store_(std::move(store)), log_(std::move(log)), profiles_(std::move(profiles)), logger_(std::move(logger)) {}
+
+Journal::Result Journal::Write(const WriteBatch& batch) {
+  Result result;
+  result.changes = StoreChanges(batch);
+  if (!result.changes.ok()) {
+    logger_->error("what has changed could not be stored, trying again: {}", result.changes.ToString());
+  }
+  // In a transaction of their own: whether they can be stored does not depend on what else changed.
+  if (!batch.submissions.empty()) result.submissions = store_->Put(batch.submissions);
+  for (const JobRecord& job : batch.submissions) {
+    if (!result.submissions.ok()) logger_->error("job {} is refused: {}", job.job_id, result.submissions.ToString());
+  }
+  WriteLogs(batch);
+  WriteProfiles(batch);
+  return result;
+}
+
+absl::Status Journal::StoreChanges(const WriteBatch& batch) {
+  if (!batch.jobs.empty()) {
+    if (absl::Status status = store_->Put(batch.jobs); !status.ok()) return status;
+  }
+  if (batch.forgotten.empty()) return absl::OkStatus();
+  absl::Status removed = store_->Remove({batch.forgotten.begin(), batch.forgotten.end()});
+  if (!removed.ok()) return removed;
+  for (const std::string& job_id : batch.forgotten) {
+    absl::Status gone = log_->Remove(job_id);
+    if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job_id, gone.ToString());
+  }
+  return absl::OkStatus();
+}
+
+void Journal::WriteLogs(const WriteBatch& batch) {
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const Effects::LogEntry& entry : batch.log) {
+    // A forgotten job's log is gone by now, and a line would make another one.
+    if (!entry.job_id.empty() && batch.forgotten.count(entry.job_id) == 0) {
+      lines[entry.job_id].push_back(LogLine(entry.time, entry.line));
+    }
+    if (entry.ours) logger_->info("{}{}{}", entry.job_id, entry.job_id.empty() ? "" : ": ", entry.line);
+  }
+  for (const auto& [job_id, text] : lines) {
+    absl::Status logged = log_->Append(job_id, text);
+    if (!logged.ok()) logger_->error("{} log lines are lost: {}", text.size(), logged.ToString());
+  }
+}
+
+void Journal::WriteProfiles(const WriteBatch& batch) {
+  if (profiles_ == nullptr) return;
+  for (const auto& [key, profile] : batch.profiles) {
+    absl::Status kept = profiles_->Put(key, profile);
+    if (!kept.ok()) logger_->warn("{}: a profile is lost: {}", key.job_id, kept.ToString());
+  }
+}
+
+}  // namespace hooke

@@ -1,0 +1,47 @@
+#ifndef HOOKE_SERVER_COORDINATOR_JOURNAL_H_
+#define HOOKE_SERVER_COORDINATOR_JOURNAL_H_
+
+// Writes batches: jobs into the store, then lines into logs, then profiles into their files. The coordinator's one
+// writer calls it, and nobody else writes to store, logs or profiles.
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "server/coordinator/job_log.h"
+#include "server/coordinator/job_store.h"
+#include "server/coordinator/profile_store.h"
+#include "server/coordinator/write_queue.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace hooke {
+
+class Journal {
+ public:
+  Journal(std::shared_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
+          std::shared_ptr<spdlog::logger> logger);
+
+  struct Result {
+    absl::Status changes;      // All changed and forgotten jobs are stored, or may have to be stored again.
+    absl::Status submissions;  // All submissions are stored, or none is.
+  };
+  // Lines and profiles that cannot be written are lost, and the daemon's log says so. They never keep a job's state
+  // from being stored.
+  Result Write(const WriteBatch& batch);
+
+ private:
+  absl::Status StoreChanges(const WriteBatch& batch);
+  void WriteLogs(const WriteBatch& batch);
+  void WriteProfiles(const WriteBatch& batch);
+
+  const std::shared_ptr<JobStore> store_;
+  const std::shared_ptr<JobLog> log_;
+  const std::shared_ptr<ProfileStore> profiles_;  // Null: profiles are not kept.
+  const std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_JOURNAL_H_

@@ -1,0 +1,64 @@
+#ifndef HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_
+#define HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_
+
+// What waits to be sent to one worker. Each command either can go at once or is held until the store has caught up with
+// the change that it rests on. Knows no threads, streams or stores; the Coordinator calls it under its mutex.
+//
+// A change is named by the number of the batch that stores it (write_queue.h). Numbers only grow.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "proto/coordinator.pb.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+
+class SessionOutbox {
+ public:
+  // `after` is the batch to wait for; 0: none. A stop whose start is still held is held behind it: otherwise the worker
+  // would stop nothing and then start what nobody stops. Of clock echoes only the newest is kept.
+  void Add(v1::WorkerCommand command, uint64_t after);
+  // The group's events up to `number` are applied. Numbers of a group add up to one EventsSeen, the highest.
+  void AddSeen(const GroupKey& group, uint64_t number, uint64_t after);
+
+  // All batches up to `through` are stored: what waited for them may go.
+  void Stored(uint64_t through);
+
+  bool HasReady() const { return !ready_.empty() || echo_.has_value() || !seen_.empty(); }
+  // What may go, in the order in which it is to be sent.
+  std::vector<v1::WorkerCommand> TakeReady();
+
+  // Of everything in it, held or not, roughly.
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Held {
+    uint64_t after = 0;
+    v1::WorkerCommand command;
+  };
+  struct Seen {
+    uint64_t after = 0;
+    uint64_t number = 0;
+  };
+
+  // The batch that the start of this group is held for; 0: it is not held.
+  uint64_t StartIsHeldFor(const v1::GroupId& group) const;
+  void AddReadySeen(const GroupKey& group, uint64_t number);
+
+  std::deque<v1::WorkerCommand> ready_;
+  std::optional<v1::WorkerCommand> echo_;
+  std::map<GroupKey, uint64_t> seen_;
+  std::deque<Held> held_;
+  // One or two of each group, by `after`: for the batch that is being stored, and for a later one.
+  std::map<GroupKey, std::deque<Seen>> held_seen_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_

@@ -1,0 +1,104 @@
+// What may be sent to a worker, and what has to wait for the store.
+
+#include "server/coordinator/session_outbox.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/coordinator.pb.h"
+#include "server/coordinator/records.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+v1::WorkerCommand Start(uint32_t group) {
+  v1::WorkerCommand command;
+  command.mutable_start()->mutable_group()->set_job_id("j-1");
+  command.mutable_start()->mutable_group()->set_group(group);
+  command.mutable_start()->mutable_group()->set_incarnation(1);
+  return command;
+}
+
+v1::WorkerCommand Stop(uint32_t group) {
+  v1::WorkerCommand command;
+  command.mutable_stop()->mutable_group()->set_job_id("j-1");
+  command.mutable_stop()->mutable_group()->set_group(group);
+  command.mutable_stop()->mutable_group()->set_incarnation(1);
+  return command;
+}
+
+v1::WorkerCommand Echo(int64_t sent) {
+  v1::WorkerCommand command;
+  command.mutable_clock()->set_sent_ns(sent);
+  return command;
+}
+
+// "start 0", "stop 0", "seen 0 up to 5", "echo 7".
+std::vector<std::string> Taken(SessionOutbox& outbox) {
+  std::vector<std::string> texts;
+  for (const v1::WorkerCommand& command : outbox.TakeReady()) {
+    if (command.has_start()) texts.push_back(absl::StrCat("start ", command.start().group().group()));
+    if (command.has_stop()) texts.push_back(absl::StrCat("stop ", command.stop().group().group()));
+    if (command.has_clock()) texts.push_back(absl::StrCat("echo ", command.clock().sent_ns()));
+    if (command.has_seen()) {
+      texts.push_back(absl::StrCat("seen ", command.seen().group().group(), " up to ", command.seen().number()));
+    }
+  }
+  return texts;
+}
+
+// What rests on nothing stored goes at once; what rests on batch 2 goes when batch 2 is stored.
+TEST(SessionOutboxTest, HoldsWhatRestsOnTheStore) {
+  SessionOutbox outbox;
+  outbox.Add(Start(0), 2);
+  EXPECT_FALSE(outbox.HasReady());
+  outbox.Add(Stop(1), 0);
+  EXPECT_THAT(Taken(outbox), ElementsAre("stop 1"));
+  outbox.Stored(1);
+  EXPECT_THAT(Taken(outbox), IsEmpty());
+  outbox.Stored(2);
+  EXPECT_TRUE(outbox.HasReady());
+  EXPECT_THAT(Taken(outbox), ElementsAre("start 0"));
+  EXPECT_EQ(outbox.bytes(), 0u);
+}
+
+// A stop never overtakes the start of its group.
+TEST(SessionOutboxTest, AStopStaysBehindItsStart) {
+  SessionOutbox outbox;
+  outbox.Add(Start(0), 2);
+  outbox.Add(Stop(0), 0);
+  outbox.Add(Stop(1), 0);
+  EXPECT_THAT(Taken(outbox), ElementsAre("stop 1"));
+  outbox.Stored(2);
+  EXPECT_THAT(Taken(outbox), ElementsAre("start 0", "stop 0"));
+}
+
+// However many echoes and acknowledgements nobody takes, they are one echo, and one acknowledgement of a group.
+TEST(SessionOutboxTest, EchoesAndAcknowledgementsDoNotPileUp) {
+  SessionOutbox outbox;
+  outbox.Add(Echo(0), 0);
+  outbox.AddSeen({"j-1", 0, 1}, 1, 0);
+  const size_t bytes = outbox.bytes();
+  for (int i = 1; i <= 10000; ++i) {
+    outbox.Add(Echo(i), 0);
+    outbox.AddSeen({"j-1", 0, 1}, i, 0);
+    outbox.AddSeen({"j-1", 1, 1}, i, i);
+  }
+  EXPECT_LT(outbox.bytes(), 4 * bytes);
+  EXPECT_THAT(Taken(outbox), ElementsAre("echo 10000", "seen 0 up to 10000"));
+  outbox.Stored(1);
+  EXPECT_THAT(Taken(outbox), ElementsAre("seen 1 up to 1")) << "later events must not delay the first";
+  outbox.Stored(10000);
+  EXPECT_THAT(Taken(outbox), ElementsAre("seen 1 up to 10000"));
+  EXPECT_EQ(outbox.bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace hooke

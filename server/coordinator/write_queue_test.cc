@@ -1,0 +1,121 @@
+// What waits for the writer: which batch stores a change, what a failure puts back, and what is dropped when the writer
+// is too slow.
+
+#include "server/coordinator/write_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr absl::Time kNow = absl::UnixEpoch();
+
+class WriteQueueTest : public testing::Test {
+ protected:
+  void Change(const std::string& job_id) {
+    jobs_[job_id].job_id = job_id;
+    Effects effects;
+    effects.jobs.insert(job_id);
+    queue_.Add(effects);
+  }
+  WriteBatch Take(bool may_change_jobs = true) {
+    const auto find = [this](const std::string& job_id) {
+      auto job = jobs_.find(job_id);
+      return job == jobs_.end() ? nullptr : &job->second;
+    };
+    return queue_.Take(may_change_jobs, find, kNow);
+  }
+  void Say(const std::string& job_id, const std::string& line) { queue_.AddLog({job_id, line, kNow, false}); }
+
+  std::map<std::string, JobRecord> jobs_;
+  WriteQueue queue_{{.log_bytes_max = 10000, .profile_bytes_max = 10000}};
+};
+
+// A change belongs to the next batch that is taken, and after a failure to any later one that is stored.
+TEST_F(WriteQueueTest, NamesTheBatchThatStoresAChange) {
+  EXPECT_EQ(queue_.BatchOf("a"), 0u);
+  Change("a");
+  EXPECT_EQ(queue_.BatchOf("a"), 1u);
+  EXPECT_EQ(Take().jobs.size(), 1u);
+  EXPECT_EQ(queue_.BatchOf("a"), 1u);
+  Change("a");
+  Change("b");
+  EXPECT_EQ(queue_.BatchOf("a"), 2u);
+  queue_.Done(/*changes_stored=*/false);
+  EXPECT_EQ(queue_.stored(), 0u);
+  EXPECT_EQ(Take().jobs.size(), 2u);
+  queue_.Done(/*changes_stored=*/true);
+  EXPECT_EQ(queue_.stored(), 2u);
+  EXPECT_EQ(queue_.BatchOf("a"), 0u);
+  EXPECT_FALSE(queue_.HasWork(true));
+}
+
+// While the store fails, submissions and log lines are written all the same, and store no change by that.
+TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
+  Change("a");
+  EXPECT_FALSE(queue_.HasWork(false));
+  Say("a", "x");
+  JobRecord job;
+  job.job_id = "new";
+  queue_.AddSubmission(job);
+  EXPECT_TRUE(queue_.HasWork(false));
+  EXPECT_TRUE(queue_.HasLogOf("a"));
+  const WriteBatch batch = Take(false);
+  EXPECT_TRUE(batch.jobs.empty());
+  EXPECT_EQ(batch.submissions.size(), 1u);
+  EXPECT_EQ(batch.log.size(), 1u);
+  EXPECT_TRUE(queue_.HasLogOf("a"));
+  EXPECT_FALSE(queue_.WithdrawSubmission("new").has_value()) << "the writer has it";
+  queue_.Done(true);
+  EXPECT_FALSE(queue_.HasLogOf("a"));
+  EXPECT_EQ(queue_.stored(), 0u);
+  EXPECT_EQ(queue_.BatchOf("a"), 1u);
+}
+
+// Where lines wait for a disk that does not take them, only so many bytes are kept, and each job's log says at the
+// place of the gap how many lines it misses.
+TEST_F(WriteQueueTest, SaysHowManyLogLinesWereDropped) {
+  Say("quiet", "one");
+  for (int line = 0; line < 100; ++line) Say("loud", std::string(1000, 'x'));
+  Say("loud", "short");
+  const WriteBatch batch = Take();
+  size_t kept = 0;
+  for (const Effects::LogEntry& entry : batch.log) kept += entry.line.size() == 1000 ? 1 : 0;
+  EXPECT_GT(kept, 5u);
+  EXPECT_LT(kept, 10u);
+  EXPECT_EQ(batch.log.back().job_id, "loud");
+  EXPECT_EQ(batch.log.back().line,
+            absl::StrCat("coordinator [", 101 - kept, " lines dropped: more than 10000 bytes waited to be written]"));
+  Say("loud", "again");
+  EXPECT_EQ(Take().log.size(), 1u);
+}
+
+// Of profiles the last of each rank is kept, up to so many bytes.
+TEST_F(WriteQueueTest, BoundsProfiles) {
+  v1::RankProfile profile;
+  profile.set_machine(std::string(3000, 'm'));
+  for (uint32_t rank = 0; rank < 100; ++rank) {
+    for (int again = 0; again < 3; ++again) {
+      Effects effects;
+      effects.profiles[{"a", 0, rank}] = profile;
+      queue_.Add(effects);
+    }
+  }
+  const WriteBatch batch = Take();
+  EXPECT_GE(batch.profiles.size(), 2u);
+  EXPECT_LE(batch.profiles.size(), 3u);
+  EXPECT_EQ(batch.profiles.count({"a", 0, 0}), 1u);
+}
+
+}  // namespace
+}  // namespace hooke
