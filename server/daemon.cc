@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
@@ -87,7 +88,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.cluster.liveness.lease = options_.lease;
   options.cluster.finished_jobs_max = options_.finished_jobs_max;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
-  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), absl::Now());
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), InstantNow());
   if (!coordinator.ok()) return coordinator.status();
   CoordinatorServiceOptions service;
   service.coordinator = *std::move(coordinator);

@@ -28,8 +28,8 @@ std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(
 
 }  // namespace
 
-ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now)
-    : options_(options), last_tick_(now) {
+ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now)
+    : options_(options), last_tick_(now.steady) {
   for (JobRecord& record : jobs) {
     ReserveNumbers(record.number);
     number_of_job_[record.job_id] = record.number;
@@ -48,6 +48,10 @@ ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> j
     if (!HasEnded(record.state)) {
       for (const std::string& address : record.servers) servers_[address].last_heard = now;
     }
+    if (HasEnded(record.state)) {
+      const absl::Duration ago = now.wall - absl::FromUnixMillis(record.ended_unix_ms);
+      job.ended_at = now.steady - std::max(ago, absl::ZeroDuration());
+    }
     job.record = std::move(record);
   }
   for (auto& [number, job] : jobs_) {
@@ -57,7 +61,7 @@ ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> j
 
 void ClusterState::ReserveNumbers(uint64_t highest) { next_number_ = std::max(next_number_, highest + 1); }
 
-absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::SubmitRequest& request, absl::Time now) {
+absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::SubmitRequest& request, Instant now) {
   const std::string& id = request.submission_id();
   if (id.empty() || id.size() > 128) {
     return absl::InvalidArgumentError(absl::StrCat("submission_id has ", id.size(), " bytes, allowed is 1 to 128"));
@@ -82,7 +86,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   job.submission_id = id;
   job.spec = request.job();
   job.reason = "just submitted";
-  job.submitted_unix_ms = absl::ToUnixMillis(now);
+  job.submitted_unix_ms = absl::ToUnixMillis(now.wall);
   for (uint32_t i = 0; i < job.spec.groups().count(); ++i) {
     GroupRecord group;
     group.group = i;
@@ -94,7 +98,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   return submission;
 }
 
-void ClusterState::EndSubmit(const JobRecord& record, bool stored, absl::Time now) {
+void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) {
   being_stored_.erase(record.submission_id);
   if (!stored) return;
   Job& job = jobs_[record.number];
@@ -109,7 +113,7 @@ void ClusterState::EndSubmit(const JobRecord& record, bool stored, absl::Time no
   Place(now);
 }
 
-absl::Status ClusterState::Cancel(const std::string& job_id, absl::Time now) {
+absl::Status ClusterState::Cancel(const std::string& job_id, Instant now) {
   Job* job = FindJob(job_id);
   if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", job_id, ": `hooke jobs` lists them"));
   if (HasEnded(job->record.state)) return absl::OkStatus();
@@ -138,17 +142,17 @@ void ClusterState::Store(Job& job) {
   Changed(job);
 }
 
-void ClusterState::Log(const Job& job, absl::string_view text, absl::Time now) {
-  effects_.log.push_back({job.record.job_id, absl::StrCat("coordinator ", text), now, true});
+void ClusterState::Log(const Job& job, absl::string_view text, Instant now) {
+  effects_.log.push_back({job.record.job_id, absl::StrCat("coordinator ", text), now.wall, true});
 }
 
-void ClusterState::LogDaemon(absl::string_view text, absl::Time now) {
-  effects_.log.push_back({"", std::string(text), now, true});
+void ClusterState::LogDaemon(absl::string_view text, Instant now) {
+  effects_.log.push_back({"", std::string(text), now.wall, true});
 }
 
-void ClusterState::Notice(Job& job, absl::string_view text, absl::Time now) {
+void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
   v1::Notice notice;
-  notice.set_unix_ms(absl::ToUnixMillis(now));
+  notice.set_unix_ms(absl::ToUnixMillis(now.wall));
   notice.set_text(Shortened(text));
   job.notices.push_back(std::move(notice));
   while (job.notices.size() > kNoticesMax) job.notices.pop_front();
@@ -156,27 +160,27 @@ void ClusterState::Notice(Job& job, absl::string_view text, absl::Time now) {
   Log(job, text, now);
 }
 
-void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now) {
-  ApplyGroupDecision(job, group, AfterGroupEnd(group, outcome, options_.restart, now), now);
+void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
+  ApplyGroupDecision(job, group, AfterGroupEnd(group, outcome, options_.restart), now);
 }
 
-void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now) {
+void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, Instant now) {
   LiveGroup& live = job.live[group.group];
   live.server_failures = 0;
   GroupLoss loss;
   loss.why = std::string(why);
   loss.step = live.furthest_step;
-  loss.worked = live.last_work - live.first_work;
-  ApplyGroupDecision(job, group, AfterGroupLost(group, loss, options_.restart, now), now);
+  if (live.first_work.has_value()) loss.worked = live.last_work - *live.first_work;
+  ApplyGroupDecision(job, group, AfterGroupLost(group, loss, options_.restart), now);
 }
 
-void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, absl::Time now) {
+void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now) {
   LiveGroup& live = job.live[group.group];
   group.state = decision.state;
   group.reason = decision.reason;
   group.failures = decision.failures;
   group.best_step = decision.best_step;
-  live.retry_at = decision.retry_at;
+  live.retry_at = now.steady + decision.wait;
   live.silences.clear();
   const std::string text =
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
@@ -187,13 +191,13 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   ApplyJobDecision(job, now);
 }
 
-void ClusterState::ApplyJobDecision(Job& job, absl::Time now) {
+void ClusterState::ApplyJobDecision(Job& job, Instant now) {
   const JobDecision decision = AfterGroupChange(job.record);
   if (decision.state == v1::JOB_STATE_UNSPECIFIED) return;
   if (HasEnded(decision.state)) return EndJob(job, decision.state, decision.reason, now);
   job.record.state = decision.state;
   job.record.reason = decision.reason;
-  if (decision.state == v1::JOB_STATE_RUNNING) job.record.started_unix_ms = absl::ToUnixMillis(now);
+  if (decision.state == v1::JOB_STATE_RUNNING) job.record.started_unix_ms = absl::ToUnixMillis(now.wall);
   if (decision.start_evaluation) {
     GroupRecord evaluation;
     evaluation.group = static_cast<uint32_t>(job.record.groups.size());
@@ -206,10 +210,11 @@ void ClusterState::ApplyJobDecision(Job& job, absl::Time now) {
   Store(job);
 }
 
-void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now) {
+void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now) {
   job.record.state = state;
   job.record.reason = Shortened(reason);
-  job.record.ended_unix_ms = absl::ToUnixMillis(now);
+  job.record.ended_unix_ms = absl::ToUnixMillis(now.wall);
+  job.ended_at = now.steady;
   for (GroupRecord& group : job.record.groups) {
     job.live[group.group].silences.clear();
     if (!IsPlaced(group.state) && group.state != v1::GROUP_STATE_WAITING) continue;
@@ -218,21 +223,22 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
   }
   Notice(job, EndText(job.record), now);
   StopOccupants(job.record.job_id, absl::StrCat("the job has ended: ", EndVerb(state)));
-  AwaitLastWords(job.record, now);
+  AwaitLastWords(job, now);
   Store(job);
 }
 
-void ClusterState::AwaitLastWords(const JobRecord& job, absl::Time now) {
-  const bool recent = now - absl::FromUnixMillis(job.ended_unix_ms) < kLastWordsWithin;
-  if (job.state == v1::JOB_STATE_FAILED && recent && IsOccupant(job.job_id)) last_words_due_.insert(job.job_id);
+void ClusterState::AwaitLastWords(const Job& job, Instant now) {
+  const JobRecord& record = job.record;
+  const bool recent = now.steady - job.ended_at < kLastWordsWithin;
+  if (record.state != v1::JOB_STATE_FAILED || !recent || !IsOccupant(record.job_id)) return;
+  last_words_due_.insert(record.job_id);
 }
 
 // The groups that were stopped still print while they end. Whoever reads the end of the log looks for the job's reason.
-void ClusterState::SayLastWords(absl::Time now) {
+void ClusterState::SayLastWords(Instant now) {
   for (auto it = last_words_due_.begin(); it != last_words_due_.end();) {
     const Job* job = FindJob(*it);
-    const bool waits =
-        job != nullptr && IsOccupant(*it) && now - absl::FromUnixMillis(job->record.ended_unix_ms) < kLastWordsWithin;
+    const bool waits = job != nullptr && IsOccupant(*it) && now.steady - job->ended_at < kLastWordsWithin;
     if (!waits && job != nullptr) Log(*job, EndText(job->record), now);
     it = waits ? std::next(it) : last_words_due_.erase(it);
   }

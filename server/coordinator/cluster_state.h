@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/effects.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/records.h"
@@ -42,7 +44,7 @@ class ClusterState {
   static constexpr size_t kTextBytesMax = 2048;  // Of a message that a daemon sends.
 
   // `jobs` as they were stored. Groups that ran wait one lease for their workers to come back.
-  ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, absl::Time now);
+  ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now);
 
   // ---- Jobs ----
 
@@ -55,37 +57,37 @@ class ClusterState {
     JobRecord job;  // Where new: to be stored, and then handed to EndSubmit.
   };
   // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec; UNAVAILABLE: the same submission is being stored.
-  absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, absl::Time now);
+  absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
   // The job is stored, or could not be, and then it never was.
-  void EndSubmit(const JobRecord& job, bool stored, absl::Time now);
+  void EndSubmit(const JobRecord& job, bool stored, Instant now);
   // NOT_FOUND. A job that has ended stays as it is.
-  absl::Status Cancel(const std::string& job_id, absl::Time now);
+  absl::Status Cancel(const std::string& job_id, Instant now);
 
   // ---- Workers ----
 
   // INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live daemon has that name.
-  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, absl::Time now);
+  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   // ABORTED: the session was replaced; INVALID_ARGUMENT: no message a worker may send now. The session is to be ended
   // then.
-  absl::Status Message(SessionId session, const v1::WorkerMessage& message, absl::Time now);
+  absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
   // The session's stream has ended. Its groups are left alone until the lease runs out.
-  void Gone(SessionId session, absl::Time now);
+  void Gone(SessionId session, Instant now);
 
   // ---- Servers and time ----
 
   void SetOwnServer(const std::string& address) { own_server_ = address; }
   // The jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
-  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, absl::Time now);
+  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Silences, leases, retries, and old jobs. To be called every moment (about 100 ms).
-  void Tick(absl::Time now);
+  void Tick(Instant now);
 
   // ---- What people see ----
 
-  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now) const;
+  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
   // NOT_FOUND: there is no such job.
   absl::Status CheckKnown(const std::string& job_id) const;
-  std::vector<v1::JobStatus> List(absl::Time now) const;  // Newest first, without notices.
-  std::vector<v1::NodeStatus> Nodes(absl::Time now) const;
+  std::vector<v1::JobStatus> List(Instant now) const;  // Newest first, without notices.
+  std::vector<v1::NodeStatus> Nodes(Instant now) const;
   // Grows whenever Status would change. 0: there is no such job.
   uint64_t Version(const std::string& job_id) const;
 
@@ -103,9 +105,10 @@ class ClusterState {
     uint64_t furthest_step = 0;                                // Of all incarnations.
     bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
     uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
-    absl::Time first_work;         // When this incarnation first said that it works, and when last.
-    absl::Time last_work;
-    absl::Time retry_at = absl::InfinitePast();
+    // When this incarnation first said that it works, and when last; steady.
+    std::optional<absl::Duration> first_work;
+    absl::Duration last_work;
+    absl::Duration retry_at = -absl::InfiniteDuration();  // Steady.
     std::vector<v1::Silence> silences;
   };
   struct Job {
@@ -113,6 +116,7 @@ class ClusterState {
     std::vector<LiveGroup> live;  // As long as record.groups.
     std::deque<v1::Notice> notices;
     std::optional<v1::Notice> setback;  // The last of those with RankNotice.setback.
+    absl::Duration ended_at;            // Steady; set if the job has ended.
     uint64_t version = 1;
   };
   struct Worker {
@@ -122,7 +126,7 @@ class ClusterState {
     std::string version;
     uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
     SessionId session = 0;
-    absl::Time last_heard;
+    Instant last_heard;
     bool silent = false;  // And people were told.
     bool lost = false;
     std::map<GroupKey, uint32_t>
@@ -137,7 +141,7 @@ class ClusterState {
     uint32_t centers = 0;       // In memory.
     uint32_t disk_centers = 0;  // On disk only.
     uint64_t disk_bytes = 0;
-    absl::Time last_heard;
+    Instant last_heard;
     bool silent = false;
   };
 
@@ -148,18 +152,18 @@ class ClusterState {
     effects_.shown.insert(job.record.job_id);
   }
   void Store(Job& job);
-  void Log(const Job& job, absl::string_view text, absl::Time now);
-  void LogDaemon(absl::string_view text, absl::Time now);
-  void Notice(Job& job, absl::string_view text, absl::Time now);  // And logs it.
-  void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, absl::Time now);
-  void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, absl::Time now);
-  void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, absl::Time now);
-  void ApplyJobDecision(Job& job, absl::Time now);
-  void EndJob(Job& job, v1::JobState state, absl::string_view reason, absl::Time now);
+  void Log(const Job& job, absl::string_view text, Instant now);
+  void LogDaemon(absl::string_view text, Instant now);
+  void Notice(Job& job, absl::string_view text, Instant now);  // And logs it.
+  void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now);
+  void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, Instant now);
+  void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now);
+  void ApplyJobDecision(Job& job, Instant now);
+  void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
   // Repeats the cause of a job that has failed just now after the last word of the groups that still run.
-  void AwaitLastWords(const JobRecord& job, absl::Time now);
-  void SayLastWords(absl::Time now);
+  void AwaitLastWords(const Job& job, Instant now);
+  void SayLastWords(Instant now);
   // Whether a worker may be running a group of the job.
   bool IsOccupant(const std::string& job_id) const;
   // `after`: the job whose change is to be stored first; empty: none.
@@ -169,45 +173,45 @@ class ClusterState {
 
   // cluster_state_workers.cc
   Worker* WorkerOf(SessionId session);
-  void TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::Time now);
-  void ConfirmMissing(Worker& worker, absl::Time now);
-  void WorkerAnswers(Worker& worker, absl::Time now);
+  void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
+  void ConfirmMissing(Worker& worker, Instant now);
+  void WorkerAnswers(Worker& worker, Instant now);
 
   // cluster_state_events.cc
-  void Event(Worker& worker, const v1::GroupEvent& event, absl::Time now);
-  void ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now);
-  void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
+  void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
+  void ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now);
+  void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
-  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now);
-  void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now);
-  void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now);
-  void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now);
-  void TakeLog(const v1::LogLines& lines, absl::Time now);
+  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
+  void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
+  void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now);
+  void TakeLog(const v1::LogLines& lines, Instant now);
 
   // cluster_state_time.cc
-  void Place(absl::Time now);
+  void Place(Instant now);
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
   // Who would hold the job's center if its first group started now.
-  ServerChoice ChooseServersFor(const Job& job, absl::Time now) const;
+  ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& address) const;
-  void FixServers(Job& job, absl::Time now);
-  void Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now);
-  void CheckWorkers(absl::Time now);
-  void CheckServers(absl::Time now);
-  void ForgetOldJobs(absl::Time now);
-  bool HaveHeardOfItsEnd(const JobRecord& job, absl::Time now) const;
-  void WorkerSilent(Worker& worker, absl::Time now);
-  void LoseWorker(Worker& worker, absl::Time now);
-  void ServerSilent(const std::string& address, Server& server, absl::Time now);
-  void ServerAnswers(const std::string& address, Server& server, absl::Time now);
-  void AddSilence(Job& job, const GroupRecord& group, const std::string& what, absl::Time since);
+  void FixServers(Job& job, Instant now);
+  void Start(Job& job, GroupRecord& group, Worker& worker, Instant now);
+  void CheckWorkers(Instant now);
+  void CheckServers(Instant now);
+  void ForgetOldJobs(Instant now);
+  bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
+  void WorkerSilent(Worker& worker, Instant now);
+  void LoseWorker(Worker& worker, Instant now);
+  void ServerSilent(const std::string& address, Server& server, Instant now);
+  void ServerAnswers(const std::string& address, Server& server, Instant now);
+  void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
   void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
 
   // cluster_state_view.cc
-  v1::JobStatus StatusOf(const Job& job, absl::Time now) const;
-  bool IsAlive(const Server& server, absl::Time now) const { return server.heard && IsAlive(server.last_heard, now); }
-  bool IsAlive(absl::Time last_heard, absl::Time now) const {
-    return LivenessOf(last_heard, now, options_.liveness) == Liveness::kAlive;
+  v1::JobStatus StatusOf(const Job& job, Instant now) const;
+  bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
+  bool IsAlive(Instant last_heard, Instant now) const {
+    return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;
   }
 
   const ClusterStateOptions options_;
@@ -223,7 +227,7 @@ class ClusterState {
   SessionId next_session_ = 1;
   std::map<std::string, Server> servers_;
   std::string own_server_;
-  absl::Time last_tick_;
+  absl::Duration last_tick_;  // Steady.
   Effects effects_;
 };
 

@@ -23,7 +23,7 @@ bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& s
 
 }  // namespace
 
-void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, absl::Time now) {
+void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant now) {
   const GroupKey key = KeyOf(event.group());
   // Also of events that no longer matter: the worker may forget them.
   uint64_t& seen = effects_.seen[{worker.session, key}];
@@ -47,7 +47,7 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, absl::Time
   }
 }
 
-void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, absl::Time now) {
+void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now) {
   switch (event.event_case()) {
     case v1::GroupEvent::kStarted:
       Log(job, absl::StrCat("group ", group.group, " started (launcher pid ", event.started().launcher_pid(), ")"),
@@ -77,7 +77,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent
   }
 }
 
-void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now) {
+void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now) {
   if (report.rank() >= job.record.spec.groups().ranks()) {
     LogDaemon(
         absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(), ": ignored"),
@@ -126,7 +126,7 @@ void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankRepor
   Changed(job);
 }
 
-void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, absl::Time now) {
+void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
   LiveGroup& live = job.live[group.group];
   live.progress = progress;
   live.has_progress = true;
@@ -136,8 +136,8 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
                             : progress.phase() >= v1::RankProgress::EVALUATING;
   if (!works) return;
-  live.last_work = now;
-  if (live.first_work == absl::Time()) live.first_work = now;
+  live.last_work = now.steady;
+  if (!live.first_work.has_value()) live.first_work = now.steady;
   if (group.state == v1::GROUP_STATE_STARTING) {
     group.state = v1::GROUP_STATE_RUNNING;
     group.reason = "running";
@@ -150,7 +150,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
     }
   }
   if (trains && job.record.first_step_unix_ms == 0) {
-    job.record.first_step_unix_ms = absl::ToUnixMillis(now);
+    job.record.first_step_unix_ms = absl::ToUnixMillis(now.wall);
     Log(job,
         absl::StrCat("first step, ", (job.record.first_step_unix_ms - job.record.submitted_unix_ms) / 1000.0,
                      " s after submit"),
@@ -159,7 +159,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   }
 }
 
-void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, absl::Time now) {
+void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now) {
   job.record.center = result;
   group.evaluated = true;
   Notice(job,
@@ -169,7 +169,7 @@ void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::Center
   Store(job);
 }
 
-void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, absl::Time now) {
+void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now) {
   if (group.task != v1::GroupStart::TRAIN) return;
   const v1::RankProfile& profile = report.event().profile();
   if (absl::Status status = CheckProfile(profile); !status.ok()) {
@@ -181,7 +181,7 @@ void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankRepo
   effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile;
 }
 
-void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, absl::Time now) {
+void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now) {
   const std::string what = Shortened(change.silence().what(), 256);
   RemoveSilence(job, group, what);
   if (!change.silent()) return Notice(job, absl::StrCat("group ", group.group, ": ", what, " answers again"), now);
@@ -197,9 +197,9 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
          now);
 }
 
-void ClusterState::TakeLog(const v1::LogLines& lines, absl::Time now) {
+void ClusterState::TakeLog(const v1::LogLines& lines, Instant now) {
   if (FindJob(lines.group().job_id()) == nullptr) return;
-  for (const std::string& line : lines.lines()) effects_.log.push_back({lines.group().job_id(), line, now, false});
+  for (const std::string& line : lines.lines()) effects_.log.push_back({lines.group().job_id(), line, now.wall, false});
 }
 
 }  // namespace hooke

@@ -28,7 +28,7 @@ constexpr size_t kForgottenAtOnce = 100;
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
-                                                                       absl::Time now) {
+                                                                       Instant now) {
   if (absl::Status status = CheckDialAddress(request.address()); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("a server's address: ", Shortened(status.message(), 200)));
   }
@@ -61,16 +61,15 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
   return ended;
 }
 
-void ClusterState::Tick(absl::Time now) {
-  // While this process was stopped, or its clock was set, nobody could be heard: that is no silence of theirs.
-  const absl::Duration gap = UnlistenedGap(last_tick_, now);
-  last_tick_ = now;
+void ClusterState::Tick(Instant now) {
+  // While this process was stopped nobody could be heard: that is no silence of theirs.
+  const absl::Duration gap = UnlistenedGap(now.steady - std::exchange(last_tick_, now.steady));
   if (gap != absl::ZeroDuration()) {
-    LogDaemon(absl::StrCat("the coordinator was stopped or its clock was set: ", absl::FormatDuration(gap),
+    LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
                            " between two ticks; leases move by as much"),
               now);
-    for (auto& [name, worker] : workers_) worker.last_heard = std::min(now, worker.last_heard + gap);
-    for (auto& [address, server] : servers_) server.last_heard = std::min(now, server.last_heard + gap);
+    for (auto& [name, worker] : workers_) worker.last_heard += std::min(gap, now.steady - worker.last_heard.steady);
+    for (auto& [address, server] : servers_) server.last_heard += std::min(gap, now.steady - server.last_heard.steady);
   }
   CheckWorkers(now);
   CheckServers(now);
@@ -79,7 +78,7 @@ void ClusterState::Tick(absl::Time now) {
   ForgetOldJobs(now);
 }
 
-void ClusterState::ForgetOldJobs(absl::Time now) {
+void ClusterState::ForgetOldJobs(Instant now) {
   if (jobs_.size() <= options_.finished_jobs_max) return;
   const size_t ended_jobs = std::count_if(jobs_.begin(), jobs_.end(),
                                           [](const auto& numbered) { return HasEnded(numbered.second.record.state); });
@@ -88,7 +87,7 @@ void ClusterState::ForgetOldJobs(absl::Time now) {
   for (const auto& [number, job] : jobs_) {
     // By the highest number the next start knows which have been given.
     if (!HasEnded(job.record.state) || number == jobs_.rbegin()->first) continue;
-    if (HaveHeardOfItsEnd(job.record, now)) finished.emplace_back(job.record.ended_unix_ms, number);
+    if (HaveHeardOfItsEnd(job, now)) finished.emplace_back(job.record.ended_unix_ms, number);
   }
   std::sort(finished.begin(), finished.end());
   finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
@@ -105,28 +104,29 @@ void ClusterState::ForgetOldJobs(absl::Time now) {
 }
 
 // Its servers, which then give its center's memory free, and those who watch it.
-bool ClusterState::HaveHeardOfItsEnd(const JobRecord& job, absl::Time now) const {
-  if (now - absl::FromUnixMillis(job.ended_unix_ms) < kEndIsTold) return false;
-  return std::none_of(job.servers.begin(), job.servers.end(), [&](const std::string& address) {
+bool ClusterState::HaveHeardOfItsEnd(const Job& job, Instant now) const {
+  if (now.steady - job.ended_at < kEndIsTold) return false;
+  const std::vector<std::string>& servers = job.record.servers;
+  return std::none_of(servers.begin(), servers.end(), [&](const std::string& address) {
     const auto server = servers_.find(address);
     return server != servers_.end() && server->second.silent;
   });
 }
 
-void ClusterState::CheckWorkers(absl::Time now) {
+void ClusterState::CheckWorkers(Instant now) {
   for (auto it = workers_.begin(); it != workers_.end();) {
     Worker& worker = it->second;
-    const Liveness liveness = LivenessOf(worker.last_heard, now, options_.liveness);
+    const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
     if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
     if (liveness == Liveness::kLost && !worker.lost) LoseWorker(worker, now);
-    it = worker.lost && now - worker.last_heard > kForgetAfter ? workers_.erase(it) : std::next(it);
+    it = worker.lost && now.steady - worker.last_heard.steady > kForgetAfter ? workers_.erase(it) : std::next(it);
   }
 }
 
-void ClusterState::WorkerSilent(Worker& worker, absl::Time now) {
+void ClusterState::WorkerSilent(Worker& worker, Instant now) {
   worker.silent = true;
   const std::string what = absl::StrCat("worker ", worker.name);
-  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard));
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard.wall));
   LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
@@ -142,10 +142,10 @@ void ClusterState::WorkerSilent(Worker& worker, absl::Time now) {
   }
 }
 
-void ClusterState::LoseWorker(Worker& worker, absl::Time now) {
+void ClusterState::LoseWorker(Worker& worker, Instant now) {
   worker.lost = true;
-  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ", UtcText(worker.last_heard),
-                                       ", longer than its lease");
+  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
+                                       UtcText(worker.last_heard.wall), ", longer than its lease");
   LogDaemon(absl::StrCat(why, ": lost"), now);
   if (worker.session != 0) {
     effects_.closed[worker.session] = absl::StrCat("the lease of worker ", worker.name, " has run out");
@@ -162,10 +162,10 @@ void ClusterState::LoseWorker(Worker& worker, absl::Time now) {
   }
 }
 
-void ClusterState::CheckServers(absl::Time now) {
+void ClusterState::CheckServers(Instant now) {
   for (auto it = servers_.begin(); it != servers_.end();) {
     if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
-    const bool forget = now - it->second.last_heard > kForgetAfter && !IsInUse(it->first);
+    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter && !IsInUse(it->first);
     it = forget ? servers_.erase(it) : std::next(it);
   }
 }
@@ -177,10 +177,10 @@ bool ClusterState::IsInUse(const std::string& address) const {
   });
 }
 
-void ClusterState::ServerSilent(const std::string& address, Server& server, absl::Time now) {
+void ClusterState::ServerSilent(const std::string& address, Server& server, Instant now) {
   server.silent = true;
   const std::string what = absl::StrCat("server ", address);
-  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard));
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard.wall));
   LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
     const std::vector<std::string>& servers = job.record.servers;
@@ -194,7 +194,7 @@ void ClusterState::ServerSilent(const std::string& address, Server& server, absl
   }
 }
 
-void ClusterState::ServerAnswers(const std::string& address, Server& server, absl::Time now) {
+void ClusterState::ServerAnswers(const std::string& address, Server& server, Instant now) {
   server.silent = false;
   const std::string what = absl::StrCat("server ", address);
   LogDaemon(absl::StrCat(what, " answers again"), now);
@@ -206,11 +206,11 @@ void ClusterState::ServerAnswers(const std::string& address, Server& server, abs
   }
 }
 
-void ClusterState::AddSilence(Job& job, const GroupRecord& group, const std::string& what, absl::Time since) {
+void ClusterState::AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since) {
   RemoveSilence(job, group, what);
   v1::Silence silence;
   silence.set_what(what);
-  silence.set_since_unix_ms(absl::ToUnixMillis(since));
+  silence.set_since_unix_ms(absl::ToUnixMillis(since.wall));
   silence.set_step(job.live[group.group].progress.step());
   job.live[group.group].silences.push_back(std::move(silence));
 }
@@ -223,7 +223,7 @@ void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::
   Changed(job);
 }
 
-void ClusterState::Place(absl::Time now) {
+void ClusterState::Place(Instant now) {
   std::vector<WaitingGroup> queue;
   std::vector<std::pair<Job*, uint32_t>> places;
   for (auto& [number, job] : jobs_) {
@@ -240,7 +240,7 @@ void ClusterState::Place(absl::Time now) {
         continue;
       }
       queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
-                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now, group.reason});
+                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now.steady, group.reason});
       places.emplace_back(&job, group.group);
     }
   }
@@ -273,7 +273,7 @@ void ClusterState::ApplyWait(Job& job, GroupRecord& group, const std::string& re
   Changed(job);
 }
 
-ServerChoice ClusterState::ChooseServersFor(const Job& job, absl::Time now) const {
+ServerChoice ClusterState::ChooseServersFor(const Job& job, Instant now) const {
   std::vector<LiveServer> live;
   for (const auto& [address, server] : servers_) {
     if (IsAlive(server, now)) live.push_back({address, server.center_bytes, address == own_server_});
@@ -281,14 +281,14 @@ ServerChoice ClusterState::ChooseServersFor(const Job& job, absl::Time now) cons
   return ChooseServers(job.record.spec.averaging().servers(), live);
 }
 
-void ClusterState::FixServers(Job& job, absl::Time now) {
+void ClusterState::FixServers(Job& job, Instant now) {
   if (!job.record.servers.empty()) return;
   ServerChoice choice = ChooseServersFor(job, now);
   Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", "), ": ", choice.reason), now);
   job.record.servers = std::move(choice.servers);
 }
 
-void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Time now) {
+void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, Instant now) {
   FixServers(job, now);
   ++group.incarnation;
   group.last_event = 0;
@@ -303,7 +303,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, absl::Tim
   live.absent.clear();
   live.silences.clear();
   live.lacks_server = false;
-  live.first_work = live.last_work = absl::Time();
+  live.first_work.reset();
   for (const std::string& address : job.record.servers) {
     auto server = servers_.find(address);
     if (server == servers_.end() || !server->second.silent) continue;

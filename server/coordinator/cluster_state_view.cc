@@ -32,12 +32,12 @@ absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
   return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
 }
 
-absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, absl::Time now) const {
+absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, Instant now) const {
   if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
   return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
 }
 
-std::vector<v1::JobStatus> ClusterState::List(absl::Time now) const {
+std::vector<v1::JobStatus> ClusterState::List(Instant now) const {
   std::vector<v1::JobStatus> list;
   for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
     list.push_back(StatusOf(it->second, now));
@@ -51,7 +51,7 @@ uint64_t ClusterState::Version(const std::string& job_id) const {
   return number == number_of_job_.end() ? 0 : jobs_.at(number->second).version;
 }
 
-v1::JobStatus ClusterState::StatusOf(const Job& job, absl::Time now) const {
+v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   const JobRecord& record = job.record;
   v1::JobStatus status;
   status.set_job_id(record.job_id);
@@ -85,20 +85,20 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, absl::Time now) const {
   for (const std::string& address : record.servers) status.add_servers(address);
   for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
   if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
-  status.set_now_unix_ms(absl::ToUnixMillis(now));
+  status.set_now_unix_ms(absl::ToUnixMillis(now.wall));
   *status.mutable_spec() = record.spec;
   status.mutable_spec()->mutable_collectives()->clear_tuning();  // Of many jobs it would fill an answer.
   return status;
 }
 
-std::vector<v1::NodeStatus> ClusterState::Nodes(absl::Time now) const {
+std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
   std::vector<v1::NodeStatus> nodes;
   for (const auto& [address, server] : servers_) {
     v1::NodeStatus& node = nodes.emplace_back();
     node.set_name(address);
     node.set_kind(v1::NodeStatus::SERVER);
     node.set_alive(IsAlive(server, now));
-    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
     node.set_version(server.version);
     node.set_center_bytes(server.center_bytes);
     node.set_centers(server.centers);
@@ -115,7 +115,7 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(absl::Time now) const {
     node.set_slots(worker.slots);
     node.set_slots_used(used);
     node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
-    node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
     node.set_version(worker.version);
   }
   return nodes;

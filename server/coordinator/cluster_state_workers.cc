@@ -37,16 +37,16 @@ v1::WorkerCommand StopCommand(const v1::GroupId& id, const std::string& reason) 
   return command;
 }
 
-v1::WorkerCommand EchoCommand(const v1::WorkerHeartbeat& heartbeat, absl::Time now) {
+v1::WorkerCommand EchoCommand(const v1::WorkerHeartbeat& heartbeat, Instant now) {
   v1::WorkerCommand command;
   command.mutable_clock()->set_sent_ns(heartbeat.sent_ns());
-  command.mutable_clock()->set_unix_ns(absl::ToUnixNanos(now));
+  command.mutable_clock()->set_unix_ns(absl::ToUnixNanos(now.wall));
   return command;
 }
 
 }  // namespace
 
-absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, absl::Time now) {
+absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Instant now) {
   absl::Status status = CheckHello(hello);
   if (!status.ok()) return status;
   auto known = workers_.find(hello.name());
@@ -56,7 +56,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, absl
   }
   if (known != workers_.end() && known->second.session != 0) {
     Worker& old = known->second;
-    const bool lives = LivenessOf(old.last_heard, now, options_.liveness) != Liveness::kLost;
+    const bool lives = LivenessOf(now.steady - old.last_heard.steady, options_.liveness) != Liveness::kLost;
     if (old.instance != hello.instance() && lives) {
       return absl::AlreadyExistsError(absl::StrCat("a worker named ", hello.name(), " is connected already (site ",
                                                    old.site, "): give this one another name with --name"));
@@ -85,7 +85,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, absl
   return worker.session;
 }
 
-void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::Time now) {
+void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now) {
   worker.occupants.clear();
   worker.unconfirmed.clear();
   for (const v1::GroupId& id : hello.running()) {
@@ -95,7 +95,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::
     // How large a group of an unknown job is, nobody here knows: it takes all slots until it has ended.
     worker.occupants[key] = record == nullptr ? worker.slots : record->spec.groups().ranks();
     // This coordinator may have been started after the job failed.
-    if (record != nullptr) AwaitLastWords(*record, now);
+    if (job != nullptr) AwaitLastWords(*job, now);
     const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
     if (decision.what == Adoption::kAdopt) {
       Log(*job, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);
@@ -119,7 +119,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, absl::
 
 // Events that a worker still owed came between hello and this heartbeat; what is placed here and neither runs nor has
 // ended never arrived.
-void ClusterState::ConfirmMissing(Worker& worker, absl::Time now) {
+void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
     worker.occupants.erase(key);
@@ -137,7 +137,7 @@ ClusterState::Worker* ClusterState::WorkerOf(SessionId session) {
   return name == worker_of_session_.end() ? nullptr : &workers_.at(name->second);
 }
 
-absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& message, absl::Time now) {
+absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& message, Instant now) {
   Worker* worker = WorkerOf(session);
   if (worker == nullptr) return absl::AbortedError("this session was ended: connect again");
   WorkerAnswers(*worker, now);
@@ -157,7 +157,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
   }
 }
 
-void ClusterState::Gone(SessionId session, absl::Time now) {
+void ClusterState::Gone(SessionId session, Instant now) {
   Worker* worker = WorkerOf(session);
   if (worker == nullptr) return;
   worker->session = 0;
@@ -165,7 +165,7 @@ void ClusterState::Gone(SessionId session, absl::Time now) {
   LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
 }
 
-void ClusterState::WorkerAnswers(Worker& worker, absl::Time now) {
+void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
   worker.last_heard = now;
   if (!std::exchange(worker.silent, false)) return;
   const std::string what = absl::StrCat("worker ", worker.name);

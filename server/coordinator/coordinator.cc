@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "job/job_state.h"
 
 namespace hooke {
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, absl::Time now) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, Instant now) {
   absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
   if (!jobs.ok()) return jobs.status();
   const absl::StatusOr<uint64_t> highest = options.log->HighestNumber();
@@ -21,8 +20,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOpti
   return coordinator;
 }
 
-Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number,
-                         absl::Time now)
+Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now)
     : options_(std::move(options)),
       journal_(options_.store, options_.log, options_.profiles, options_.logger),
       state_(options_.cluster, std::move(jobs), now),
@@ -41,7 +39,7 @@ Coordinator::~Coordinator() {
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
-    store_retry_at_ = absl::InfinitePast();
+    store_retry_at_ = -absl::InfiniteDuration();
     writer_wakes_.Signal();
   }
   if (writer_.joinable()) writer_.join();
@@ -49,7 +47,7 @@ Coordinator::~Coordinator() {
 
 // ---- Users ----
 
-absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request, absl::Time now) {
+absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request, Instant now) {
   std::string job_id;
   {
     absl::MutexLock lock(&mutex_);
@@ -66,10 +64,10 @@ absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request
 }
 
 absl::StatusOr<std::string> Coordinator::AwaitSubmission(const std::string& job_id) {
-  const absl::Time deadline = absl::Now() + options_.store_timeout;
+  const absl::Duration deadline = InstantNow().steady + options_.store_timeout;
   absl::MutexLock lock(&mutex_);
   while (!submitting_.at(job_id).has_value()) {
-    if (!written_.WaitWithDeadline(&mutex_, deadline) || submitting_.at(job_id).has_value()) continue;
+    if (Wait(written_, deadline) || submitting_.at(job_id).has_value()) continue;
     // What the writer has not begun is not done any more. Of what it is busy with, it tells the state itself.
     if (const std::optional<JobRecord> withdrawn = queue_.WithdrawSubmission(job_id); withdrawn.has_value()) {
       state_.EndSubmit(*withdrawn, false, latest_);
@@ -84,7 +82,7 @@ absl::StatusOr<std::string> Coordinator::AwaitSubmission(const std::string& job_
   return absl::Status(stored.code(), absl::StrCat("the job could not be stored: ", stored.message()));
 }
 
-absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, absl::Time now) {
+absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, Instant now) {
   {
     absl::MutexLock lock(&mutex_);
     absl::Status status = state_.Cancel(job_id, now);
@@ -98,7 +96,7 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, abs
 }
 
 absl::Status Coordinator::AwaitStored(const std::string& job_id) {
-  const absl::Time deadline = absl::Now() + options_.store_timeout;
+  const absl::Duration deadline = InstantNow().steady + options_.store_timeout;
   absl::MutexLock lock(&mutex_);
   const uint64_t batch = queue_.BatchOf(job_id);
   while (queue_.stored() < batch) {
@@ -108,7 +106,7 @@ absl::Status Coordinator::AwaitStored(const std::string& job_id) {
           absl::StrCat("job ", job_id, " is told to stop, but that could not be stored yet: ", store_status_.message(),
                        ": see to the coordinator's disk, and cancel it again"));
     }
-    if (written_.WaitWithDeadline(&mutex_, deadline) && queue_.stored() < batch) {
+    if (!Wait(written_, deadline) && queue_.stored() < batch) {
       return absl::InternalError(absl::StrCat(
           "job ", job_id, " is told to stop, but the job store has not answered for ",
           absl::FormatDuration(options_.store_timeout), ": see to the coordinator's disk, and cancel it again"));
@@ -117,17 +115,17 @@ absl::Status Coordinator::AwaitStored(const std::string& job_id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, absl::Time now) {
+absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, Instant now) {
   absl::MutexLock lock(&mutex_);
   return state_.Status(job_id, now);
 }
 
-std::vector<v1::JobStatus> Coordinator::List(absl::Time now) {
+std::vector<v1::JobStatus> Coordinator::List(Instant now) {
   absl::MutexLock lock(&mutex_);
   return state_.List(now);
 }
 
-std::vector<v1::NodeStatus> Coordinator::Nodes(absl::Time now) {
+std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
   absl::MutexLock lock(&mutex_);
   return state_.Nodes(now);
 }
@@ -164,14 +162,14 @@ bool Coordinator::LogIsComplete(const std::string& job_id) {
 }
 
 uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = InstantNow().steady + timeout;
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<Watch>& entry = watches_[job_id];
   if (entry == nullptr) entry = std::make_shared<Watch>();
   const std::shared_ptr<Watch> watch = entry;
   ++watch->watchers;
   while (!stopped_ && state_.Version(job_id) == seen) {
-    if (watch->changed.WaitWithDeadline(&mutex_, deadline)) break;
+    if (!Wait(watch->changed, deadline)) break;
   }
   if (--watch->watchers == 0) watches_.erase(job_id);
   return state_.Version(job_id);
@@ -184,7 +182,7 @@ void Coordinator::SetOwnServer(const std::string& address) {
   state_.SetOwnServer(address);
 }
 
-absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, absl::Time now) {
+absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, Instant now) {
   absl::StatusOr<SessionId> session;
   {
     absl::MutexLock lock(&mutex_);
@@ -197,7 +195,7 @@ absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, absl:
   return session;
 }
 
-absl::Status Coordinator::Message(SessionId session, const v1::WorkerMessage& message, absl::Time now) {
+absl::Status Coordinator::Message(SessionId session, const v1::WorkerMessage& message, Instant now) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
@@ -208,7 +206,7 @@ absl::Status Coordinator::Message(SessionId session, const v1::WorkerMessage& me
   return status;
 }
 
-void Coordinator::Gone(SessionId session, absl::Time now) {
+void Coordinator::Gone(SessionId session, Instant now) {
   {
     absl::MutexLock lock(&mutex_);
     state_.Gone(session, now);
@@ -224,7 +222,7 @@ void Coordinator::Gone(SessionId session, absl::Time now) {
 }
 
 absl::StatusOr<std::vector<std::string>> Coordinator::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
-                                                                      absl::Time now) {
+                                                                      Instant now) {
   absl::StatusOr<std::vector<std::string>> ended;
   {
     absl::MutexLock lock(&mutex_);
@@ -236,24 +234,27 @@ absl::StatusOr<std::vector<std::string>> Coordinator::ServerHeartbeat(const v1::
 }
 
 Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = InstantNow().steady + timeout;
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {{}, false};
   const std::shared_ptr<Session> taken = found->second;  // Gone may come while this waits.
   while (!stopped_ && taken->open && !taken->outbox.HasReady()) {
-    if (taken->wakes.WaitWithDeadline(&mutex_, deadline)) break;
+    if (!Wait(taken->wakes, deadline)) break;
   }
   return {taken->outbox.TakeReady(), taken->open && !stopped_};
 }
 
 // ---- Time ----
 
-void Coordinator::Tick(absl::Time now) {
+void Coordinator::Tick(Instant now) {
   {
     absl::MutexLock lock(&mutex_);
     state_.Tick(now);
     Apply(now);
+    // If the wall clock was set back, waits that have a limit take too long: see Wait.
+    written_.SignalAll();
+    for (auto& [job_id, watch] : watches_) watch->changed.SignalAll();
   }
   WriteHere();
 }
@@ -270,9 +271,17 @@ bool Coordinator::stopped() {
   return stopped_;
 }
 
+// Abseil waits by the wall clock. Where that was set back, Tick wakes those who wait too long.
+bool Coordinator::Wait(absl::CondVar& signal, absl::Duration deadline) {
+  const absl::Duration left = deadline - InstantNow().steady;
+  if (left <= absl::ZeroDuration()) return false;
+  signal.WaitWithTimeout(&mutex_, left);
+  return true;
+}
+
 // ---- Effects ----
 
-void Coordinator::Apply(absl::Time now) {
+void Coordinator::Apply(Instant now) {
   latest_ = now;
   for (Effects effects = state_.TakeEffects(); !effects.empty(); effects = state_.TakeEffects()) {
     for (const std::string& job_id : effects.shown) {
@@ -285,7 +294,7 @@ void Coordinator::Apply(absl::Time now) {
   if (HasWork()) writer_wakes_.Signal();
 }
 
-void Coordinator::Deliver(Effects& effects, absl::Time now) {
+void Coordinator::Deliver(Effects& effects, Instant now) {
   std::map<SessionId, Session*> touched;
   const auto session_of = [&](SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto found = sessions_.find(id);
@@ -307,13 +316,13 @@ void Coordinator::Deliver(Effects& effects, absl::Time now) {
   for (const auto& [id, why] : effects.closed) Close(id, why, now);
 }
 
-void Coordinator::Close(SessionId id, const std::string& why, absl::Time now) {
+void Coordinator::Close(SessionId id, const std::string& why, Instant now) {
   auto found = sessions_.find(id);
   if (found == sessions_.end() || !found->second->open) return;
   found->second->outbox = SessionOutbox();
   found->second->open = false;
   found->second->wakes.SignalAll();
-  queue_.AddLog({"", absl::StrCat("session ", id, " is ended: ", why), now, true});
+  queue_.AddLog({"", absl::StrCat("session ", id, " is ended: ", why), now.wall, true});
   state_.Gone(id, now);
 }
 

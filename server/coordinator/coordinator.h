@@ -4,7 +4,7 @@
 // Admits jobs, places groups, keeps membership, restarts what died. A ClusterState under one mutex, and one thread that
 // writes. No gRPC here: service.h speaks it, tests call this directly.
 //
-// Thread-safe. `now` is the caller's clock. No call does I/O but ReadLog, ListProfiles and ReadProfile. Daemons' calls
+// Thread-safe. `now` is the caller's clocks. No call does I/O but ReadLog, ListProfiles and ReadProfile. Daemons' calls
 // and Tick never wait for the store; Submit and Cancel do, up to 10 s.
 //
 // What a change causes goes three ways. Commands that rest on nothing stored go into the outboxes of the workers'
@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/coordinator/cluster_state.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/journal.h"
@@ -59,7 +60,7 @@ struct CoordinatorOptions {
 class Coordinator {
  public:
   // Loads what is stored. Errors are the store's and the log's.
-  static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, absl::Time now);
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, Instant now);
   // Tries once more to write what waits, and waits for that. No other call may be running or follow.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
@@ -69,13 +70,13 @@ class Coordinator {
 
   // The job's id, once it is stored. The same submission_id again gives the same id, so every error may be tried again:
   // RESOURCE_EXHAUSTED and INTERNAL of the store after its disk was seen to; UNAVAILABLE: the same is being stored.
-  absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, absl::Time now);
+  absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, Instant now);
   // The job's status, once its end is stored. Its groups are told to stop at once. NOT_FOUND; errors of the store: the
   // job is cancelled, but a coordinator that is started again before the disk is well would not know it.
-  absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, absl::Time now);
-  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, absl::Time now);
-  std::vector<v1::JobStatus> List(absl::Time now);
-  std::vector<v1::NodeStatus> Nodes(absl::Time now);
+  absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
+  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
+  std::vector<v1::JobStatus> List(Instant now);
+  std::vector<v1::NodeStatus> Nodes(Instant now);
   // NOT_FOUND, and the errors of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
   // The ranks whose profiles are kept, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
@@ -93,11 +94,11 @@ class Coordinator {
   // The address of the server in this process, once it is known: shard 0 of every job while it lives.
   void SetOwnServer(const std::string& address);
 
-  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, absl::Time now);
-  absl::Status Message(SessionId session, const v1::WorkerMessage& message, absl::Time now);
+  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
+  absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
   // The last call for a session, whatever ended it.
-  void Gone(SessionId session, absl::Time now);
-  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, absl::Time now);
+  void Gone(SessionId session, Instant now);
+  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
 
   struct Outgoing {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
@@ -108,7 +109,7 @@ class Coordinator {
 
   // ---- Time ----
 
-  void Tick(absl::Time now);
+  void Tick(Instant now);
   // Ends all sessions and waits, now and in future. Writing goes on.
   void Stop();
   bool stopped();
@@ -126,12 +127,15 @@ class Coordinator {
   };
 
   // `highest_number`: of the jobs that have a log, for logs and centers stay where a job store was moved away.
-  Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, absl::Time now);
+  Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now);
 
+  // Waits until `signal` comes, at the latest until `deadline` on the steady clock; false: it is past. May return
+  // early.
+  bool Wait(absl::CondVar& signal, absl::Duration deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts what follows from the last change where it belongs, and wakes who waits for it.
-  void Apply(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Deliver(Effects& effects, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Close(SessionId id, const std::string& why, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::string> AwaitSubmission(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for what has changed up to now, and for nothing that changes later.
   absl::Status AwaitStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -151,9 +155,9 @@ class Coordinator {
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
-  absl::Time latest_ ABSL_GUARDED_BY(mutex_);          // `now` of the last call that changed something.
+  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that changed something.
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // Of the last time that changes were stored.
-  absl::Time store_retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();               // After a failure.
+  absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();      // Steady; after a failure.
   std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);  // By job; set: the outcome.
   std::map<SessionId, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.

@@ -161,7 +161,7 @@ TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   w1.Receive(now_);
   w1.Progress({id, 0, 1}, 17, now_);
   ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
-  const std::string since = UtcText(now_);
+  const std::string since = UtcText(now_.wall);
   Pass(absl::Seconds(4), {&w2});
   ASSERT_EQ(Status(id).groups(0).silences_size(), 1);
   EXPECT_EQ(Status(id).groups(0).silences(0).what(), "worker w1");

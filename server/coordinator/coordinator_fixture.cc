@@ -38,8 +38,8 @@ void CoordinatorFixture::Heartbeat(const std::string& address) {
 }
 
 void CoordinatorFixture::Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives) {
-  const absl::Time end = now_ + time;
-  while (now_ < end) {
+  const absl::Duration end = now_.steady + time;
+  while (now_.steady < end) {
     now_ += absl::Milliseconds(500);
     if (server_lives) Heartbeat("b:1");
     for (FakeWorker* worker : alive) worker->Heartbeat(now_);

@@ -14,6 +14,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_store.h"
 
 namespace hooke {
@@ -34,7 +35,7 @@ class CoordinatorFixture : public testing::Test {
   std::string Log(const std::string& job_id) { return coordinator_->ReadLog(job_id, 0, 1 << 20)->text; }
 
   const std::string folder_;
-  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
   std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
   CoordinatorOptions settings_;  // But store, log, logger and writer.
   std::unique_ptr<Coordinator> coordinator_;

@@ -21,6 +21,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 
@@ -114,7 +115,7 @@ class CoordinatorStoreTest : public testing::Test {
   void EndOneGroup() { worker_.End(worker_.running().begin()->first, absl::OkStatus(), now_); }
 
   const std::string folder_;
-  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
   std::shared_ptr<GatedStore> store_ = std::make_shared<GatedStore>();
   std::unique_ptr<Coordinator> coordinator_;
   FakeWorker worker_{"w1", kGroups};

@@ -47,7 +47,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   w1.Progress({id, 0, 1}, 5, now_);
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_RUNNING);
   EXPECT_EQ(Status(id).groups(0).progress().step(), 5u);
-  EXPECT_EQ(Status(id).first_step_unix_ms(), absl::ToUnixMillis(now_));
+  EXPECT_EQ(Status(id).first_step_unix_ms(), absl::ToUnixMillis(now_.wall));
 
   w1.End({id, 0, 1}, absl::OkStatus(), now_);
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);

@@ -15,6 +15,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/records.h"
@@ -30,13 +31,13 @@ constexpr int kJobsPerUser = 5;
 void Use(Coordinator& coordinator, int user, absl::Time deadline) {
   for (int i = 0; i < kJobsPerUser; ++i) {
     const absl::StatusOr<std::string> id =
-        coordinator.Submit(ExampleSubmission(absl::StrCat(user, "-", i), {2, 1}), absl::Now());
+        coordinator.Submit(ExampleSubmission(absl::StrCat(user, "-", i), {2, 1}), InstantNow());
     ASSERT_TRUE(id.ok()) << id.status();
     if (i == 3) {
-      EXPECT_TRUE(coordinator.Cancel(*id, absl::Now()).ok());
+      EXPECT_TRUE(coordinator.Cancel(*id, InstantNow()).ok());
     }
     uint64_t seen = 0;
-    while (!HasEnded(coordinator.Status(*id, absl::Now())->state())) {
+    while (!HasEnded(coordinator.Status(*id, InstantNow())->state())) {
       ASSERT_LT(absl::Now(), deadline) << *id << " does not end";
       seen = coordinator.WaitForChange(*id, seen, absl::Milliseconds(100));
     }
@@ -53,21 +54,21 @@ void Use(Coordinator& coordinator, int user, absl::Time deadline) {
 // One worker: finishes all that it is told to start.
 void Work(Coordinator& coordinator, int number, const std::atomic<bool>& stop) {
   FakeWorker worker(absl::StrCat("w", number), 3);
-  ASSERT_TRUE(worker.Connect(coordinator, absl::Now()).ok());
+  ASSERT_TRUE(worker.Connect(coordinator, InstantNow()).ok());
   while (!stop) {
-    worker.Receive(absl::Now());
-    worker.Heartbeat(absl::Now());
+    worker.Receive(InstantNow());
+    worker.Heartbeat(InstantNow());
     std::vector<std::pair<GroupKey, bool>> running;
     for (const auto& [key, run] : worker.running()) {
       running.emplace_back(key, run.start.group().task() == v1::GroupStart::EVALUATE);
     }
     for (const auto& [key, evaluation] : running) {
-      worker.Progress(key, 1, absl::Now());
-      if (evaluation) worker.Evaluated(key, 0.9, absl::Now());
-      worker.End(key, absl::OkStatus(), absl::Now());
+      worker.Progress(key, 1, InstantNow());
+      if (evaluation) worker.Evaluated(key, 0.9, InstantNow());
+      worker.End(key, absl::OkStatus(), InstantNow());
     }
   }
-  worker.Disconnect(absl::Now());
+  worker.Disconnect(InstantNow());
 }
 
 // Users, workers, a server and the ticker at once: every job ends, and every log has its last line.
@@ -78,7 +79,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   options.store = std::make_shared<InMemoryJobStore>();
   options.log = std::make_shared<JobLog>(*JobLog::Open({folder}));
   options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-  const std::unique_ptr<Coordinator> coordinator = *Coordinator::Create(std::move(options), absl::Now());
+  const std::unique_ptr<Coordinator> coordinator = *Coordinator::Create(std::move(options), InstantNow());
   const absl::Time deadline = absl::Now() + absl::Seconds(40);
   std::atomic<bool> stop = false;
   std::vector<std::thread> daemons;
@@ -88,9 +89,9 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
     v1::ServerHeartbeatRequest heartbeat;
     heartbeat.set_address("s:1");
     while (!stop) {
-      EXPECT_TRUE(coordinator->ServerHeartbeat(heartbeat, absl::Now()).ok());
-      coordinator->Tick(absl::Now());
-      EXPECT_LE(coordinator->List(absl::Now()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+      EXPECT_TRUE(coordinator->ServerHeartbeat(heartbeat, InstantNow()).ok());
+      coordinator->Tick(InstantNow());
+      EXPECT_LE(coordinator->List(InstantNow()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
       coordinator->WaitForChange("none", 0, absl::Milliseconds(5));
     }
   });
@@ -100,7 +101,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   for (std::thread& user : users) user.join();
   stop = true;
   for (std::thread& daemon : daemons) daemon.join();
-  EXPECT_EQ(coordinator->List(absl::Now()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+  EXPECT_EQ(coordinator->List(InstantNow()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
   std::filesystem::remove_all(folder);
 }
 

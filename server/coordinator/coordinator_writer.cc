@@ -24,7 +24,7 @@ void Coordinator::WriteUntilEnd() {
   }
 }
 
-bool Coordinator::HasWork() const { return queue_.HasWork(latest_ >= store_retry_at_); }
+bool Coordinator::HasWork() const { return queue_.HasWork(latest_.steady >= store_retry_at_); }
 
 void Coordinator::WriteHere() {
   if (options_.writer == CoordinatorOptions::Writer::kThread) return;
@@ -43,7 +43,7 @@ void Coordinator::WriteOnce() {
     absl::MutexLock lock(&mutex_);
     const auto find = [this](const std::string& job_id)
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.Find(job_id); };
-    batch = queue_.Take(latest_ >= store_retry_at_, find, latest_);
+    batch = queue_.Take(latest_.steady >= store_retry_at_, find, latest_.wall);
   }
   const Journal::Result result = journal_.Write(batch);
   absl::MutexLock lock(&mutex_);
@@ -54,7 +54,7 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   queue_.Done(result.changes.ok());
   if (batch.ChangesJobs()) {
     store_status_ = result.changes;
-    store_retry_at_ = result.changes.ok() ? absl::InfinitePast() : latest_ + kStoreRetry;
+    store_retry_at_ = result.changes.ok() ? -absl::InfiniteDuration() : latest_.steady + kStoreRetry;
   }
   for (auto& [id, session] : sessions_) {
     session->outbox.Stored(queue_.stored());

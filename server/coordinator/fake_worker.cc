@@ -20,7 +20,7 @@ void SetId(const GroupKey& key, v1::GroupId* id) {
 FakeWorker::FakeWorker(std::string name, uint32_t slots, std::string site)
     : name_(std::move(name)), site_(std::move(site)), slots_(slots) {}
 
-absl::Status FakeWorker::Connect(Coordinator& coordinator, absl::Time now) {
+absl::Status FakeWorker::Connect(Coordinator& coordinator, Instant now) {
   v1::WorkerHello hello;
   hello.set_name(name_);
   hello.set_instance(absl::StrCat(name_, "-", instance_));
@@ -39,19 +39,19 @@ absl::Status FakeWorker::Connect(Coordinator& coordinator, absl::Time now) {
   return absl::OkStatus();
 }
 
-void FakeWorker::Disconnect(absl::Time now) {
+void FakeWorker::Disconnect(Instant now) {
   if (session_ != 0) coordinator_->Gone(session_, now);
   session_ = 0;
 }
 
-void FakeWorker::Crash(absl::Time now) {
+void FakeWorker::Crash(Instant now) {
   Disconnect(now);
   running_.clear();
   unseen_.clear();
   ++instance_;
 }
 
-void FakeWorker::Receive(absl::Time now, bool linger, absl::Duration wait) {
+void FakeWorker::Receive(Instant now, bool linger, absl::Duration wait) {
   if (session_ == 0) return;
   const Coordinator::Outgoing outgoing = coordinator_->TakeCommands(session_, wait);
   for (const v1::WorkerCommand& command : outgoing.commands) {
@@ -88,7 +88,7 @@ void FakeWorker::Receive(absl::Time now, bool linger, absl::Duration wait) {
   for (const GroupKey& key : stopped) End(key, absl::CancelledError("stopped"), now);
 }
 
-void FakeWorker::Heartbeat(absl::Time now) {
+void FakeWorker::Heartbeat(Instant now) {
   if (session_ == 0) return;
   v1::WorkerMessage message;
   message.mutable_heartbeat()->set_sent_ns(1);
@@ -102,7 +102,7 @@ v1::GroupEvent FakeWorker::NewEvent(const GroupKey& key) {
   return event;
 }
 
-void FakeWorker::SendEvent(v1::GroupEvent event, absl::Time now) {
+void FakeWorker::SendEvent(v1::GroupEvent event, Instant now) {
   unseen_.push_back(event);
   if (session_ == 0) return;
   v1::WorkerMessage message;
@@ -110,21 +110,21 @@ void FakeWorker::SendEvent(v1::GroupEvent event, absl::Time now) {
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
-void FakeWorker::Log(const GroupKey& key, const std::string& line, absl::Time now) {
+void FakeWorker::Log(const GroupKey& key, const std::string& line, Instant now) {
   v1::WorkerMessage message;
   SetId(key, message.mutable_log()->mutable_group());
   message.mutable_log()->add_lines(line);
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
-void FakeWorker::Repeat(absl::Time now) {
+void FakeWorker::Repeat(Instant now) {
   if (session_ == 0 || unseen_.empty()) return;
   v1::WorkerMessage message;
   *message.mutable_event() = unseen_.back();
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
-void FakeWorker::Progress(const GroupKey& key, uint64_t step, absl::Time now) {
+void FakeWorker::Progress(const GroupKey& key, uint64_t step, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   v1::RankProgress* progress = Report(event)->mutable_progress();
   progress->set_step(step);
@@ -134,30 +134,30 @@ void FakeWorker::Progress(const GroupKey& key, uint64_t step, absl::Time now) {
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, absl::Time now) {
+void FakeWorker::Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   event.mutable_report()->set_rank(rank);
   *Report(event) = rank_event;
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::Evaluated(const GroupKey& key, double accuracy, absl::Time now) {
+void FakeWorker::Evaluated(const GroupKey& key, double accuracy, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   Report(event)->mutable_evaluated()->set_accuracy(accuracy);
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::Silence(const GroupKey& key, bool silent, absl::Time now) {
+void FakeWorker::Silence(const GroupKey& key, bool silent, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   v1::SilenceChanged* change = event.mutable_silence();
   change->set_silent(silent);
   change->mutable_silence()->set_what("rank 1 (pid 1234)");
-  change->mutable_silence()->set_since_unix_ms(absl::ToUnixMillis(now));
+  change->mutable_silence()->set_since_unix_ms(absl::ToUnixMillis(now.wall));
   change->mutable_silence()->set_step(running_.at(key).step);
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::Failed(const GroupKey& key, const absl::Status& status, const std::string& server, absl::Time now) {
+void FakeWorker::Failed(const GroupKey& key, const absl::Status& status, const std::string& server, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   v1::RankFailed* failed = Report(event)->mutable_failed();
   failed->set_code(static_cast<int>(status.code()));
@@ -166,7 +166,7 @@ void FakeWorker::Failed(const GroupKey& key, const absl::Status& status, const s
   SendEvent(std::move(event), now);
 }
 
-void FakeWorker::End(const GroupKey& key, const absl::Status& status, absl::Time now) {
+void FakeWorker::End(const GroupKey& key, const absl::Status& status, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   event.mutable_ended()->set_ok(status.ok());
   event.mutable_ended()->set_code(static_cast<int>(status.code()));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/records.h"
 
 namespace hooke {
@@ -29,32 +30,32 @@ class FakeWorker {
   FakeWorker(std::string name, uint32_t slots, std::string site = "hpc");
 
   // Says hello, then repeats the events that were not seen.
-  absl::Status Connect(Coordinator& coordinator, absl::Time now);
+  absl::Status Connect(Coordinator& coordinator, Instant now);
   // The stream breaks; groups go on.
-  void Disconnect(absl::Time now);
+  void Disconnect(Instant now);
   // The daemon dies with its groups; another one takes its place.
-  void Crash(absl::Time now);
+  void Crash(Instant now);
   bool connected() const { return session_ != 0; }
   // And the coordinator's first command of this session has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
   // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`. If there
   // are none, waits for some up to `wait` of real time.
-  void Receive(absl::Time now, bool linger = false, absl::Duration wait = absl::ZeroDuration());
-  void Heartbeat(absl::Time now);
+  void Receive(Instant now, bool linger = false, absl::Duration wait = absl::ZeroDuration());
+  void Heartbeat(Instant now);
 
-  void Progress(const GroupKey& key, uint64_t step, absl::Time now);
+  void Progress(const GroupKey& key, uint64_t step, Instant now);
   // An event of a rank as it is.
-  void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, absl::Time now);
-  void Evaluated(const GroupKey& key, double accuracy, absl::Time now);
-  void Silence(const GroupKey& key, bool silent, absl::Time now);
+  void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now);
+  void Evaluated(const GroupKey& key, double accuracy, Instant now);
+  void Silence(const GroupKey& key, bool silent, Instant now);
   // A rank gives up, for want of `server` where that is named; the group's end follows.
-  void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, absl::Time now);
-  void End(const GroupKey& key, const absl::Status& status, absl::Time now);
+  void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, Instant now);
+  void End(const GroupKey& key, const absl::Status& status, Instant now);
   // Sends a line of the group's output.
-  void Log(const GroupKey& key, const std::string& line, absl::Time now);
+  void Log(const GroupKey& key, const std::string& line, Instant now);
   // Sends the last event once more.
-  void Repeat(absl::Time now);
+  void Repeat(Instant now);
 
   const std::map<GroupKey, Run>& running() const { return running_; }
   // All StartGroups that ever came.
@@ -69,7 +70,7 @@ class FakeWorker {
  private:
   v1::RankEvent* Report(v1::GroupEvent& event) { return event.mutable_report()->mutable_event(); }
   v1::GroupEvent NewEvent(const GroupKey& key);
-  void SendEvent(v1::GroupEvent event, absl::Time now);
+  void SendEvent(v1::GroupEvent event, Instant now);
 
   const std::string name_;
   const std::string site_;

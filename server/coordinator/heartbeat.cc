@@ -10,9 +10,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "server/coordinator/instant.h"
+#include "server/coordinator/stop_signal.h"
 #include "server/parameters/parameter_server.h"
 
 namespace hooke {
@@ -40,7 +41,7 @@ class Beating : public Heartbeat {
   void Beat() {
     do {
       BeatOnce();
-    } while (!stop_.WaitForNotificationWithTimeout(options_.interval));
+    } while (!stop_.WaitFor(options_.interval));
   }
 
   void BeatOnce();
@@ -49,16 +50,16 @@ class Beating : public Heartbeat {
 
   const HeartbeatOptions options_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
-  absl::Notification stop_;
+  StopSignal stop_;
 
   // Of beater_ alone.
   bool answered_ = false;
-  absl::Time complained_ = absl::InfinitePast();
+  absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // To be sealed; bounded by the jobs held here.
-  std::map<std::string, absl::Time> seal_again_at_ ABSL_GUARDED_BY(mutex_);  // Of those that could not be.
+  std::map<std::string, absl::Duration> seal_again_at_ ABSL_GUARDED_BY(mutex_);  // Steady; of those that could not be.
 
   std::thread beater_;
   // Of its own, because a seal writes to disk, and the coordinator is not to take that for silence.
@@ -82,9 +83,9 @@ void Beating::BeatOnce() {
   if (!answered_)
     options_.logger->info("joined the coordinator at {} as server {}", options_.coordinator, options_.address);
   answered_ = true;
-  complained_ = absl::InfinitePast();
+  complained_ = -absl::InfiniteDuration();
   absl::MutexLock lock(&mutex_);
-  const absl::Time now = absl::Now();
+  const absl::Duration now = InstantNow().steady;
   for (const std::string& job : response.ended_jobs()) {
     auto again = seal_again_at_.find(job);
     if (again == seal_again_at_.end() || again->second <= now) ended_.insert(job);
@@ -93,7 +94,7 @@ void Beating::BeatOnce() {
 
 void Beating::Complain(const grpc::Status& status) {
   answered_ = false;
-  const absl::Time now = absl::Now();
+  const absl::Duration now = InstantNow().steady;
   if (stop_.HasBeenNotified() || now - complained_ < options_.complain_every) return;
   complained_ = now;
   options_.logger->warn(
@@ -122,7 +123,7 @@ void Beating::SealEnded() {
     absl::MutexLock lock(&mutex_);
     ended_.erase(job);
     seal_again_at_.erase(job);
-    if (!sealed.ok()) seal_again_at_[job] = absl::Now() + options_.seal_again_after;
+    if (!sealed.ok()) seal_again_at_[job] = InstantNow().steady + options_.seal_again_after;
   }
 }
 

@@ -51,8 +51,7 @@ std::string FailedInARow(const GroupRecord& group, uint32_t failures, absl::stri
 
 }  // namespace
 
-GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
-                            absl::Time now) {
+GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options) {
   GroupDecision decision;
   decision.best_step = std::max(group.best_step, outcome.step);
   std::string why = outcome.message.empty() ? "no message" : outcome.message;
@@ -81,14 +80,12 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
     return decision;
   }
   const uint32_t row = lacks_server ? outcome.server_failures : decision.failures;
-  const absl::Duration wait = Backoff(options, row);
-  decision.retry_at = now + wait;
-  decision.reason = absl::StrCat("failed (", why, "); ", StartsAgain(group, wait, row));
+  decision.wait = Backoff(options, row);
+  decision.reason = absl::StrCat("failed (", why, "); ", StartsAgain(group, decision.wait, row));
   return decision;
 }
 
-GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options,
-                             absl::Time now) {
+GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options) {
   GroupDecision decision;
   decision.best_step = std::max(group.best_step, loss.step);
   const bool new_row = loss.step > group.best_step || loss.worked >= options.steady_after;
@@ -99,9 +96,8 @@ GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, co
                                    "see whether that node has enough memory and a steady network");
     return decision;
   }
-  const absl::Duration wait = decision.failures == 1 ? absl::ZeroDuration() : Backoff(options, decision.failures - 1);
-  decision.retry_at = now + wait;
-  decision.reason = absl::StrCat("lost (", loss.why, "); ", StartsAgain(group, wait, decision.failures));
+  decision.wait = decision.failures == 1 ? absl::ZeroDuration() : Backoff(options, decision.failures - 1);
+  decision.reason = absl::StrCat("lost (", loss.why, "); ", StartsAgain(group, decision.wait, decision.failures));
   return decision;
 }
 

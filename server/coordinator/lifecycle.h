@@ -40,8 +40,8 @@ struct GroupLoss {
 
 struct GroupDecision {
   v1::GroupState state =
-      v1::GROUP_STATE_WAITING;  // FINISHED; WAITING: start again at `retry_at`; FAILED: the job fails with `reason`.
-  absl::Time retry_at = absl::InfinitePast();
+      v1::GROUP_STATE_WAITING;  // FINISHED; WAITING: start again after `wait`; FAILED: the job fails with `reason`.
+  absl::Duration wait = absl::ZeroDuration();
   uint32_t failures = 0;
   uint64_t best_step = 0;
   std::string reason;  // Always set.
@@ -50,14 +50,12 @@ struct GroupDecision {
 // Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, DATA_LOSS) and `failures_max`
 // failures in a row without a new step fail the job; everything else is tried again after a growing wait. Ends for want
 // of a server make the wait grow, but never fail the job.
-GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options,
-                            absl::Time now);
+GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
 // The first loss of a row starts the group again at once: most often the node went, and another takes it. Each further
 // failure or loss without a new step, or without having worked for `steady_after`, doubles the wait, and
 // `failures_max` of them fail the job: a group that takes its node's memory takes the next node's, too.
-GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options,
-                             absl::Time now);
+GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options);
 
 struct JobDecision {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;  // UNSPECIFIED: nothing changes.

@@ -5,16 +5,13 @@
 
 namespace hooke {
 
-Liveness LivenessOf(absl::Time last_heard, absl::Time now, const LivenessOptions& options) {
-  const absl::Duration silence = now - last_heard;
+Liveness LivenessOf(absl::Duration silence, const LivenessOptions& options) {
   if (silence >= options.lease) return Liveness::kLost;
   return silence >= options.silent_after ? Liveness::kSilent : Liveness::kAlive;
 }
 
-absl::Duration UnlistenedGap(absl::Time last_tick, absl::Time now) {
-  const absl::Duration gap = now - last_tick;
-  // Backwards too: else a clock set back would hide a silence for as long as it was set back.
-  return gap > absl::Seconds(2) || gap < absl::ZeroDuration() ? gap : absl::ZeroDuration();
+absl::Duration UnlistenedGap(absl::Duration since_last_tick) {
+  return since_last_tick > absl::Seconds(2) ? since_last_tick : absl::ZeroDuration();
 }
 
 AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, const JobRecord* job) {

@@ -18,11 +18,11 @@ struct LivenessOptions {
 
 enum class Liveness { kAlive, kSilent, kLost };
 
-Liveness LivenessOf(absl::Time last_heard, absl::Time now, const LivenessOptions& options);
+Liveness LivenessOf(absl::Duration silence, const LivenessOptions& options);
 
-// How far the coordinator's own clock jumped, or it was stopped, between two ticks that should be moments apart: zero,
-// or the time by which all last_heard must move so that nobody is taken for lost because nobody could listen.
-absl::Duration UnlistenedGap(absl::Time last_tick, absl::Time now);
+// For how long the coordinator was stopped between two ticks, which should be moments apart: zero, or the time by which
+// all last_heard must move so that nobody is taken for lost because nobody could listen.
+absl::Duration UnlistenedGap(absl::Duration since_last_tick);
 
 enum class Adoption {
   kAdopt,  // It is the group's current incarnation, on this worker: it goes on.

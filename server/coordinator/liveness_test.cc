@@ -6,8 +6,6 @@
 namespace hooke {
 namespace {
 
-const absl::Time kHeard = absl::FromUnixSeconds(1000);
-
 // Alive, then silent from 4 s on, then lost from the lease on.
 TEST(LivenessTest, SilenceGrowsIntoLoss) {
   const LivenessOptions options;
@@ -19,15 +17,14 @@ TEST(LivenessTest, SilenceGrowsIntoLoss) {
                {absl::Seconds(10), Liveness::kLost},     {absl::Hours(1), Liveness::kLost},
                {absl::Seconds(-5), Liveness::kAlive}};
   for (const auto& c : cases) {
-    EXPECT_EQ(LivenessOf(kHeard, kHeard + c.silence, options), c.liveness) << absl::FormatDuration(c.silence);
+    EXPECT_EQ(LivenessOf(c.silence, options), c.liveness) << absl::FormatDuration(c.silence);
   }
 }
 
-// A coordinator that was stopped, or whose clock was set, does not take others' time for silence.
+// A coordinator that was stopped does not take others' time for silence.
 TEST(LivenessTest, NoticesThatNobodyListened) {
-  EXPECT_EQ(UnlistenedGap(kHeard, kHeard + absl::Milliseconds(100)), absl::ZeroDuration());
-  EXPECT_EQ(UnlistenedGap(kHeard, kHeard + absl::Seconds(60)), absl::Seconds(60));
-  EXPECT_EQ(UnlistenedGap(kHeard, kHeard - absl::Hours(1)), -absl::Hours(1));
+  EXPECT_EQ(UnlistenedGap(absl::Milliseconds(100)), absl::ZeroDuration());
+  EXPECT_EQ(UnlistenedGap(absl::Seconds(60)), absl::Seconds(60));
 }
 
 // At a worker's hello only what the records say runs there goes on; all else is stopped, and why is said.

@@ -10,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "job/job_state.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "server/coordinator/stop_signal.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
@@ -101,7 +102,7 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
 
   const CoordinatorServiceOptions options_;
   Coordinator& coordinator_;
-  absl::Notification stop_;
+  StopSignal stop_;
   std::once_flag stop_once_;
   std::thread ticker_;
 };
@@ -114,7 +115,7 @@ grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobR
     if (!status.ok()) return ToGrpc(status.status());
     if (!writer->Write(*status)) return grpc::Status::CANCELLED;
     if (HasEnded(status->state())) return grpc::Status::OK;
-    stop_.WaitForNotificationWithTimeout(kWatchAtMostEvery);
+    stop_.WaitFor(kWatchAtMostEvery);
     seen = coordinator_.WaitForChange(request->job_id(), seen, kWatchAtLeastEvery);
   }
   return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
@@ -123,18 +124,18 @@ grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobR
 grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                               grpc::ServerWriter<v1::LogChunk>* writer) {
   uint64_t offset = request->offset();
-  absl::Time spoke = options_.clock();
+  absl::Duration spoke = options_.clock().steady;
   while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
     // Asked before reading: a line that comes in between is read next time.
     const bool last = !request->follow() || coordinator_.LogIsComplete(request->job_id());
     absl::StatusOr<LogText> text = coordinator_.ReadLog(request->job_id(), offset, kLogChunkBytes);
     if (!text.ok()) return ToGrpc(text.status());
     offset = text->next_offset;
-    const absl::Time now = options_.clock();
+    const absl::Duration now = options_.clock().steady;
     if (text->text.empty()) {
       if (last) return grpc::Status::OK;
       if (now - spoke < options_.log_sign_of_life) {
-        stop_.WaitForNotificationWithTimeout(kFollowEvery);
+        stop_.WaitFor(kFollowEvery);
         continue;
       }
     }
@@ -200,7 +201,7 @@ void Service::SendCommands(SessionId session, grpc::ServerContext* context, Work
 }
 
 void Service::TickUntilStop() {
-  while (!stop_.WaitForNotificationWithTimeout(options_.tick)) coordinator_.Tick(options_.clock());
+  while (!stop_.WaitFor(options_.tick)) coordinator_.Tick(options_.clock());
 }
 
 void Service::StopOnce() {

@@ -12,9 +12,9 @@
 #include <functional>
 #include <memory>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/instant.h"
 
 namespace grpc {
 class Service;
@@ -24,7 +24,7 @@ namespace hooke {
 
 struct CoordinatorServiceOptions {
   std::shared_ptr<Coordinator> coordinator;
-  std::function<absl::Time()> clock = [] { return absl::Now(); };  // Called from any thread.
+  std::function<Instant()> clock = InstantNow;  // Called from any thread.
   absl::Duration tick = absl::Milliseconds(100);
   // A log that is followed and has nothing new answers with an empty chunk as often, so that its reader can tell a job
   // that is silent from a coordinator that is gone.

@@ -15,6 +15,7 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/profile_store.h"
@@ -43,7 +44,7 @@ class Cluster {
     options.profiles = std::make_shared<ProfileStore>(*ProfileStore::Open({folder_ + "/profiles"}));
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     CoordinatorServiceOptions service;
-    service.coordinator = *Coordinator::Create(std::move(options), absl::Now());
+    service.coordinator = *Coordinator::Create(std::move(options), InstantNow());
     service.tick = absl::Milliseconds(20);
     service.log_sign_of_life = absl::Milliseconds(1);
     service_ = CoordinatorService::Create(std::move(service));

@@ -1,6 +1,6 @@
 // Many small clusters in virtual time, each from a seed: workers die, hang, lose their streams and come back; the
-// coordinator dies and is started again; its disk fails; events come twice. After every moment the invariants hold, and
-// after the storm every job ends.
+// coordinator dies and is started again; its disk fails; its clock is set; events come twice. After every moment the
+// invariants hold, and after the storm every job ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
+#include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/records.h"
@@ -87,6 +88,7 @@ class Cluster {
   }
 
   void Trouble() {
+    if (Chance(0.02)) now_.wall += absl::Minutes(120 * (Chance(0.5) ? 1 : -1));  // Somebody sets the clock.
     if (coordinator_ != nullptr && Chance(0.01)) {
       for (FakeWorker& worker : workers_) worker.Disconnect(now_);
       coordinator_.reset();
@@ -172,7 +174,7 @@ class Cluster {
 
   std::mt19937_64 random_;
   const std::string folder_;
-  absl::Time now_ = absl::FromUnixSeconds(1000000);
+  Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
   std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<FakeWorker> workers_;
