@@ -70,6 +70,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (known != job_of_submission_.end()) return Submission{known->second, false, {}};
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
   absl::Status status = CheckJobSpec(request.job());
+  if (status.ok()) status = CheckRoomFor(request.job());
   if (!status.ok()) return status;
   std::vector<WorkerRoom> rooms;
   for (const auto& [name, worker] : workers_) {
@@ -96,6 +97,21 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   submission.job_id = job.job_id;
   being_stored_.insert(id);
   return submission;
+}
+
+absl::Status ClusterState::CheckRoomFor(const v1::JobSpec& spec) const {
+  size_t jobs = being_stored_.size();
+  size_t bytes = spec.ByteSizeLong();
+  for (const auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    ++jobs;
+    bytes += job.record.spec.ByteSizeLong();
+  }
+  if (jobs < options_.unfinished_jobs_max && bytes <= options_.unfinished_bytes_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(jobs, " jobs wait or run already, and the coordinator takes at most ", options_.unfinished_jobs_max,
+                   " of at most ", options_.unfinished_bytes_max >> 20,
+                   " MiB: wait until some have ended, or cancel some with `hooke cancel`"));
 }
 
 void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) {

@@ -35,6 +35,9 @@ struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
   size_t finished_jobs_max = 1000;  // Of more, those that ended first are forgotten.
+  // Jobs that wait or run, and the bytes of their specs. Beyond either, submissions are refused.
+  size_t unfinished_jobs_max = 2000;
+  size_t unfinished_bytes_max = 256 << 20;
 };
 
 class ClusterState {
@@ -56,7 +59,8 @@ class ClusterState {
     bool is_new = false;
     JobRecord job;  // Where new: to be stored, and then handed to EndSubmit.
   };
-  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec; UNAVAILABLE: the same submission is being stored.
+  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec; UNAVAILABLE: the same submission is being stored;
+  // RESOURCE_EXHAUSTED: too many jobs wait or run.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
   // The job is stored, or could not be, and then it never was.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
@@ -86,7 +90,12 @@ class ClusterState {
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
   // NOT_FOUND: there is no such job.
   absl::Status CheckKnown(const std::string& job_id) const;
-  std::vector<v1::JobStatus> List(Instant now) const;  // Newest first, without notices.
+  struct JobList {
+    std::vector<v1::JobStatus> jobs;  // Newest first, without notices.
+    size_t left_out = 0;              // Older ones.
+  };
+  // As many of the newest jobs as `bytes_max` has room for.
+  JobList List(size_t bytes_max, Instant now) const;
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
   // Grows whenever Status would change. 0: there is no such job.
   uint64_t Version(const std::string& job_id) const;
@@ -146,6 +155,7 @@ class ClusterState {
   };
 
   // cluster_state.cc
+  absl::Status CheckRoomFor(const v1::JobSpec& spec) const;
   Job* FindJob(const std::string& job_id);
   void Changed(Job& job) {
     ++job.version;
@@ -186,7 +196,7 @@ class ClusterState {
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
   void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now);
-  void TakeLog(const v1::LogLines& lines, Instant now);
+  void TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now);
 
   // cluster_state_time.cc
   void Place(Instant now);

@@ -11,7 +11,8 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kSilencesMax = 64;  // Shown of one group.
+constexpr size_t kSilencesMax = 64;        // Shown of one group.
+constexpr size_t kLogLineBytesMax = 8192;  // As LogLines says.
 
 // The code alone does not tell: ranks whose peer is gone say UNAVAILABLE too, and daemons of ranks that die without a
 // word. A rank that gives up because of a server of its job names it.
@@ -197,9 +198,13 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
          now);
 }
 
-void ClusterState::TakeLog(const v1::LogLines& lines, Instant now) {
-  if (FindJob(lines.group().job_id()) == nullptr) return;
-  for (const std::string& line : lines.lines()) effects_.log.push_back({lines.group().job_id(), line, now.wall, false});
+// Only of groups that this worker may be running: what it says of others is none of its business.
+void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
+  const GroupKey key = KeyOf(lines.group());
+  if (worker.occupants.count(key) == 0 || FindJob(key.job_id) == nullptr) return;
+  for (const std::string& line : lines.lines()) {
+    effects_.log.push_back({key.job_id, Shortened(line, kLogLineBytesMax), now.wall, false});
+  }
 }
 
 }  // namespace hooke

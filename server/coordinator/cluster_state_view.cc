@@ -1,6 +1,7 @@
 // What people see.
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/cluster_state.h"
@@ -37,12 +38,17 @@ absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, In
   return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
 }
 
-std::vector<v1::JobStatus> ClusterState::List(Instant now) const {
-  std::vector<v1::JobStatus> list;
+ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {
+  JobList list;
+  size_t bytes = 0;
   for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
-    list.push_back(StatusOf(it->second, now));
-    list.back().clear_notices();
+    v1::JobStatus job = StatusOf(it->second, now);
+    job.clear_notices();
+    bytes += job.ByteSizeLong();
+    if (bytes > bytes_max) break;
+    list.jobs.push_back(std::move(job));
   }
+  list.left_out = jobs_.size() - list.jobs.size();
   return list;
 }
 

@@ -150,7 +150,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
       Event(*worker, message.event(), now);
       return absl::OkStatus();
     case v1::WorkerMessage::kLog:
-      TakeLog(message.log(), now);
+      TakeLog(*worker, message.log(), now);
       return absl::OkStatus();
     default:
       return absl::InvalidArgumentError("after its hello a worker sends heartbeats, events and log lines");

@@ -8,6 +8,11 @@
 #include "job/job_state.h"
 
 namespace hooke {
+namespace {
+
+constexpr absl::Duration kProfilesWithin = absl::Seconds(1);
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, Instant now) {
   absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
@@ -120,9 +125,9 @@ absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, Ins
   return state_.Status(job_id, now);
 }
 
-std::vector<v1::JobStatus> Coordinator::List(Instant now) {
+ClusterState::JobList Coordinator::List(size_t bytes_max, Instant now) {
   absl::MutexLock lock(&mutex_);
-  return state_.List(now);
+  return state_.List(bytes_max, now);
 }
 
 std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
@@ -146,6 +151,10 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
     // Before the name becomes a folder's.
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
     ended = HasEnded(state_.Find(job_id)->state);
+    // No more will come, and whoever has seen the end expects the last ones.
+    const absl::Duration deadline = InstantNow().steady + kProfilesWithin;
+    while (ended && queue_.HasProfilesOf(job_id) && Wait(written_, deadline)) {
+    }
   }
   std::vector<ProfileKey> keys;
   if (options_.profiles != nullptr) keys = options_.profiles->List(job_id);

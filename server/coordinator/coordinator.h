@@ -69,17 +69,20 @@ class Coordinator {
   // ---- Users ----
 
   // The job's id, once it is stored. The same submission_id again gives the same id, so every error may be tried again:
-  // RESOURCE_EXHAUSTED and INTERNAL of the store after its disk was seen to; UNAVAILABLE: the same is being stored.
+  // RESOURCE_EXHAUSTED: too many jobs, or the store's disk is full; INTERNAL: the disk must be seen to; UNAVAILABLE:
+  // the same is being stored.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, Instant now);
   // The job's status, once its end is stored. Its groups are told to stop at once. NOT_FOUND; errors of the store: the
   // job is cancelled, but a coordinator that is started again before the disk is well would not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
-  std::vector<v1::JobStatus> List(Instant now);
+  // As many of the newest jobs as `bytes_max` has room for.
+  ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
   // NOT_FOUND, and the errors of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
-  // The ranks whose profiles are kept, at least one. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
+  // The ranks whose profiles are kept, at least one. If the job has ended, waits for up to a second for those that are
+  // still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
   // Of a key that ListProfiles gave. NOT_FOUND: it has gone meanwhile; DATA_LOSS.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }

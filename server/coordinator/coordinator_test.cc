@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -119,8 +120,8 @@ TEST_F(CoordinatorTest, SubmitsOnce) {
   Restart();
   EXPECT_EQ(*coordinator_->Submit(request, now_), "fashion-1");
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("twice"), now_), "fashion-2");
-  EXPECT_EQ(coordinator_->List(now_).size(), 2u);
-  EXPECT_EQ(coordinator_->List(now_)[0].job_id(), "fashion-2");
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 2u);
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs[0].job_id(), "fashion-2");
 }
 
 // A job that cannot be stored is refused and does not exist; the same submission goes through when the disk is well
@@ -130,7 +131,7 @@ TEST_F(CoordinatorTest, AcknowledgesOnlyWhatIsStored) {
   const absl::Status status = coordinator_->Submit(ExampleSubmission("s"), now_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(), "the job could not be stored: the disk is full");
-  EXPECT_TRUE(coordinator_->List(now_).empty());
+  EXPECT_TRUE(coordinator_->List(SIZE_MAX, now_).jobs.empty());
   store_->FailWith(absl::OkStatus());
   EXPECT_TRUE(coordinator_->Submit(ExampleSubmission("s"), now_).ok());
 }
@@ -313,6 +314,57 @@ TEST_F(CoordinatorTest, OutboxesAreBounded) {
   EXPECT_TRUE(w1.started().empty());
 }
 
+// Beyond a number of unfinished jobs, or of bytes of their specs, submissions are refused, and the message says what to
+// do. What was accepted is still found by its submission's id, and a job that ends makes room.
+TEST_F(CoordinatorTest, TakesOnlySoManyJobs) {
+  settings_.cluster.unfinished_jobs_max = 3;
+  Restart();
+  for (int i = 1; i <= 3; ++i) Submit();
+  const absl::Status full = coordinator_->Submit(ExampleSubmission("one more"), now_).status();
+  EXPECT_EQ(full, absl::ResourceExhaustedError("3 jobs wait or run already, and the coordinator takes at most 3 of at "
+                                               "most 256 MiB: wait until some have ended, or cancel some with `hooke "
+                                               "cancel`"));
+  EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s3"), now_), "fashion-3");
+  ASSERT_TRUE(coordinator_->Cancel("fashion-1", now_).ok());
+  EXPECT_TRUE(coordinator_->Submit(ExampleSubmission("one more"), now_).ok());
+
+  settings_.cluster = {};
+  settings_.cluster.unfinished_bytes_max = 1;
+  Restart();
+  EXPECT_EQ(coordinator_->Submit(ExampleSubmission("large"), now_).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+// A list that has no room for all jobs holds the newest.
+TEST_F(CoordinatorTest, ListsTheNewestJobs) {
+  for (int i = 0; i < 3; ++i) Submit();
+  const size_t bytes = coordinator_->List(SIZE_MAX, now_).jobs[0].ByteSizeLong();
+  const ClusterState::JobList list = coordinator_->List(2 * bytes + bytes / 2, now_);
+  ASSERT_EQ(list.jobs.size(), 2u);
+  EXPECT_EQ(list.jobs[0].job_id(), "fashion-3");
+  EXPECT_EQ(list.jobs[1].job_id(), "fashion-2");
+  EXPECT_EQ(list.left_out, 1u);
+}
+
+// A worker writes into the logs of groups that it runs, and into no others; a line that is too long is cut.
+TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
+  FakeWorker w1("w1", 2), w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  w2.Receive(now_);
+  ASSERT_EQ(w1.running().size(), 1u);
+  w1.Log({id, 0, 1}, "group 0 rank 0: mine", now_);
+  w1.Log({id, 0, 2}, "group 0 rank 0: of no such start", now_);
+  w2.Log({id, 0, 1}, "group 0 rank 0: not mine", now_);
+  w1.Log({id, 0, 1}, std::string(100000, 'x'), now_);
+  EXPECT_THAT(Log(id), HasSubstr("mine\n"));
+  EXPECT_THAT(Log(id), testing::Not(HasSubstr("not mine")));
+  EXPECT_THAT(Log(id), testing::Not(HasSubstr("of no such start")));
+  EXPECT_LT(Log(id).size(), 10000u);
+}
+
 // Of more finished jobs than are kept, those that ended first are forgotten: by the coordinator, its store and its
 // logs. Jobs that have not ended are never forgotten, and no id is given twice.
 TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
@@ -324,13 +376,13 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
     now_ += absl::Seconds(1);
     ASSERT_TRUE(coordinator_->Cancel(ids[job], now_).ok());
   }
-  EXPECT_EQ(coordinator_->List(now_).size(), 5u);
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 5u);
   Pass(absl::Seconds(50), {});
-  EXPECT_EQ(coordinator_->List(now_).size(), 5u) << "whoever watches it hears of its end";
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 5u) << "whoever watches it hears of its end";
   Pass(absl::Seconds(20), {});
   const auto known = [&] {
     std::vector<std::string> jobs;
-    for (const v1::JobStatus& job : coordinator_->List(now_)) jobs.push_back(job.job_id());
+    for (const v1::JobStatus& job : coordinator_->List(SIZE_MAX, now_).jobs) jobs.push_back(job.job_id());
     return jobs;
   };
   EXPECT_THAT(known(), ElementsAre(ids[4], ids[2], ids[1], ids[0]));
@@ -387,12 +439,12 @@ TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   ASSERT_TRUE(coordinator_->Cancel(second, now_).ok());
   store_->FailWith(absl::InternalError("broken disk"));
   Pass(absl::Seconds(61), {});
-  EXPECT_EQ(coordinator_->List(now_).size(), 1u);
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 1u);
   store_->FailWith(absl::OkStatus());
   Restart();
-  EXPECT_EQ(coordinator_->List(now_).size(), 2u);
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 2u);
   Pass(absl::Seconds(61), {});
-  EXPECT_EQ(coordinator_->List(now_).size(), 1u);
+  EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 1u);
   EXPECT_EQ(store_->Load()->size(), 1u);
 }
 

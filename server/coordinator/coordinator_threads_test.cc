@@ -91,7 +91,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
     while (!stop) {
       EXPECT_TRUE(coordinator->ServerHeartbeat(heartbeat, InstantNow()).ok());
       coordinator->Tick(InstantNow());
-      EXPECT_LE(coordinator->List(InstantNow()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+      EXPECT_LE(coordinator->List(SIZE_MAX, InstantNow()).jobs.size(), static_cast<size_t>(kUsers * kJobsPerUser));
       coordinator->WaitForChange("none", 0, absl::Milliseconds(5));
     }
   });
@@ -101,7 +101,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   for (std::thread& user : users) user.join();
   stop = true;
   for (std::thread& daemon : daemons) daemon.join();
-  EXPECT_EQ(coordinator->List(InstantNow()).size(), static_cast<size_t>(kUsers * kJobsPerUser));
+  EXPECT_EQ(coordinator->List(SIZE_MAX, InstantNow()).jobs.size(), static_cast<size_t>(kUsers * kJobsPerUser));
   std::filesystem::remove_all(folder);
 }
 

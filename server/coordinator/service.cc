@@ -19,11 +19,11 @@ namespace {
 using WorkerStream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
 
 constexpr absl::Duration kWatchAtLeastEvery = absl::Seconds(1);
-constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(50);
+constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(200);
 constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
 constexpr absl::Duration kWriterPatience = absl::Seconds(5);
 constexpr uint64_t kLogChunkBytes = 256 << 10;
-constexpr uint64_t kListBytesMax = 3 << 20;  // gRPC clients take 4 MiB where they are not told otherwise.
+constexpr size_t kListBytesMax = 3 << 20;  // gRPC clients take 4 MiB where they are not told otherwise.
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
@@ -52,15 +52,9 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
   }
 
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
-    uint64_t bytes = 0;
-    for (v1::JobStatus& job : coordinator_.List(options_.clock())) {
-      bytes += job.ByteSizeLong();
-      if (bytes > kListBytesMax) {
-        response->set_left_out(response->left_out() + 1);
-      } else {
-        *response->add_jobs() = std::move(job);
-      }
-    }
+    ClusterState::JobList list = coordinator_.List(kListBytesMax, options_.clock());
+    for (v1::JobStatus& job : list.jobs) *response->add_jobs() = std::move(job);
+    response->set_left_out(static_cast<uint32_t>(list.left_out));
     return grpc::Status::OK;
   }
 

@@ -6,6 +6,7 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -383,6 +384,37 @@ TEST_F(ServiceTest, RefusesWhatIsWrong) {
   ASSERT_EQ(refusal.problems.size(), 1u);
   EXPECT_EQ(refusal.problems[0].key, "train.epochs");
   EXPECT_EQ(refusal.problems[0].message, "0 is out of range; must be an integer from 1 to 100000");
+}
+
+// However often a job changes, who watches it is sent its state at most five times a second.
+TEST_F(ServiceTest, WatchesInModeration) {
+  Cluster cluster(folder_);
+  const std::string id = cluster.Submit("s");
+  WorkerStream worker(cluster, "i1");
+  EXPECT_TRUE(worker.Next().has_welcome());
+  const v1::GroupId group = IdOf(worker.Next());
+  std::atomic<bool> enough = false;
+  std::thread changes([&] {
+    for (uint64_t number = 1; !enough; ++number) {
+      worker.Send(group, number, [number](v1::GroupEvent& event) {
+        event.mutable_report()->mutable_event()->mutable_progress()->set_step(number);
+      });
+      worker.AwaitSeen(number);
+    }
+  });
+  v1::WatchJobRequest request;
+  request.set_job_id(id);
+  const std::unique_ptr<grpc::ClientContext> context = Cluster::Context();
+  const auto reader = cluster.stub->WatchJob(context.get(), request);
+  v1::JobStatus status;
+  const absl::Time before = absl::Now();
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(reader->Read(&status));
+  // The first comes at once, each of the others after a pause; what the reader has not read yet came earlier.
+  EXPECT_GE(absl::Now() - before, absl::Milliseconds(900));
+  enough = true;
+  changes.join();
+  context->TryCancel();
+  (void)reader->Finish();
 }
 
 // Stopping ends open watches with UNAVAILABLE at once, so that a client knows to come again.

@@ -160,7 +160,7 @@ class Cluster {
   }
 
   bool AllEnded() {
-    for (const v1::JobStatus& job : coordinator_->List(now_)) {
+    for (const v1::JobStatus& job : coordinator_->List(SIZE_MAX, now_).jobs) {
       if (!HasEnded(job.state())) return false;
     }
     for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) {

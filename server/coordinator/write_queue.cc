@@ -81,12 +81,14 @@ WriteBatch WriteQueue::Take(bool may_change_jobs, const std::function<const JobR
     batch.log.push_back({job_id, text, now, true});
   }
   batch.profiles = std::exchange(profiles_, {});
+  for (const auto& [key, profile] : batch.profiles) profiles_out_.insert(key.job_id);
   profile_bytes_ = 0;
   return batch;
 }
 
 void WriteQueue::Done(bool changes_stored) {
   logs_out_.clear();
+  profiles_out_.clear();
   if (!std::exchange(changes_are_out_, false)) return;
   if (changes_stored) {
     stored_ = taken_;
@@ -101,6 +103,11 @@ void WriteQueue::Done(bool changes_stored) {
 uint64_t WriteQueue::BatchOf(const std::string& job_id) const {
   if (jobs_.count(job_id) > 0) return taken_ + 1;
   return jobs_out_.count(job_id) > 0 ? taken_ : 0;
+}
+
+bool WriteQueue::HasProfilesOf(const std::string& job_id) const {
+  const auto first = profiles_.lower_bound({job_id, 0, 0});
+  return (first != profiles_.end() && first->first.job_id == job_id) || profiles_out_.count(job_id) > 0;
 }
 
 bool WriteQueue::HasLogOf(const std::string& job_id) const {

@@ -66,6 +66,8 @@ class WriteQueue {
   uint64_t stored() const { return stored_; }
   // Lines of this job wait or are being written.
   bool HasLogOf(const std::string& job_id) const;
+  // So with profiles.
+  bool HasProfilesOf(const std::string& job_id) const;
 
  private:
   struct Lines {
@@ -88,6 +90,7 @@ class WriteQueue {
   std::set<std::string> jobs_out_;
   std::set<std::string> forgotten_out_;
   std::set<std::string> logs_out_;
+  std::set<std::string> profiles_out_;
 
   uint64_t taken_ = 0;  // Number of the last batch with changes of jobs that was taken.
   uint64_t stored_ = 0;

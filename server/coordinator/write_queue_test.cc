@@ -111,7 +111,11 @@ TEST_F(WriteQueueTest, BoundsProfiles) {
       queue_.Add(effects);
     }
   }
+  EXPECT_TRUE(queue_.HasProfilesOf("a"));
   const WriteBatch batch = Take();
+  EXPECT_TRUE(queue_.HasProfilesOf("a"));
+  queue_.Done(true);
+  EXPECT_FALSE(queue_.HasProfilesOf("a"));
   EXPECT_GE(batch.profiles.size(), 2u);
   EXPECT_LE(batch.profiles.size(), 3u);
   EXPECT_EQ(batch.profiles.count({"a", 0, 0}), 1u);

@@ -233,7 +233,10 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = absl::Now();
     watch_.Heard(rank, now);
-    if (event.has_progress()) watch_.Progress(rank, event.progress().step(), now);
+    if (event.has_progress()) {
+      watch_.Progress(rank, event.progress().step(), now);
+      if (!filter_.MustPass(rank, event.progress())) return;
+    }
     if (event.has_done()) watch_.Done(rank, now);
     if (event.has_failed()) {
       // A failure of code OK would be none.

@@ -22,6 +22,7 @@
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
 #include "worker/daemon/group_folder.h"
+#include "worker/daemon/progress_filter.h"
 #include "worker/daemon/rank_events_server.h"
 #include "worker/daemon/rank_watch.h"
 #include "worker/launch/launch_command.h"
@@ -83,6 +84,7 @@ class GroupRun final : private RankEventSink {
 
   absl::Mutex mutex_;
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
+  ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_
       ABSL_GUARDED_BY(mutex_);  // Why the group was stopped from outside or by its watch; OK: it was not.
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);

@@ -211,7 +211,7 @@ TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
   ASSERT_EQ(hello.hello().running_size(), 1);
   EXPECT_EQ(hello.hello().running(0).job_id(), "test-1");
   EXPECT_EQ(hello.hello().running(0).incarnation(), 1u);
-  EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 2)).has_event());
+  EXPECT_TRUE(coordinator_->WaitFor(IsStep(0, 2)).has_event());
   for (pid_t pid : pids) EXPECT_TRUE(Lives(pid));
   ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
   EXPECT_EQ(End().message(), "stopped: enough");
