@@ -155,7 +155,7 @@ class Shard {
     // How the round has ended for the thread that waits. Set under the block's mutex by the thread that ended it, which
     // has also written the answer if this is OK.
     std::optional<absl::Status>* outcome = nullptr;
-    bool opens = false;               // It is the first block of the exchange.
+    bool opens = false;  // It is the first block of the exchange.
     std::optional<Place> place =
         std::nullopt;  // Of the others; none where the first block was exchanged before a restart.
   };
