@@ -1,11 +1,10 @@
 #include "server/options.h"
 
-#include <CLI/CLI.hpp>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "flags/command_line.h"
 #include "wire/host_port.h"
 
 namespace hooke {
@@ -17,21 +16,14 @@ struct DurationRange {
   std::string allowed = "one like 30s, more than 0, up to 8760h";
 };
 
-// A flag that takes a duration: "30s", "1m30s".
-void AddDuration(CLI::App& app, const std::string& flag, absl::Duration& value, const std::string& help,
-                 const DurationRange& range = {}) {
-  const auto parse = [&value, range](const std::string& text) {
-    return absl::ParseDuration(text, &value) && value >= range.least && value <= range.most;
-  };
-  CLI::Option* option = app.add_option_function<std::string>(
-      flag, [](const std::string&) {}, help);
-  option->check([parse, range](const std::string& text) {
-    if (parse(text)) return std::string();
-    absl::Duration any;
-    const char* wrong = absl::ParseDuration(text, &any) ? "is out of range" : "is no duration";
+Argument::CheckText CheckDuration(const DurationRange& range = {}) {
+  return [range](const std::string& text) {
+    absl::Duration value;
+    const bool parsed = absl::ParseDuration(text, &value);
+    if (parsed && value >= range.least && value <= range.most) return std::string();
+    const char* wrong = parsed ? "is out of range" : "is no duration";
     return absl::StrCat("\"", text, "\" ", wrong, ", allowed is ", range.allowed);
-  });
-  option->type_name("DURATION")->default_str(absl::FormatDuration(value));
+  };
 }
 
 std::string CheckAddress(const std::string& text) {
@@ -50,45 +42,40 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   server.version = HOOKE_VERSION;
   if (!home.empty()) server.state_dir = home + "/.hooke/server";
 
-  CLI::App app("Holds the parameters that groups share. The first server of a cluster is also its coordinator.",
-               "hooke-server");
-  app.option_defaults()->always_capture_default();
-  app.set_version_flag("--version", absl::StrCat("hooke-server ", HOOKE_VERSION));
-  app.add_option("--listen", server.listen, "Address to serve at; port 0 picks a free one")
-      ->check(CheckAddress)
-      ->type_name("HOST:PORT");
-  app.add_option("--advertise", server.advertise, "Address that others dial, where it differs from --listen")
-      ->check(CheckAddress)
-      ->type_name("HOST:PORT");
-  app.add_option("--coordinator", server.coordinator,
-                 "Join this coordinator; without it this server is the coordinator")
-      ->check(CheckDialed)
-      ->type_name("HOST:PORT");
-  app.add_option("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
-      ->type_name("FOLDER");
-  app.add_option("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving")->type_name("FILE");
-  AddDuration(app, "--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often");
-  AddDuration(app, "--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere",
-              {absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"});
-  app.add_option("--finished-jobs-max", server.finished_jobs_max,
-                 "Jobs that have ended and are kept; of more, those that ended first are forgotten")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}));
-  app.add_option("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
-      ->check(CLI::Range(uint64_t{1} << 17, uint64_t{INT32_MAX}));
-  app.add_option("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
-      ->check(CLI::Range(uint64_t{1}, UINT64_MAX));
-  app.add_option("--log-level", options.log_level, "Least serious lines to log")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}));
+  Command command("hooke-server",
+                  "Holds the parameters that groups share. The first server of a cluster is also its coordinator.");
+  command.ShowDefaults();
+  command.Version(absl::StrCat("hooke-server ", HOOKE_VERSION));
+  command.Add("--listen", server.listen, "Address to serve at; port 0 picks a free one")
+      .Check(CheckAddress)
+      .Type("HOST:PORT");
+  command.Add("--advertise", server.advertise, "Address that others dial, where it differs from --listen")
+      .Check(CheckAddress)
+      .Type("HOST:PORT");
+  command.Add("--coordinator", server.coordinator, "Join this coordinator; without it this server is the coordinator")
+      .Check(CheckDialed)
+      .Type("HOST:PORT");
+  command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
+      .Type("FOLDER");
+  command.Add("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving").Type("FILE");
+  command.Add("--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often")
+      .Check(CheckDuration());
+  command.Add("--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere")
+      .Check(CheckDuration({absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"}));
+  command
+      .Add("--finished-jobs-max", server.finished_jobs_max,
+           "Jobs that have ended and are kept; of more, those that ended first are forgotten")
+      .Range(uint64_t{1}, uint64_t{1000000});
+  command.Add("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
+      .Range(uint64_t{1} << 17, uint64_t{INT32_MAX});
+  command.Add("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
+      .Range(uint64_t{1}, UINT64_MAX);
+  command.Add("--log-level", options.log_level, "Least serious lines to log")
+      .OneOf({"trace", "debug", "info", "warning", "error", "critical", "off"});
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    app.exit(error, out, err);
-    if (error.get_exit_code() == 0) return {std::nullopt, 0, out.str()};
-    return {std::nullopt, 2, absl::StrCat("hooke-server: ", err.str())};
-  }
+  const Parsed parsed = command.Parse(argc, argv);
+  if (!parsed.error.empty()) return {std::nullopt, 2, absl::StrCat("hooke-server: ", parsed.Text())};
+  if (!parsed.ok()) return {std::nullopt, 0, parsed.Text()};
   if (server.state_dir.empty()) return {std::nullopt, 2, "hooke-server: no home folder is known: set --state-dir\n"};
   return {std::move(options), 0, ""};
 }

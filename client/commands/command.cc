@@ -14,11 +14,10 @@
 namespace hooke {
 namespace {
 
-// CLI11 only says that a command is missing. Returns a message that names the unknown word, or "" if there is none.
-std::string UnknownCommand(const CLI::App& app, int argc, const char* const* argv) {
+// Parsing only says that a command is missing. Returns a message that names the unknown word, or "" if there is none.
+std::string UnknownCommand(const Command& program, int argc, const char* const* argv) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
+  for (const CommandDescription& command : program.Describe().commands) names.push_back(command.name);
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
     if (word == "--coordinator") ++i;
@@ -61,40 +60,41 @@ std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation,
   return *std::move(client);
 }
 
-void AddCoordinatorFlag(CLI::App& app, Invocation& invocation) {
-  app.add_option(
-         "--coordinator", invocation.coordinator,
-         absl::StrCat(
-             "The coordinator's address. Default: $HOOKE_COORDINATOR, else the cluster that `hooke up` runs from its "
-             "default folder, else ",
-             kDefaultCoordinator))
-      ->type_name("HOST:PORT");
+void AddCoordinatorFlag(Command& command, Invocation& invocation) {
+  command
+      .Add("--coordinator", invocation.coordinator,
+           absl::StrCat(
+               "The coordinator's address. Default: $HOOKE_COORDINATOR, else the cluster that `hooke up` runs from its "
+               "default folder, else ",
+               kDefaultCoordinator))
+      .Type("HOST:PORT");
 }
 
-void AddOutputFlag(CLI::App& app, Invocation& invocation) {
-  app.add_option("--output", invocation.output, "How to print: for people or for programs. Default: table")
-      ->type_name("table|json")
-      ->check(CLI::IsMember({"table", "json"}).description(""));
+void AddOutputFlag(Command& command, Invocation& invocation) {
+  command.Add("--output", invocation.output, "How to print: for people or for programs. Default: table")
+      .OneOf({"table", "json"})
+      .Type("table|json");
 }
 
-void AddAllCommands(CLI::App& app, Invocation& invocation) {
-  app.description("Hooke trains one model with many MPI groups, tied together by elastic averaging.");
-  app.require_subcommand(1);
-  app.set_help_flag("-h,--help", "Print this help and end");
-  AddCoordinatorFlag(app, invocation);
-  AddUpCommand(app, invocation);
-  AddSubmitCommand(app, invocation);
-  AddJobsCommand(app, invocation);
-  AddWatchCommand(app, invocation);
-  AddLogsCommand(app, invocation);
-  AddCancelCommand(app, invocation);
-  AddNodesCommand(app, invocation);
-  AddProfileCommand(app, invocation);
-  AddBenchCommand(app, invocation);
-  AddExportCommand(app, invocation);
-  AddVersionCommand(app, invocation);
-  AddCompletionCommand(app, invocation);
-  app.footer(
+std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
+  auto made = std::make_unique<Command>(
+      "hooke", "Hooke trains one model with many MPI groups, tied together by elastic averaging.");
+  Command& program = *made;
+  program.HelpOfHelp("Print this help and end");
+  AddCoordinatorFlag(program, invocation);
+  AddUpCommand(program, invocation);
+  AddSubmitCommand(program, invocation);
+  AddJobsCommand(program, invocation);
+  AddWatchCommand(program, invocation);
+  AddLogsCommand(program, invocation);
+  AddCancelCommand(program, invocation);
+  AddNodesCommand(program, invocation);
+  AddProfileCommand(program, invocation);
+  AddBenchCommand(program, invocation);
+  AddExportCommand(program, invocation);
+  AddVersionCommand(program, invocation);
+  AddCompletionCommand(program, invocation);
+  program.Footer(
       "Examples:\n"
       "  hooke up                                        a cluster on this machine, until Ctrl-C\n"
       "  hooke submit deploy/jobs/fashion.yaml --watch   train, and look on (in another terminal)\n"
@@ -103,32 +103,26 @@ void AddAllCommands(CLI::App& app, Invocation& invocation) {
       "\n"
       "Exit codes: 0 done, or the job succeeded; 1 failed; 2 wrong command line or job file; 130 interrupted.\n"
       "`hooke COMMAND --help` says more about a command; docs/job-file.md about job files.");
+  return made;
 }
 
 int RunCommandLine(int argc, const char* const* argv, Invocation& invocation) {
-  CLI::App app("", "hooke");
-  AddAllCommands(app, invocation);
+  const std::unique_ptr<Command> program = MakeProgram(invocation);
   if (argc < 2) {
-    *invocation.err << app.help();
+    *invocation.err << program->HelpText();
     return kUsage;
   }
-  // CLI11 reports errors by exceptions; they end here.
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    const std::vector<CLI::App*> chosen = app.get_subcommands();
-    *invocation.out << (chosen.empty() ? app.help() : chosen.front()->help("hooke")) << std::flush;
+  const Parsed parsed = program->Parse(argc, argv);
+  if (parsed.ok()) return parsed.action();
+  if (parsed.error.empty()) {
+    *invocation.out << parsed.help << std::flush;
     return kSucceeded;
-  } catch (const CLI::ParseError& error) {
-    const std::vector<CLI::App*> chosen = app.get_subcommands();
-    const std::string unknown = chosen.empty() ? UnknownCommand(app, argc, argv) : "";
-    if (!unknown.empty()) return Report(invocation, absl::InvalidArgumentError(unknown), kUsage);
-    *invocation.err << "hooke: " << error.what() << "\nhooke: `hooke "
-                    << (chosen.empty() ? "" : chosen.front()->get_name() + " ") << "--help` says what is allowed"
-                    << std::endl;
-    return kUsage;
   }
-  return invocation.action();
+  const std::string unknown = parsed.command.empty() ? UnknownCommand(*program, argc, argv) : "";
+  if (!unknown.empty()) return Report(invocation, absl::InvalidArgumentError(unknown), kUsage);
+  *invocation.err << "hooke: " << parsed.error << "\nhooke: `hooke " << parsed.command
+                  << (parsed.command.empty() ? "" : " ") << "--help` says what is allowed" << std::endl;
+  return kUsage;
 }
 
 }  // namespace hooke

@@ -1,17 +1,16 @@
 #ifndef HOOKE_CLIENT_COMMANDS_COMMAND_H_
 #define HOOKE_CLIENT_COMMANDS_COMMAND_H_
 
-// Shared by all commands. Each command_NAME.cc adds its subcommand to the command line. Parsing sets `action`; only
-// running that does anything. A `hooke` process runs one command in one thread.
+// Shared by all commands. Each command_NAME.cc adds its subcommand, with an action, to the command line. Parsing
+// chooses an action; only running it does anything. A `hooke` process runs one command in one thread.
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
+#include "flags/command_line.h"
 
 namespace hooke {
 
@@ -35,7 +34,6 @@ struct Invocation {
   // Set by flags:
   std::string coordinator;
   std::string output = "table";
-  std::function<int()> action;
 
   bool json() const { return output == "json"; }
   // $HOME/.hooke/up, or "" if there is no HOME.
@@ -49,25 +47,25 @@ int Report(const Invocation& invocation, const absl::Status& status, ExitCode co
 // null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
-void AddCoordinatorFlag(CLI::App& app, Invocation& invocation);
-void AddOutputFlag(CLI::App& app, Invocation& invocation);
+void AddCoordinatorFlag(Command& command, Invocation& invocation);
+void AddOutputFlag(Command& command, Invocation& invocation);
 
-// Each function adds one command. `invocation` must outlive `app`.
-void AddUpCommand(CLI::App& app, Invocation& invocation);
-void AddSubmitCommand(CLI::App& app, Invocation& invocation);
-void AddJobsCommand(CLI::App& app, Invocation& invocation);
-void AddWatchCommand(CLI::App& app, Invocation& invocation);
-void AddLogsCommand(CLI::App& app, Invocation& invocation);
-void AddCancelCommand(CLI::App& app, Invocation& invocation);
-void AddNodesCommand(CLI::App& app, Invocation& invocation);
-void AddProfileCommand(CLI::App& app, Invocation& invocation);
-void AddBenchCommand(CLI::App& app, Invocation& invocation);
-void AddExportCommand(CLI::App& app, Invocation& invocation);
-void AddVersionCommand(CLI::App& app, Invocation& invocation);
-void AddCompletionCommand(CLI::App& app, Invocation& invocation);
+// Each function adds one command. Both arguments must outlive the call of the command's action.
+void AddUpCommand(Command& program, Invocation& invocation);
+void AddSubmitCommand(Command& program, Invocation& invocation);
+void AddJobsCommand(Command& program, Invocation& invocation);
+void AddWatchCommand(Command& program, Invocation& invocation);
+void AddLogsCommand(Command& program, Invocation& invocation);
+void AddCancelCommand(Command& program, Invocation& invocation);
+void AddNodesCommand(Command& program, Invocation& invocation);
+void AddProfileCommand(Command& program, Invocation& invocation);
+void AddBenchCommand(Command& program, Invocation& invocation);
+void AddExportCommand(Command& program, Invocation& invocation);
+void AddVersionCommand(Command& program, Invocation& invocation);
+void AddCompletionCommand(Command& program, Invocation& invocation);
 
-// Adds all commands and the text of `hooke --help`.
-void AddAllCommands(CLI::App& app, Invocation& invocation);
+// Makes the whole command line. `invocation` must outlive it.
+std::unique_ptr<Command> MakeProgram(Invocation& invocation);
 
 // Parses the command line, runs its command and returns the exit code. If the command line is wrong, `err` gets an
 // explanation.

@@ -100,15 +100,15 @@ int Explain(const Invocation& invocation, const BenchFlags& flags) {
   return kSucceeded;
 }
 
-int Bench(const Invocation& invocation, const BenchFlags& flags, const CLI::App& command) {
+int Bench(const Invocation& invocation, const BenchFlags& flags, const Command& command) {
   const bool tunes = flags.what == "tune";
   for (const char* flag : {"--seconds", "--mpirun", "--out", "--force"}) {
-    if (!tunes && command.count(flag) > 0) {
+    if (!tunes && command.Given(flag)) {
       return Report(invocation, absl::InvalidArgumentError(absl::StrCat(flag, " goes with `bench tune`")), kUsage);
     }
   }
   for (const char* flag : {"--nodes", "--tuning"}) {
-    if (tunes && command.count(flag) > 0) {
+    if (tunes && command.Given(flag)) {
       return Report(invocation, absl::InvalidArgumentError(absl::StrCat(flag, " goes with `bench explain`")), kUsage);
     }
   }
@@ -118,44 +118,38 @@ int Bench(const Invocation& invocation, const BenchFlags& flags, const CLI::App&
   return tunes ? Tune(invocation, flags) : Explain(invocation, flags);
 }
 
-void AddFlags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("WHAT", flags.what, "tune: measure, and write a tuning; explain: say what is chosen, and why")
-      ->required()
-      ->type_name("tune|explain")
-      ->check(CLI::IsMember({"tune", "explain"}).description(""));
-  command.add_option("--ranks", flags.ranks, "Ranks of the group; more than cores are allowed. Default: 2")
-      ->type_name("N")
-      ->check(CLI::Range(2, 1024).description(""));
-  command.add_option("--nodes", flags.nodes, "explain: nodes that the ranks are spread over. Default: 1")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024).description(""));
-  command.add_option("--tuning", flags.tuning, "explain: a tuning. Default: the rules that come with Hooke")
-      ->type_name("FILE");
-  command.add_option("--seconds", flags.seconds, "tune: begin no further size after so many seconds. Default: 30")
-      ->type_name("S")
-      ->check(CLI::Range(0.1, 86400.0).description(""));
-  command.add_option("--out", flags.out, "tune: the file to write; it appears complete or not at all")
-      ->type_name("FILE");
-  command.add_flag("--force", flags.force, "Replace a file of that name");
-  command.add_option("--mpirun", flags.mpirun, "tune: the mpirun to start ranks with. Default: from the PATH")
-      ->type_name("PROGRAM");
-  command.add_option("--programs-dir", flags.programs_dir, "Folder of hooke-bench. Default: that of hooke")
-      ->type_name("DIR");
+void AddFlags(Command& command, BenchFlags& flags) {
+  command.Add("WHAT", flags.what, "tune: measure, and write a tuning; explain: say what is chosen, and why")
+      .Required()
+      .OneOf({"tune", "explain"})
+      .Type("tune|explain");
+  command.Add("--ranks", flags.ranks, "Ranks of the group; more than cores are allowed. Default: 2")
+      .Range(2, 1024)
+      .Type("N");
+  command.Add("--nodes", flags.nodes, "explain: nodes that the ranks are spread over. Default: 1")
+      .Range(1, 1024)
+      .Type("N");
+  command.Add("--tuning", flags.tuning, "explain: a tuning. Default: the rules that come with Hooke").Type("FILE");
+  command.Add("--seconds", flags.seconds, "tune: begin no further size after so many seconds. Default: 30")
+      .Range(0.1, 86400.0)
+      .Type("S");
+  command.Add("--out", flags.out, "tune: the file to write; it appears complete or not at all").Type("FILE");
+  command.Add("--force", flags.force, "Replace a file of that name");
+  command.Add("--mpirun", flags.mpirun, "tune: the mpirun to start ranks with. Default: from the PATH").Type("PROGRAM");
+  command.Add("--programs-dir", flags.programs_dir, "Folder of hooke-bench. Default: that of hooke").Type("DIR");
 }
 
 }  // namespace
 
-void AddBenchCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("bench", "Measure this machine's collectives and make a tuning for jobs");
+void AddBenchCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("bench", "Measure this machine's collectives and make a tuning for jobs");
   auto flags = std::make_shared<BenchFlags>();
-  AddFlags(*command, *flags);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+  AddFlags(command, *flags);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "`bench tune` runs every algorithm at every size with ranks on this machine; leave it idle meanwhile.\n"
       "A job uses the tuning with `collectives: {tuning: FILE}`. docs/tuning.md says how to measure several nodes.");
-  command->callback([&invocation, flags, command] {
-    invocation.action = [&invocation, flags, command] { return Bench(invocation, *flags, *command); };
-  });
+  command.Action([&invocation, flags, &command] { return Bench(invocation, *flags, command); });
 }
 
 }  // namespace hooke

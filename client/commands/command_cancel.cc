@@ -22,15 +22,14 @@ int Cancel(const Invocation& invocation, const std::string& job_id) {
 
 }  // namespace
 
-void AddCancelCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("cancel", "Stop a job. Its center stays as it is; a job that has ended stays as it ended");
+void AddCancelCommand(Command& program, Invocation& invocation) {
+  Command& command =
+      program.AddCommand("cancel", "Stop a job. Its center stays as it is; a job that has ended stays as it ended");
   auto job = std::make_shared<std::string>();
-  command->add_option("JOB", *job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->callback(
-      [&invocation, job] { invocation.action = [&invocation, job] { return Cancel(invocation, *job); }; });
+  command.Add("JOB", *job, "The job's id, as `hooke jobs` lists it").Required().Type("");
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Action([&invocation, job] { return Cancel(invocation, *job); });
 }
 
 }  // namespace hooke

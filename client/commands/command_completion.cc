@@ -3,20 +3,16 @@
 
 namespace hooke {
 
-void AddCompletionCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("completion", "Print a script that completes hooke's command line in your shell");
+void AddCompletionCommand(Command& program, Invocation& invocation) {
+  Command& command =
+      program.AddCommand("completion", "Print a script that completes hooke's command line in your shell");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash or zsh")
-      ->required()
-      ->type_name("bash|zsh")
-      ->check(CLI::IsMember({"bash", "zsh"}).description(""));
-  command->footer("Now and here: source <(hooke completion bash)");
-  command->callback([&app, &invocation, shell] {
-    invocation.action = [&app, &invocation, shell] {
-      *invocation.out << (*shell == "bash" ? BashCompletion(app) : ZshCompletion(app)) << std::flush;
-      return static_cast<int>(kSucceeded);
-    };
+  command.Add("SHELL", *shell, "bash or zsh").Required().OneOf({"bash", "zsh"}).Type("bash|zsh");
+  command.Footer("Now and here: source <(hooke completion bash)");
+  command.Action([&program, &invocation, shell] {
+    const CommandDescription hooke = program.Describe();
+    *invocation.out << (*shell == "bash" ? BashCompletion(hooke) : ZshCompletion(hooke)) << std::flush;
+    return kSucceeded;
   });
 }
 

@@ -60,34 +60,32 @@ int Export(const Invocation& invocation, const ExportFlags& flags) {
 
 }  // namespace
 
-void AddExportCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("export", "Write a job's center, the trained model, to a file");
+void AddExportCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("export", "Write a job's center, the trained model, to a file");
   auto flags = std::make_shared<ExportFlags>();
-  command->add_option("JOB", flags->job_id, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
+  command.Add("JOB", flags->job_id, "The job's id, as `hooke jobs` lists it").Required().Type("");
   command
-      ->add_option("FILE", flags->options.path,
-                   "The file to write, NAME.safetensors or NAME.pt by custom; it appears complete or not at all")
-      ->required()
-      ->type_name("");
+      .Add("FILE", flags->options.path,
+           "The file to write, NAME.safetensors or NAME.pt by custom; it appears complete or not at all")
+      .Required()
+      .Type("");
   command
-      ->add_option("--format", flags->format,
-                   "safetensors: the tensors; torchscript: a module that runs without the network's source. Default: "
-                   "safetensors")
-      ->type_name("safetensors|torchscript")
-      ->check(CLI::IsMember({"safetensors", "torchscript"}).description(""));
-  command->add_flag("--force", flags->options.force, "Replace a file of that name");
-  command
-      ->add_option("--programs-dir", flags->programs_dir, "torchscript: folder of hooke-rank. Default: that of hooke")
-      ->type_name("DIR");
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+      .Add("--format", flags->format,
+           "safetensors: the tensors; torchscript: a module that runs without the network's source. Default: "
+           "safetensors")
+      .OneOf({"safetensors", "torchscript"})
+      .Type("safetensors|torchscript");
+  command.Add("--force", flags->options.force, "Replace a file of that name");
+  command.Add("--programs-dir", flags->programs_dir, "torchscript: folder of hooke-rank. Default: that of hooke")
+      .Type("DIR");
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "Both formats say how the model is used: mean, std, input_shape, classes, architecture and more in the "
       "metadata.\n"
       "In Python, with --format torchscript: torch.jit.load(\"FILE\")(images), images being raw bytes. docs/export.md "
       "shows both.");
-  command->callback(
-      [&invocation, flags] { invocation.action = [&invocation, flags] { return Export(invocation, *flags); }; });
+  command.Action([&invocation, flags] { return Export(invocation, *flags); });
 }
 
 }  // namespace hooke

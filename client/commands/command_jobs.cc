@@ -45,22 +45,18 @@ int ShowJob(const Invocation& invocation, const std::string& job_id) {
 
 }  // namespace
 
-void AddJobsCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("jobs", "List jobs, the newest first; or show one in full");
+void AddJobsCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("jobs", "List jobs, the newest first; or show one in full");
   auto job = std::make_shared<std::string>();
-  const CLI::Option* named =
-      command->add_option("JOB", *job, "Show only this job: its state, times, groups, center and last notices")
-          ->type_name("");
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+  command.Add("JOB", *job, "Show only this job: its state, times, groups, center and last notices").Type("");
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "A group's start is how often it was started. \"-\" stands for what is not known: before the first step, and for "
       "a "
       "second or two after the coordinator was started again.");
-  command->callback([&invocation, job, named] {
-    const bool all = named->count() == 0;
-    invocation.action = [&invocation, job, all] { return all ? ListJobs(invocation) : ShowJob(invocation, *job); };
-  });
+  command.Action(
+      [&invocation, job, &command] { return command.Given("JOB") ? ShowJob(invocation, *job) : ListJobs(invocation); });
 }
 
 }  // namespace hooke

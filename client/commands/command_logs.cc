@@ -84,16 +84,15 @@ int Logs(const Invocation& invocation, const LogsFlags& flags) {
 
 }  // namespace
 
-void AddLogsCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("logs", "Print a job's log: what its ranks, workers and the coordinator said");
+void AddLogsCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("logs", "Print a job's log: what its ranks, workers and the coordinator said");
   auto flags = std::make_shared<LogsFlags>();
-  command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
-  command->add_flag("-f,--follow", flags->follow, "Go on until the job ends");
-  AddCoordinatorFlag(*command, invocation);
-  command->footer(
+  command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
+  command.Add("-f,--follow", flags->follow, "Go on until the job ends");
+  AddCoordinatorFlag(command, invocation);
+  command.Footer(
       "On a terminal times are local; into a file or a pipe the log goes as it is kept, with times in UTC (RFC 3339).");
-  command->callback(
-      [&invocation, flags] { invocation.action = [&invocation, flags] { return Logs(invocation, *flags); }; });
+  command.Action([&invocation, flags] { return Logs(invocation, *flags); });
 }
 
 }  // namespace hooke

@@ -24,12 +24,12 @@ int ListNodes(const Invocation& invocation) {
 
 }  // namespace
 
-void AddNodesCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand(
+void AddNodesCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand(
       "nodes", "List servers and workers: alive or silent, slots in use, centers held in memory and on disk");
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->callback([&invocation] { invocation.action = [&invocation] { return ListNodes(invocation); }; });
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Action([&invocation] { return ListNodes(invocation); });
 }
 
 }  // namespace hooke

@@ -117,23 +117,21 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
 
 }  // namespace
 
-void AddProfileCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("profile", "Show what a job's collectives cost, and write their trace");
+void AddProfileCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("profile", "Show what a job's collectives cost, and write their trace");
   auto flags = std::make_shared<ProfileFlags>();
-  command->add_option("JOB", flags->job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
-  command->add_flag("--exact", flags->exact, "A row for each size instead of each power of two");
-  command->add_flag("--per-group", flags->per_group, "A table for each group instead of one for all");
-  command
-      ->add_option("--trace", flags->trace, "Also write the last steps of all ranks, for Perfetto or chrome://tracing")
-      ->type_name("FILE");
-  command->add_flag("--force", flags->force, "Replace a file of that name");
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+  command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
+  command.Add("--exact", flags->exact, "A row for each size instead of each power of two");
+  command.Add("--per-group", flags->per_group, "A table for each group instead of one for all");
+  command.Add("--trace", flags->trace, "Also write the last steps of all ranks, for Perfetto or chrome://tracing")
+      .Type("FILE");
+  command.Add("--force", flags->force, "Replace a file of that name");
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "Calls, bytes and times are of all ranks together; a call's time includes the wait for ranks that come later.\n"
       "OF STEPS: share of the time in steps. FUSED: several vectors in one call. docs/profile.md says more.");
-  command->callback(
-      [&invocation, flags] { invocation.action = [&invocation, flags] { return ShowProfile(invocation, *flags); }; });
+  command.Action([&invocation, flags] { return ShowProfile(invocation, *flags); });
 }
 
 }  // namespace hooke

@@ -91,23 +91,21 @@ int Submit(const Invocation& invocation, const SubmitFlags& flags) {
 
 }  // namespace
 
-void AddSubmitCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("submit", "Check a job file and start the job");
+void AddSubmitCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("submit", "Check a job file and start the job");
   auto flags = std::make_shared<SubmitFlags>();
-  command
-      ->add_option("FILE", flags->file, "The job file (YAML; docs/job-file.md lists its keys), or - for standard input")
-      ->required()
-      ->type_name("");
-  command->add_flag("--watch", flags->watch, "Then show the job as `hooke watch` does, and exit with its exit code");
-  AddPatienceFlag(*command, flags->patience_seconds);
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+  command.Add("FILE", flags->file, "The job file (YAML; docs/job-file.md lists its keys), or - for standard input")
+      .Required()
+      .Type("");
+  command.Add("--watch", flags->watch, "Then show the job as `hooke watch` does, and exit with its exit code");
+  AddPatienceFlag(command, flags->patience_seconds);
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "A job that was accepted is stored: it survives this command, and a restart of the coordinator.\n"
       "Paths in a job file start at its folder; those in a job from standard input at the current folder.\n"
       "Exit code 2: the file is wrong, says this command or the coordinator; nothing was started.");
-  command->callback(
-      [&invocation, flags] { invocation.action = [&invocation, flags] { return Submit(invocation, *flags); }; });
+  command.Action([&invocation, flags] { return Submit(invocation, *flags); });
 }
 
 }  // namespace hooke

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/fake_servers.h"
@@ -434,13 +435,15 @@ TEST_F(CommandTest, ZshCompletionParses) {
 // Every command and every flag has a help text, and so does `hooke` itself.
 TEST(CommandLineTest, EverythingHasHelp) {
   Invocation invocation;
-  CLI::App app("", "hooke");
-  AddAllCommands(app, invocation);
-  EXPECT_THAT(app.help(), HasSubstr("Examples:\n  hooke up "));
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    EXPECT_GE(command->get_description().size(), 10u) << command->get_name();
-    for (const CLI::Option* option : command->get_options()) {
-      EXPECT_GE(option->get_description().size(), 5u) << command->get_name() << " " << option->get_name();
+  const std::unique_ptr<Command> program = MakeProgram(invocation);
+  EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
+  const CommandDescription hooke = program->Describe();
+  EXPECT_EQ(hooke.commands.size(), 12u);
+  for (const CommandDescription& command : hooke.commands) {
+    EXPECT_GE(command.help.size(), 10u) << command.name;
+    for (const ArgumentDescription& argument : command.arguments) {
+      EXPECT_GE(argument.help.size(), 5u)
+          << command.name << " " << argument.position_name << absl::StrJoin(argument.long_names, "|");
     }
   }
 }

@@ -61,36 +61,30 @@ int Up(const Invocation& invocation, LocalClusterOptions options) {
 
 }  // namespace
 
-void AddUpCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("up", "Run a whole cluster on this machine until Ctrl-C");
+void AddUpCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand("up", "Run a whole cluster on this machine until Ctrl-C");
   auto options = std::make_shared<LocalClusterOptions>();
+  command.Add("--servers", options->servers, "Servers that share the center; the first is the coordinator. Default: 2")
+      .Range(1, 64)
+      .Type("N");
+  command.Add("--workers", options->workers, "Workers. Default: 2").Range(1, 64).Type("N");
+  command.Add("--slots", options->slots, "Slots of each worker: room for so many ranks. Default: 2")
+      .Range(1, 4096)
+      .Type("N");
   command
-      ->add_option("--servers", options->servers,
-                   "Servers that share the center; the first is the coordinator. Default: 2")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64).description(""));
-  command->add_option("--workers", options->workers, "Workers. Default: 2")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64).description(""));
-  command->add_option("--slots", options->slots, "Slots of each worker: room for so many ranks. Default: 2")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+      .Add("--state-dir", options->state_dir,
+           "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "
+           "commands look for it")
+      .Type("DIR");
   command
-      ->add_option("--state-dir", options->state_dir,
-                   "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "
-                   "commands look for it")
-      ->type_name("DIR");
-  command
-      ->add_option("--programs-dir", options->programs_dir,
-                   "Folder of hooke-server and hooke-worker. Default: that of hooke")
-      ->type_name("DIR");
-  command->footer(
+      .Add("--programs-dir", options->programs_dir, "Folder of hooke-server and hooke-worker. Default: that of hooke")
+      .Type("DIR");
+  command.Footer(
       "Everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the same ports, so "
       "stored jobs go on; it does not start when another program has one of them.\n"
       "DIR/coordinator holds the coordinator's address from the moment on when the whole cluster is ready.\n"
       "Ctrl-C, SIGTERM and SIGHUP stop all of it; a second Ctrl-C at once. Nothing outlives this command.");
-  command->callback(
-      [&invocation, options] { invocation.action = [&invocation, options] { return Up(invocation, *options); }; });
+  command.Action([&invocation, options] { return Up(invocation, *options); });
 }
 
 }  // namespace hooke

@@ -48,32 +48,28 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
   return kSucceeded;
 }
 
-void AddPatienceFlag(CLI::App& command, double& patience_seconds) {
-  command
-      .add_option("--patience", patience_seconds,
-                  "Give a coordinator up that has not answered for so long. Default: 300")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1.0, 1e6).description(""));
+void AddPatienceFlag(Command& command, double& patience_seconds) {
+  command.Add("--patience", patience_seconds, "Give a coordinator up that has not answered for so long. Default: 300")
+      .Range(1.0, 1e6)
+      .Type("SECONDS");
 }
 
-void AddWatchCommand(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("watch", "Show a job's progress until it ends; exits with 0 when it succeeds, else with 1");
+void AddWatchCommand(Command& program, Invocation& invocation) {
+  Command& command =
+      program.AddCommand("watch", "Show a job's progress until it ends; exits with 0 when it succeeds, else with 1");
   auto job = std::make_shared<std::string>();
   auto patience = std::make_shared<double>(kDefaultPatienceSeconds);
-  command->add_option("JOB", *job, "The job's id, as `hooke jobs` lists it")->required()->type_name("");
-  AddPatienceFlag(*command, *patience);
-  AddCoordinatorFlag(*command, invocation);
-  AddOutputFlag(*command, invocation);
-  command->footer(
+  command.Add("JOB", *job, "The job's id, as `hooke jobs` lists it").Required().Type("");
+  AddPatienceFlag(command, *patience);
+  AddCoordinatorFlag(command, invocation);
+  AddOutputFlag(command, invocation);
+  command.Footer(
       "On a terminal the picture is drawn in place; else a line is printed when something changes; with --output json "
       "a JSON object a line.\n"
       "While the coordinator is away the picture stays, grey, with the time it was last heard; it goes on within two "
       "seconds of its return. A coordinator that cannot be reached at the start is an error at once (exit code 1).\n"
       "Ctrl-C ends only the watching (exit code 130): the job goes on.");
-  command->callback([&invocation, job, patience] {
-    invocation.action = [&invocation, job, patience] { return Watch(invocation, *job, *patience); };
-  });
+  command.Action([&invocation, job, patience] { return Watch(invocation, *job, *patience); });
 }
 
 }  // namespace hooke

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -12,54 +13,35 @@
 namespace hooke {
 namespace {
 
-struct Words {
-  std::string command;
-  std::string description;
+// The flags of a command, like "-f --follow".
+std::string FlagsOf(const CommandDescription& command) {
   std::vector<std::string> flags;
-  std::vector<std::string> positionals;  // Names such as "JOB" or "FILE", or the allowed values: "bash|zsh".
-};
-
-Words WordsOf(const CLI::App& app) {
-  Words words;
-  words.command = app.get_name();
-  words.description = app.get_description();
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_snames()) words.flags.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) words.flags.push_back("--" + name);
-    if (option->get_positional())
-      words.positionals.push_back(option->get_type_name().empty() ? option->get_name(true) : option->get_type_name());
+  for (const ArgumentDescription& argument : command.arguments) {
+    flags.insert(flags.end(), argument.short_names.begin(), argument.short_names.end());
+    flags.insert(flags.end(), argument.long_names.begin(), argument.long_names.end());
   }
-  return words;
+  return absl::StrJoin(flags, " ");
 }
 
-std::vector<Words> CommandsOf(const CLI::App& app) {
-  std::vector<Words> commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    commands.push_back(WordsOf(*command));
-  return commands;
+// The kinds of a command's positional arguments, in order, like "JOB FILE", or the allowed values: "bash|zsh".
+std::string KindsOf(const CommandDescription& command) {
+  std::vector<std::string> kinds;
+  for (const ArgumentDescription& argument : command.arguments) {
+    if (argument.position_name.empty()) continue;
+    kinds.push_back(argument.type.empty() ? argument.position_name : argument.type);
+  }
+  return absl::StrJoin(kinds, " ");
 }
 
-// The cases of a shell's `case $command in`: one for each command for which `text` returns something.
-template <typename Text>
-std::string Cases(const std::vector<Words>& commands, Text text) {
+// The cases of a shell's `case $command in`: one for each command for which `words_of` returns something.
+template <typename WordsOf>
+std::string Cases(const CommandDescription& hooke, absl::string_view variable, WordsOf words_of) {
   std::string cases;
-  for (const Words& words : commands) {
-    const std::string line = text(words);
-    if (!line.empty()) absl::StrAppend(&cases, "    ", words.command, ") ", line, " ;;\n");
+  for (const CommandDescription& command : hooke.commands) {
+    const std::string words = words_of(command);
+    if (!words.empty()) absl::StrAppend(&cases, "    ", command.name, ") ", variable, "=\"", words, "\" ;;\n");
   }
   return cases;
-}
-
-std::string FlagCases(const std::vector<Words>& commands) {
-  return Cases(commands,
-               [](const Words& words) { return absl::StrCat("flags=\"", absl::StrJoin(words.flags, " "), "\""); });
-}
-
-// A command's positional arguments, like "JOB FILE", as a shell variable.
-std::string KindCases(const std::vector<Words>& commands) {
-  return Cases(commands, [](const Words& words) {
-    return words.positionals.empty() ? "" : absl::StrCat("kinds=\"", absl::StrJoin(words.positionals, " "), "\"");
-  });
 }
 
 constexpr char kBash[] =
@@ -152,72 +134,71 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _hooke "$@"; else compdef _
 
 enum class ValueKind { kFolder, kFile, kChoice, kOther };
 
-ValueKind ValueKindOf(const CLI::Option& option) {
-  if (option.get_type_name() == "DIR") return ValueKind::kFolder;
-  if (option.get_type_name() == "FILE") return ValueKind::kFile;
-  return option.get_type_name().find('|') == std::string::npos ? ValueKind::kOther : ValueKind::kChoice;
+ValueKind ValueKindOf(const ArgumentDescription& argument) {
+  if (argument.type == "DIR") return ValueKind::kFolder;
+  if (argument.type == "FILE") return ValueKind::kFile;
+  return absl::StrContains(argument.type, '|') ? ValueKind::kChoice : ValueKind::kOther;
 }
 
 // All flags with that kind of value, and their types: "--output" has "table|json". A flag means the same in every
 // command, so they share one map.
-std::map<std::string, std::string> FlagsWith(const CLI::App& app, ValueKind kind) {
+std::map<std::string, std::string> FlagsWith(const CommandDescription& hooke, ValueKind kind) {
   std::map<std::string, std::string> flags;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    for (const CLI::Option* option : command->get_options()) {
-      const bool has_value = !option->get_positional() && option->get_items_expected_max() > 0;
-      if (!has_value || ValueKindOf(*option) != kind) continue;
-      for (const std::string& name : option->get_lnames()) flags["--" + name] = option->get_type_name();
+  for (const CommandDescription& command : hooke.commands) {
+    for (const ArgumentDescription& argument : command.arguments) {
+      if (!argument.position_name.empty() || !argument.takes_value || ValueKindOf(argument) != kind) continue;
+      for (const std::string& name : argument.long_names) flags[name] = argument.type;
     }
   }
   return flags;
 }
 
 // The flags with that kind of value as a shell pattern: "--a|--b".
-std::string ValueFlags(const CLI::App& app, ValueKind kind) {
-  return absl::StrJoin(FlagsWith(app, kind), "|",
+std::string ValueFlags(const CommandDescription& hooke, ValueKind kind) {
+  return absl::StrJoin(FlagsWith(hooke, kind), "|",
                        [](std::string* out, const auto& flag) { absl::StrAppend(out, flag.first); });
 }
 
 // One case for each flag whose values are known: `before`, the values separated by spaces, `after`.
-std::string ChoiceCases(const CLI::App& app, absl::string_view before, absl::string_view after) {
+std::string ChoiceCases(const CommandDescription& hooke, absl::string_view before, absl::string_view after) {
   std::string cases;
-  for (const auto& [flag, type] : FlagsWith(app, ValueKind::kChoice)) {
+  for (const auto& [flag, type] : FlagsWith(hooke, ValueKind::kChoice)) {
     absl::StrAppend(&cases, "    ", flag, ") ", before, absl::StrReplaceAll(type, {{"|", " "}}), after,
                     "; return ;;\n");
   }
   return cases;
 }
 
-std::string Described(const std::vector<Words>& commands) {
+std::string Described(const CommandDescription& hooke) {
   std::string lines;
-  for (const Words& words : commands) {
-    const std::string description = absl::StrReplaceAll(words.description, {{"'", ""}, {":", "\\:"}, {"`", ""}});
-    absl::StrAppend(&lines, "      '", words.command, ":", description, "'\n");
+  for (const CommandDescription& command : hooke.commands) {
+    const std::string help = absl::StrReplaceAll(command.help, {{"'", ""}, {":", "\\:"}, {"`", ""}});
+    absl::StrAppend(&lines, "      '", command.name, ":", help, "'\n");
   }
   return lines;
 }
 
-std::string Fill(const char* script, const CLI::App& app) {
-  const std::vector<Words> commands = CommandsOf(app);
+std::string Fill(const char* script, const CommandDescription& hooke) {
   return absl::StrReplaceAll(
-      script, {{"@TOP_FLAGS@", absl::StrJoin(WordsOf(app).flags, " ")},
+      script, {{"@TOP_FLAGS@", FlagsOf(hooke)},
                {"@COMMANDS@",
-                absl::StrJoin(commands, " ", [](std::string* out, const Words& words) { out->append(words.command); })},
-               {"@BASH_CHOICES@", ChoiceCases(app, "COMPREPLY=($(compgen -W \"", "\" -- \"$current\"))")},
-               {"@ZSH_CHOICES@", ChoiceCases(app, "compadd ", "")},
-               {"@CHOICE_FLAGS@", ValueFlags(app, ValueKind::kChoice)},
-               {"@FOLDER_FLAGS@", ValueFlags(app, ValueKind::kFolder)},
-               {"@FILE_FLAGS@", ValueFlags(app, ValueKind::kFile)},
-               {"@VALUE_FLAGS@", ValueFlags(app, ValueKind::kOther)},
-               {"@DESCRIBED@", Described(commands)},
-               {"@FLAG_CASES@", FlagCases(commands)},
-               {"@KIND_CASES@", KindCases(commands)}});
+                absl::StrJoin(hooke.commands, " ",
+                              [](std::string* out, const CommandDescription& command) { out->append(command.name); })},
+               {"@BASH_CHOICES@", ChoiceCases(hooke, "COMPREPLY=($(compgen -W \"", "\" -- \"$current\"))")},
+               {"@ZSH_CHOICES@", ChoiceCases(hooke, "compadd ", "")},
+               {"@CHOICE_FLAGS@", ValueFlags(hooke, ValueKind::kChoice)},
+               {"@FOLDER_FLAGS@", ValueFlags(hooke, ValueKind::kFolder)},
+               {"@FILE_FLAGS@", ValueFlags(hooke, ValueKind::kFile)},
+               {"@VALUE_FLAGS@", ValueFlags(hooke, ValueKind::kOther)},
+               {"@DESCRIBED@", Described(hooke)},
+               {"@FLAG_CASES@", Cases(hooke, "flags", FlagsOf)},
+               {"@KIND_CASES@", Cases(hooke, "kinds", KindsOf)}});
 }
 
 }  // namespace
 
-std::string BashCompletion(const CLI::App& app) { return Fill(kBash, app); }
+std::string BashCompletion(const CommandDescription& hooke) { return Fill(kBash, hooke); }
 
-std::string ZshCompletion(const CLI::App& app) { return Fill(kZsh, app); }
+std::string ZshCompletion(const CommandDescription& hooke) { return Fill(kZsh, hooke); }
 
 }  // namespace hooke

@@ -18,7 +18,7 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
                   double patience_seconds, Interrupts& interrupts);
 
 constexpr double kDefaultPatienceSeconds = 300;
-void AddPatienceFlag(CLI::App& command, double& patience_seconds);
+void AddPatienceFlag(Command& command, double& patience_seconds);
 
 }  // namespace hooke
 

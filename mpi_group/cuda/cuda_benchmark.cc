@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
 #include <fstream>
@@ -20,6 +19,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "flags/command_line.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/nccl_group.h"
@@ -154,12 +154,13 @@ absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, con
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("All-reduce of device memory: staged over MPI, through the host, NCCL. Run it under mpirun.");
+  hooke::Command command("cuda_benchmark",
+                         "All-reduce of device memory: staged over MPI, through the host, NCCL. Run it under mpirun.");
   std::string json;
   std::vector<uint64_t> sizes = {4, 1 << 14, 1 << 16, 1 << 20, 6650000, 1 << 24, 1 << 26};
-  app.add_option("--json", json, "Also write one JSON object per line to this file");
-  app.add_option("--bytes", sizes, "Sizes to measure")->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--json", json, "Also write one JSON object per line to this file");
+  command.Add("--bytes", sizes, "Sizes to measure").Range(uint64_t{4}, uint64_t{1} << 32);
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {
     std::cerr << session.status() << "\n";

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "flags/command_line.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/tuning.h"
 
@@ -98,15 +98,15 @@ absl::Status CallWithoutEnd(MpiSession& session, const Options& options) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("One rank of mpi_fault_test.");
+  hooke::Command command("mpi_fault_rank", "One rank of mpi_fault_test.");
   hooke::Options options;
-  app.add_option("--folder", options.folder)->required();
-  app.add_option("--deadline-ms", options.deadline_ms);
-  app.add_option("--error", options.error);
-  app.add_option("--reports", options.reports, "How many ranks will report");
-  app.add_option("--values", options.values, "How they go between ranks")
-      ->check(CLI::IsMember({"shared", "messages", "sockets", "two-level", "two-level-private"}));
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--folder", options.folder, "Where the ranks write their reports").Required();
+  command.Add("--deadline-ms", options.deadline_ms, "Of the group's calls");
+  command.Add("--error", options.error, "What rank 1 does wrong");
+  command.Add("--reports", options.reports, "How many ranks will report");
+  command.Add("--values", options.values, "How they go between ranks")
+      .OneOf({"shared", "messages", "sockets", "two-level", "two-level-private"});
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {
     std::cerr << session.status() << "\n";

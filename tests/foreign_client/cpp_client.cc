@@ -1,7 +1,6 @@
 // The C++ client as a program for foreign_client_test.py. It creates a center, exchanges with it, and writes the
 // group's values and the center to files, which hold float32 values and nothing else.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/compression.h"
 #include "algorithms/elastic.h"
+#include "flags/command_line.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
 #include "worker/exchange/exchange.h"
@@ -88,18 +88,18 @@ absl::Status Run(const Options& options) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Elastic exchanges of one group of one rank with one server");
+  hooke::Command command("cpp_client", "Elastic exchanges of one group of one rank with one server");
   hooke::Options options;
-  app.add_option("--server", options.server, "HOST:PORT")->required();
-  app.add_option("--job", options.job, "The job's id")->required();
-  app.add_option("--alpha", options.alpha, "Of the elastic rule")->required();
-  app.add_option("--compression", options.compression, "Type of the values on the wire, docs/wire.md's number");
-  app.add_option("--sequence", options.sequences, "Of an exchange; several, growing")->required();
-  app.add_option("--initial", options.initial, "File of the center's initial values")->required();
-  app.add_option("--own", options.own, "File of the group's values")->required();
-  app.add_option("--x", options.x, "File for the group's values afterwards")->required();
-  app.add_option("--center", options.center, "File for the center's values afterwards")->required();
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--server", options.server, "HOST:PORT").Required();
+  command.Add("--job", options.job, "The job's id").Required();
+  command.Add("--alpha", options.alpha, "Of the elastic rule").Required();
+  command.Add("--compression", options.compression, "Type of the values on the wire, docs/wire.md's number");
+  command.Add("--sequence", options.sequences, "Of an exchange; several, growing").Required();
+  command.Add("--initial", options.initial, "File of the center's initial values").Required();
+  command.Add("--own", options.own, "File of the group's values").Required();
+  command.Add("--x", options.x, "File for the group's values afterwards").Required();
+  command.Add("--center", options.center, "File for the center's values afterwards").Required();
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const absl::Status status = hooke::Run(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -13,17 +13,18 @@ from cpp_source import Source, code_of
 
 # Folder -> folders whose headers it may include, besides its own and third_party's. The README has the same table.
 MAY_INCLUDE = {
+    "flags": set(),
     "proto": set(),
     "wire": {"proto"},
     "files": set(),
     "job": {"proto", "wire"},
     "algorithms": set(),
-    "mpi_group": set(),
-    "server": {"proto", "wire", "files", "job", "algorithms"},
-    "worker": {"proto", "wire", "files", "job", "algorithms", "mpi_group"},
-    "client": {"proto", "wire", "files", "job"},
-    "deploy": {"proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
-    "tests": {"proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "mpi_group": {"flags"},
+    "server": {"flags", "proto", "wire", "files", "job", "algorithms"},
+    "worker": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group"},
+    "client": {"flags", "proto", "wire", "files", "job"},
+    "deploy": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "tests": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
 # Within a folder of several rooms: room -> rooms whose headers it may include, besides its own. The table has no cycle.
@@ -85,6 +86,7 @@ FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
 # System headers that only some folders' production code may include.
 LIBRARY_FOLDERS = {
+    "CLI/": {"flags"},  # It is all headers and takes seconds to compile: once, not in each program and command.
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
     "torch/": {"worker/model", "worker/rank", "algorithms", "tests"},
     "grpcpp/": {"wire", "server", "worker", "client", "tests"},

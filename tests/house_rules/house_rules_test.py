@@ -38,6 +38,9 @@ class RulesFind(unittest.TestCase):
         self.assertEqual(lines(house_rules.check_includes, "server/main.cc", "#include <mpi.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "worker/daemon/main.cc", "#include <torch/torch.h>\n"), [1])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd.cc", "#include <torch/torch.h>\n"), [1])
+        for parses_itself in ("client/commands/command.h", "server/options.cc", "mpi_group/groups/mpi_fault_rank.cc", "tests/benchmarks/wide/main.cc"):
+            self.assertEqual(lines(house_rules.check_includes, parses_itself, "#include <CLI/CLI.hpp>\n"), [1])
+        self.assertEqual(lines(house_rules.check_includes, "flags/command_line.cc", "#include <CLI/CLI.hpp>\n"), [])
         self.assertEqual(lines(house_rules.check_includes, "algorithms/sgd_test.cc", "#include <torch/torch.h>\n"), [])
 
     def test_include_against_the_direction_inside_mpi_group(self):

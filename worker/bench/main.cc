@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "flags/command_line.h"
 #include "mpi_group/groups/group_nodes.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/mpi/mpi_session.h"
@@ -160,13 +160,9 @@ int Explain(const Flags& flags) {
   return 0;
 }
 
-void AddMeasureFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--seconds", flags.seconds, "begin no further size after so many seconds")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  app.add_option("--bytes-max", flags.bytes_max, "the largest size")
-      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 30))
-      ->capture_default_str();
+void AddMeasureFlags(Command& command, Flags& flags) {
+  command.Add("--seconds", flags.seconds, "begin no further size after so many seconds").Range(0.1, 86400.0);
+  command.Add("--bytes-max", flags.bytes_max, "the largest size").Range(uint64_t{4}, uint64_t{1} << 30);
 }
 
 int Main(int argc, char** argv) {
@@ -174,38 +170,32 @@ int Main(int argc, char** argv) {
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop_signals, signal);
-  CLI::App app("Measures Hooke's collectives and makes a tuning; `hooke bench` runs it. Prints JSON.", "hooke-bench");
-  app.set_version_flag("--version", "hooke-bench " HOOKE_VERSION);
-  app.require_subcommand(1);
+  Command command("hooke-bench",
+                  "Measures Hooke's collectives and makes a tuning; `hooke bench` runs it. Prints JSON.");
+  command.Version("hooke-bench " HOOKE_VERSION);
+  command.ShowDefaults();
   Flags flags;
-  CLI::App* tune = app.add_subcommand("tune", "Measure with ranks on this machine");
-  CLI::App* measure = app.add_subcommand("measure", "Be one rank of a measurement; started by mpirun or srun");
-  CLI::App* explain = app.add_subcommand("explain", "Say which algorithm is chosen when, and why");
-  for (CLI::App* with_ranks : {tune, explain}) {
-    with_ranks->add_option("--ranks", flags.ranks, "ranks of the group")
-        ->check(CLI::Range(with_ranks == tune ? 2 : 1, 1024))
-        ->capture_default_str();
-  }
-  tune->add_option("--mpirun", flags.mpirun, "mpirun of the MPI library that hooke-bench is linked with");
-  AddMeasureFlags(*tune, flags);
-  AddMeasureFlags(*measure, flags);
-  measure->add_option("--document", flags.document, "file that rank 0 writes, instead of its standard output");
-  measure->add_flag("--tuning-only", flags.tuning_only, "print the tuning file alone");
-  measure->add_option("--threads", flags.threads, "as hooke-rank has it; collectives need one");
-  explain->add_option("--nodes", flags.nodes, "nodes that the ranks are spread over")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  explain->add_option("--tuning", flags.tuning, "tuning file; without one the rules that come with Hooke decide");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
-  }
-  if (measure->parsed()) return RunRank(flags);
-  if (explain->parsed()) return Explain(flags);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-  return Tune(flags, stop_signals);
+  Command& tune = command.AddCommand("tune", "Measure with ranks on this machine");
+  Command& measure = command.AddCommand("measure", "Be one rank of a measurement; started by mpirun or srun");
+  Command& explain = command.AddCommand("explain", "Say which algorithm is chosen when, and why");
+  tune.Add("--ranks", flags.ranks, "ranks of the group").Range(2, 1024);
+  explain.Add("--ranks", flags.ranks, "ranks of the group").Range(1, 1024);
+  tune.Add("--mpirun", flags.mpirun, "mpirun of the MPI library that hooke-bench is linked with");
+  AddMeasureFlags(tune, flags);
+  AddMeasureFlags(measure, flags);
+  measure.Add("--document", flags.document, "file that rank 0 writes, instead of its standard output");
+  measure.Add("--tuning-only", flags.tuning_only, "print the tuning file alone");
+  measure.Add("--threads", flags.threads, "as hooke-rank has it; collectives need one").HideDefault();
+  explain.Add("--nodes", flags.nodes, "nodes that the ranks are spread over").Range(1, 1024);
+  explain.Add("--tuning", flags.tuning, "tuning file; without one the rules that come with Hooke decide");
+  measure.Action([&flags] { return RunRank(flags); });
+  explain.Action([&flags] { return Explain(flags); });
+  tune.Action([&flags, &stop_signals] {
+    pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+    return Tune(flags, stop_signals);
+  });
+  const Parsed parsed = command.Parse(argc, argv);
+  return parsed.ok() ? parsed.action() : parsed.Print();
 }
 
 }  // namespace

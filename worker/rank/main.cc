@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "flags/command_line.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/mpi/mpi_session.h"
 #include "mpi_group/profile/profile.h"
@@ -179,31 +179,27 @@ int Main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 
-  CLI::App app("One rank of a Hooke group; started by mpirun or srun, not by hand.", "hooke-rank");
+  Command command("hooke-rank", "One rank of a Hooke group; started by mpirun or srun, not by hand.");
+  command.ShowDefaults();
   Options options;
-  auto* start = app.add_option("--start", options.start, "file with a binary hooke.v1.GroupStart");
-  auto* json = app.add_option("--start-json", options.start_json, "file with the same as JSON");
-  start->excludes(json);
-  app.add_option("--progress", options.progress, "json: rank 0 prints its events on the standard output, one per line")
-      ->check(CLI::IsMember({"none", "json"}))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "threads of this rank's kernels")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  auto* model = app.add_option("--model", options.conversion.model, "a model as `hooke export` writes it");
-  auto* torchscript = app.add_option("--torchscript", options.conversion.torchscript,
+  Argument start = command.Add("--start", options.start, "file with a binary hooke.v1.GroupStart");
+  Argument json = command.Add("--start-json", options.start_json, "file with the same as JSON");
+  start.Excludes(json);
+  command.Add("--progress", options.progress, "json: rank 0 prints its events on the standard output, one per line")
+      .OneOf({"none", "json"});
+  command.Add("--threads", options.threads, "threads of this rank's kernels").Range(1, 1024);
+  Argument model = command.Add("--model", options.conversion.model, "a model as `hooke export` writes it");
+  Argument torchscript = command.Add("--torchscript", options.conversion.torchscript,
                                      "write that model to this file as TorchScript, then end; trains nothing");
-  model->needs(torchscript)->excludes(start)->excludes(json);
-  torchscript->needs(model);
-  app.set_version_flag("--version", "hooke-rank " HOOKE_VERSION);
-  try {
-    app.parse(argc, argv);
-    if (start->empty() && json->empty() && model->empty()) throw CLI::RequiredError("--start or --start-json");
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
-  }
-  if (!model->empty()) return Convert(options.conversion);
+  model.Needs(torchscript).Excludes(start).Excludes(json);
+  torchscript.Needs(model);
+  command.Version("hooke-rank " HOOKE_VERSION);
+  Parsed parsed = command.Parse(argc, argv);
+  const bool converts = command.Given("--model");
+  if (parsed.ok() && !converts && !command.Given("--start") && !command.Given("--start-json"))
+    parsed.error = "--start or --start-json is required";
+  if (!parsed.ok()) return parsed.Print();
+  if (converts) return Convert(options.conversion);
   Run(options);
   return 0;
 }

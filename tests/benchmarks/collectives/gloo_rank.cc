@@ -10,7 +10,6 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <exception>
 #include <iostream>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "flags/command_line.h"
 #include "tests/benchmarks/collectives/rival.h"
 #include "tests/benchmarks/collectives/serve.h"
 
@@ -117,16 +117,16 @@ absl::Status Run(const ServeOptions& options, const std::string& store_path, con
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Ranks of the collectives benchmark: Gloo. tests/benchmarks/run starts it.");
+  hooke::Command command("gloo_rank", "Ranks of the collectives benchmark: Gloo. tests/benchmarks/run starts it.");
   hooke::ServeOptions options;
-  hooke::AddServeFlags(app, options);
+  hooke::AddServeFlags(command, options);
   std::string store;
   std::string address;
-  app.add_option("--rank", options.rank, "This rank")->required();
-  app.add_option("--size", options.size, "Number of ranks")->required();
-  app.add_option("--store", store, "Empty folder where the ranks find one another")->required();
-  app.add_option("--address", address, "IP address of this rank's host")->required();
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--rank", options.rank, "This rank").Required();
+  command.Add("--size", options.size, "Number of ranks").Required();
+  command.Add("--store", store, "Empty folder where the ranks find one another").Required();
+  command.Add("--address", address, "IP address of this rank's host").Required();
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const absl::Status status = hooke::Run(options, store, address);
   if (status.ok()) return 0;
   std::cerr << status << "\n";

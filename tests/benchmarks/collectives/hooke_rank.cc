@@ -1,7 +1,6 @@
 // The benchmark's ranks of Hooke. The values of "hooke" are in the group's arena, those of "hooke-private" in ordinary
 // memory.
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "flags/command_line.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "tests/benchmarks/collectives/rival.h"
 #include "tests/benchmarks/collectives/serve.h"
@@ -52,10 +52,11 @@ absl::Status Run(MpiSession& session, ServeOptions options) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Ranks of the collectives benchmark: Hooke. tests/benchmarks/run starts it under mpirun.");
+  hooke::Command command("hooke_rank",
+                         "Ranks of the collectives benchmark: Hooke. tests/benchmarks/run starts it under mpirun.");
   hooke::ServeOptions options;
-  hooke::AddServeFlags(app, options);
-  CLI11_PARSE(app, argc, argv);
+  hooke::AddServeFlags(command, options);
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {
     std::cerr << session.status() << "\n";

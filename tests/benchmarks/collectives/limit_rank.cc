@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <exception>
@@ -24,6 +23,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "flags/command_line.h"
 #include "tests/benchmarks/collectives/rival.h"
 #include "tests/benchmarks/collectives/serve.h"
 
@@ -204,16 +204,17 @@ absl::StatusOr<Prepare> MakePrepare(const LimitOptions& options) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Limits of the machine for the collectives benchmark. tests/benchmarks/run starts it.");
+  hooke::Command command("limit_rank",
+                         "Limits of the machine for the collectives benchmark. tests/benchmarks/run starts it.");
   hooke::LimitOptions options;
-  hooke::AddServeFlags(app, options.serve);
-  app.add_option("--rank", options.serve.rank, "This process")->required();
-  app.add_option("--size", options.serve.size, "Number of processes")->required();
-  app.add_option("--memory", options.memory, "Path of a file to map: measures the memory, not the network");
-  app.add_option("--address", options.address, "IP address of this host");
-  app.add_option("--next", options.next, "IP address of the next host");
-  app.add_option("--port", options.port, "Port that each process listens on");
-  CLI11_PARSE(app, argc, argv);
+  hooke::AddServeFlags(command, options.serve);
+  command.Add("--rank", options.serve.rank, "This process").Required();
+  command.Add("--size", options.serve.size, "Number of processes").Required();
+  command.Add("--memory", options.memory, "Path of a file to map: measures the memory, not the network");
+  command.Add("--address", options.address, "IP address of this host");
+  command.Add("--next", options.next, "IP address of the next host");
+  command.Add("--port", options.port, "Port that each process listens on");
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const absl::StatusOr<hooke::Prepare> prepare = hooke::MakePrepare(options);
   const absl::Status status = prepare.ok() ? hooke::Serve(options.serve, *prepare) : prepare.status();
   if (status.ok()) return 0;

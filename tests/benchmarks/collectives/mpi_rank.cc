@@ -3,13 +3,13 @@
 
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "flags/command_line.h"
 #include "tests/benchmarks/collectives/rival.h"
 #include "tests/benchmarks/collectives/serve.h"
 
@@ -113,14 +113,15 @@ absl::Status Run(const std::string& name, bool with_ring, ServeOptions options) 
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Ranks of the collectives benchmark: an MPI library. tests/benchmarks/run starts it under mpirun.");
+  hooke::Command command(
+      "mpi_rank", "Ranks of the collectives benchmark: an MPI library. tests/benchmarks/run starts it under mpirun.");
   hooke::ServeOptions options;
-  hooke::AddServeFlags(app, options);
+  hooke::AddServeFlags(command, options);
   std::string name = "mpi";
   bool with_ring = false;
-  app.add_option("--name", name, "What the library is called in the results");
-  app.add_flag("--ring", with_ring, "Also the textbook ring");
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--name", name, "What the library is called in the results");
+  command.Add("--ring", with_ring, "Also the textbook ring");
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   MPI_Init(nullptr, nullptr);
   const absl::Status status = hooke::Run(name, with_ring, options);
   if (!status.ok()) {

@@ -165,9 +165,9 @@ class Server {
 
 }  // namespace
 
-void AddServeFlags(CLI::App& app, ServeOptions& options) {
-  app.add_option("--socket", options.socket, "Path of the Unix socket that commands come from")->required();
-  app.add_option("--barrier", options.barrier, "Path of the file that the ranks' barrier lives in")->required();
+void AddServeFlags(Command& command, ServeOptions& options) {
+  command.Add("--socket", options.socket, "Path of the Unix socket that commands come from").Required();
+  command.Add("--barrier", options.barrier, "Path of the file that the ranks' barrier lives in").Required();
 }
 
 absl::Status Serve(const ServeOptions& options, const Prepare& prepare) {

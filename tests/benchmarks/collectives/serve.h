@@ -13,8 +13,8 @@
 
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "flags/command_line.h"
 #include "tests/benchmarks/collectives/rival.h"
 
 namespace hooke {
@@ -26,8 +26,8 @@ struct ServeOptions {
   std::string barrier;  // Path of the file that start_barrier.h maps.
 };
 
-// Adds the flags that all programs have: --socket and --barrier.
-void AddServeFlags(CLI::App& app, ServeOptions& options);
+// The flags that all programs have: --socket and --barrier.
+void AddServeFlags(Command& command, ServeOptions& options);
 
 absl::Status Serve(const ServeOptions& options, const Prepare& prepare);
 

@@ -4,23 +4,21 @@
 #include <exception>
 #include <string>
 
-#include "CLI/CLI.hpp"
+#include "flags/command_line.h"
 #include "tests/benchmarks/collectives/serve.h"
 #include "tests/benchmarks/exchange/ways.h"
 
 int main(int argc, char** argv) try {
-  CLI::App app("One rank that exchanges values with servers, in one of several ways");
+  hooke::Command command("rank", "One rank that exchanges values with servers, in one of several ways");
   hooke::ServeOptions serve;
   hooke::WayOptions options;
   std::string way;
-  hooke::AddServeFlags(app, serve);
-  app.add_option("--way", way, "How")
-      ->required()
-      ->check(CLI::IsMember({"hooke", "hooke-unix", "hooke-grpc", "sockets", "grpc-unary"}));
-  app.add_option("--rank", options.rank, "This rank")->required();
-  app.add_option("--ranks", options.ranks, "Ranks in all")->required();
-  app.add_option("--server", options.servers, "HOST:PORT of a server; several, in order")->required();
-  CLI11_PARSE(app, argc, argv);
+  hooke::AddServeFlags(command, serve);
+  command.Add("--way", way, "How").Required().OneOf({"hooke", "hooke-unix", "hooke-grpc", "sockets", "grpc-unary"});
+  command.Add("--rank", options.rank, "This rank").Required();
+  command.Add("--ranks", options.ranks, "Ranks in all").Required();
+  command.Add("--server", options.servers, "HOST:PORT of a server; several, in order").Required();
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   serve.rank = static_cast<int>(options.rank);
   serve.size = static_cast<int>(options.ranks);
   const hooke::Prepare prepare = way == "sockets"      ? hooke::SocketsWay(options)

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+#include "flags/command_line.h"
 #include "tests/benchmarks/exchange/push_pull.grpc.pb.h"
 #include "tests/benchmarks/exchange/tcp.h"
 
@@ -76,12 +76,12 @@ int ServeUnary(const std::string& ready_file) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("A server that sends back what comes");
+  hooke::Command command("rival_server", "A server that sends back what comes");
   std::string way;
   std::string ready_file;
-  app.add_option("--way", way, "sockets or grpc-unary")->required()->check(CLI::IsMember({"sockets", "grpc-unary"}));
-  app.add_option("--ready-file", ready_file, "HOST:PORT is written here")->required();
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--way", way, "sockets or grpc-unary").Required().OneOf({"sockets", "grpc-unary"});
+  command.Add("--ready-file", ready_file, "HOST:PORT is written here").Required();
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   return way == "sockets" ? hooke::ServeSockets(ready_file) : hooke::ServeUnary(ready_file);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

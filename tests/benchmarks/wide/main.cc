@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "flags/command_line.h"
 #include "tests/benchmarks/wide/groups.h"
 
 namespace hooke {
@@ -37,19 +37,19 @@ int Run(const WideOptions& options) {
 }  // namespace hooke
 
 int main(int argc, char** argv) try {
-  CLI::App app("Many groups that exchange with one server, by the clock");
+  hooke::Command command("wide_groups", "Many groups that exchange with one server, by the clock");
   hooke::WideOptions options;
   double period = 1;
   double seconds = 20;
   uint64_t bytes = 1 << 20;
-  app.add_option("--server", options.server, "HOST:PORT of the server")->required();
-  app.add_option("--groups", options.groups, "Groups")->check(CLI::Range(1, 1024));
-  app.add_option("--bytes", bytes, "Bytes of the center")->check(CLI::Range(4, 1 << 30));
-  app.add_option("--period", period, "Seconds between two exchanges of a group")->check(CLI::PositiveNumber);
-  app.add_option("--seconds", seconds, "Length")->check(CLI::PositiveNumber);
-  app.add_option("--seed", options.seed, "Of the order in which groups start");
-  app.add_flag("--grpc", options.grpc, "Exchange by gRPC instead of plain TCP");
-  CLI11_PARSE(app, argc, argv);
+  command.Add("--server", options.server, "HOST:PORT of the server").Required();
+  command.Add("--groups", options.groups, "Groups").Range(1, 1024);
+  command.Add("--bytes", bytes, "Bytes of the center").Range(4, 1 << 30);
+  command.Add("--period", period, "Seconds between two exchanges of a group").Range(0.001, 86400.0);
+  command.Add("--seconds", seconds, "Length").Range(0.001, 86400.0);
+  command.Add("--seed", options.seed, "Of the order in which groups start");
+  command.Add("--grpc", options.grpc, "Exchange by gRPC instead of plain TCP");
+  if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   options.values = bytes / sizeof(float);
   options.period = absl::Seconds(period);
   options.length = absl::Seconds(seconds);

@@ -1,0 +1,135 @@
+#ifndef HOOKE_FLAGS_COMMAND_LINE_H_
+#define HOOKE_FLAGS_COMMAND_LINE_H_
+
+// A command line as values. A program declares what it takes; Parse reads argv and returns what to do next. Nothing
+// here prints or exits unless Parsed::Print is called. Each program uses it from one thread.
+//
+//   std::string listen = "127.0.0.1:0";
+//   Command command("hooke-server", "Holds the parameters that groups share.");
+//   command.Add("--listen", listen, "Address to serve at").Type("HOST:PORT");
+//   const Parsed parsed = command.Parse(argc, argv);
+//   if (!parsed.ok()) return parsed.Print();
+//
+// CLI11 does the parsing. It is only headers and takes seconds to compile, so that only command_line.cc includes it.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hooke {
+
+// What a command line asks for. Not `ok`: either `help` or `error` is set, and the program's variables are unspecified.
+struct Parsed {
+  std::string help;   // What --help or --version asks to print.
+  std::string error;  // What is wrong, without an end of line: "--ranks: Value 0 not in range 1 to 1024".
+  // The subcommand that was chosen, and what it does. With an error the name may be set, too.
+  std::string command;
+  std::function<int()> action;
+
+  bool ok() const { return help.empty() && error.empty(); }
+  int exit_code() const { return error.empty() ? 0 : 2; }
+  // `help`, or `error` and how to get help; whole lines.
+  std::string Text() const;
+  // Prints Text() on the standard output or, if it is an error, on the standard error. Returns exit_code().
+  int Print() const;
+};
+
+// One argument of a Command, which owns it.
+class Argument {
+ public:
+  // Says what is wrong with a value's text; "" if nothing is. The error is then "--flag: WHAT".
+  using CheckText = std::function<std::string(const std::string& text)>;
+
+  Argument& Required();
+  Argument& Check(CheckText check);
+  // Limits of a number; both are allowed. They are of the value's type.
+  Argument& Range(int least, int most);
+  Argument& Range(uint64_t least, uint64_t most);
+  Argument& Range(double least, double most);
+  Argument& OneOf(const std::vector<std::string>& allowed);
+  Argument& Needs(const Argument& other);
+  Argument& Excludes(const Argument& other);
+  // What --help shows for the value, in place of its C++ type and what Range and OneOf allow: comes after them.
+  Argument& Type(const std::string& name);
+  // --help does not show the default, although the command shows those of others.
+  Argument& HideDefault();
+
+ private:
+  friend class Command;
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  CLI::Option* option_;
+};
+
+// A Command as plain values, for shell completion.
+struct ArgumentDescription {
+  std::vector<std::string> short_names;  // "-f".
+  std::vector<std::string> long_names;   // "--follow".
+  std::string position_name;             // "JOB"; empty: a flag.
+  std::string type;                      // As --help shows it: "FILE", "table|json"; may be empty.
+  bool takes_value = true;
+  std::string help;
+};
+struct CommandDescription {
+  std::string name;
+  std::string help;
+  std::vector<ArgumentDescription> arguments;  // With --help.
+  std::vector<CommandDescription> commands;
+};
+
+// A program, or a subcommand of one.
+class Command {
+ public:
+  Command(const std::string& name, const std::string& help);
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  // Takes an argument into `value`, which holds the default and must outlive Parse. `name`: "--follow" or
+  // "-f,--follow", or "JOB" for an argument that is known by its position. Value: bool for a flag that is there or not;
+  // int, uint32_t, uint64_t, double; std::string; absl::Duration, written like 1m30s; or a std::vector of std::string
+  // or uint64_t, for a flag that takes several values.
+  template <typename Value>
+  Argument Add(const std::string& name, Value& value, const std::string& help);
+
+  // Adds a subcommand, owned by this command. With subcommands, exactly one must be given.
+  Command& AddCommand(const std::string& name, const std::string& help);
+  // What to do when this subcommand is chosen: becomes Parsed::action.
+  void Action(std::function<int()> action) { action_ = std::move(action); }
+
+  // Adds --version, which prints `text`.
+  void Version(const std::string& text);
+  // What --help says of itself, here and for subcommands that are added later.
+  void HelpOfHelp(const std::string& help);
+  // --help ends with this.
+  void Footer(const std::string& text);
+  // --help shows the defaults of arguments that are added later, here and in subcommands that are added later.
+  void ShowDefaults();
+
+  Parsed Parse(int argc, const char* const* argv);
+  // After Parse: whether an argument, "--follow" or "JOB", was on the command line.
+  bool Given(const std::string& name) const;
+
+  std::string HelpText() const;
+  CommandDescription Describe() const;
+
+ private:
+  explicit Command(std::shared_ptr<CLI::App> app) : app_(std::move(app)) {}
+
+  const std::shared_ptr<CLI::App> app_;
+  std::function<int()> action_;
+  std::vector<std::unique_ptr<Command>> commands_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_FLAGS_COMMAND_LINE_H_
