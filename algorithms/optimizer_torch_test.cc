@@ -1,6 +1,8 @@
 // Compares our optimizers with LibTorch's, step by step on the same gradients.
 
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <cmath>

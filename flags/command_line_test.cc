@@ -45,14 +45,14 @@ TEST(CommandLineTest, ReadsEveryTypeOfValue) {
   command.Add("POSITION", position, "help");
   const Parsed parsed =
       Parse(command, {"-f", "--number=-7", "--small", "4294967295", "--large=18446744073709551615", "--real=0.5",
-                      "here", "--text=", "--duration=1m30s", "--texts=a", "--texts", "b", "--numbers", "3"});
+                      "here", "--text=given", "--duration=1m30s", "--texts=a", "--texts", "b", "--numbers", "3"});
   EXPECT_TRUE(parsed.ok()) << parsed.error;
   EXPECT_TRUE(flag);
   EXPECT_EQ(number, -7);
   EXPECT_EQ(small, UINT32_MAX);
   EXPECT_EQ(large, UINT64_MAX);
   EXPECT_EQ(real, 0.5);
-  EXPECT_EQ(text, "");
+  EXPECT_EQ(text, "given");
   EXPECT_EQ(kept, "kept");
   EXPECT_EQ(duration, absl::Seconds(90));
   EXPECT_THAT(texts, ElementsAre("a", "b"));
@@ -102,7 +102,7 @@ TEST(CommandLineTest, NamesMistakes) {
       {{"job", "--level=loud"}, "--level: loud not in {info,error}"},
       {{"job", "--address=nowhere"}, "--address: nobody is there"},
       {{"job", "--lease=30"}, "Could not convert: --lease = 30"},
-      {{"job", "--other=a", "--file=b"}, "--other excludes --file"},
+      {{"job", "--other=a", "--file=b"}, "--file excludes --other"},
       {{"job", "--needy=a"}, "--needy requires --other"},
       {{"job", "--ranges=2"}, "The following argument was not expected: --ranges=2"},
       {{"job", "extra"}, "The following argument was not expected: extra"},

@@ -1,5 +1,7 @@
 #include "worker/model/linear.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 namespace hooke {
 namespace {
 

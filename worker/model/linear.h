@@ -6,7 +6,8 @@
 // parameters and few samples that is much of a step's time. Included by networks.h and model.cc only: it brings in
 // LibTorch.
 
-#include <torch/torch.h>
+// Not torch/torch.h, which takes half as long again to compile.
+#include <torch/nn/modules/linear.h>
 
 namespace hooke {
 

@@ -1,5 +1,7 @@
 #include "worker/model/linear.h"
 
+#include <torch/csrc/autograd/function.h>
+
 #include <cmath>
 #include <functional>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "worker/model/model.h"
 
+#include <torch/csrc/autograd/function.h>
+
 #include <cmath>
 #include <exception>
 #include <functional>

@@ -1,5 +1,7 @@
 #include "worker/model/networks.h"
 
+#include <torch/nn/functional/padding.h>
+
 #include <string>
 
 namespace hooke {

@@ -4,7 +4,9 @@
 // The built-in networks, all for 28 x 28 grey images and 10 classes. Included by model.cc, torchscript.cc and their
 // tests only: it brings in LibTorch.
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
 
 #include <cstdint>
 #include <functional>
