@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kMostRemembered = 1 << 16;  // 1 MiB.
+constexpr size_t kMostRemembered = 1 << 16;  // They take 1 MiB.
 
 // "61,706".
 std::string Grouped(uint64_t number) {

@@ -30,7 +30,7 @@ TEST(AcknowledgedExchanges, CountsWhatComesAfterTheSnapshot) {
   EXPECT_EQ(AcknowledgedExchanges().GoBack(0, 5).exchanges, 0u);
 }
 
-// What is lost once is not lost again.
+// An exchange that was reported lost is not reported again.
 TEST(AcknowledgedExchanges, ForgetsWhatIsLost) {
   AcknowledgedExchanges exchanges = AHundred();
   EXPECT_EQ(exchanges.GoBack(1440, exchanges.last()).exchanges, 10u);
@@ -39,7 +39,7 @@ TEST(AcknowledgedExchanges, ForgetsWhatIsLost) {
   EXPECT_EQ(exchanges.GoBack(1440, exchanges.last()).exchanges, 1u);
 }
 
-// The new start has answered already when it says what it was started from.
+// A restarted server may answer an exchange before it says which snapshot it has. That exchange is not lost.
 TEST(AcknowledgedExchanges, WhatTheNewStartAnsweredIsNotLost) {
   AcknowledgedExchanges exchanges = AHundred();
   exchanges.Note(1616, At(20));

@@ -19,11 +19,11 @@ absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
 // All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
 absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
 
-// `outcome` becomes that of rank `root` on all ranks, code, message (its first 1000 bytes), and the server
-// for want of which it failed.
+// All ranks end with the outcome of rank `root`: its code, the first 1000 bytes of its message, and the server for want
+// of which it failed.
 absl::Status BroadcastOutcome(Group& group, absl::Status& outcome, int root = 0);
 
-// `outcome` becomes that of the lowest rank that failed, on all ranks; it stays OK where nobody did.
+// All ranks end with the outcome of the lowest rank that failed, or OK if none failed.
 absl::Status AgreeOnOutcome(Group& group, absl::Status& outcome);
 
 }  // namespace hooke

@@ -1,9 +1,10 @@
 #ifndef HOOKE_WORKER_EXCHANGE_BLOCKS_FRAME_H_
 #define HOOKE_WORKER_EXCHANGE_BLOCKS_FRAME_H_
 
-// What a rank's streams of all kinds make of messages: headers and payloads of wire/frame.h from blocks to send, and
-// values from answers. A server's bytes decide no more than what is in them: an answer is as long, and encoded, as what
-// was sent has it, before any memory is taken for it. Used by direct_stream.cc and grpc_server_calls.cc.
+// Turns blocks into the frames of wire/frame.h, and answers into values, for every kind of stream.
+//
+// A server's bytes are not trusted. The messages that were sent limit the length of an answer and fix its encoding.
+// Both are checked before memory is taken for it.
 
 #include <cstdint>
 #include <vector>
@@ -20,19 +21,19 @@
 namespace hooke {
 
 ValuesHeader HeaderOf(const BlocksToSend& blocks);
-// As long as the header announces; points into what `blocks` does.
+// As long as the header announces. Points into the memory that `blocks` points into.
 absl::Span<const char> PayloadOf(const BlocksToSend& blocks);
 
-// What an answer may be at most.
+// The limits of an answer.
 struct ExpectedAnswer {
-  uint64_t values_max = 0;  // The most that one message has carried; 0: none was sent.
+  uint64_t values_max = 0;  // The most values that one message has carried; 0: none was sent.
   Encoding encoding;
 };
 
-// What was sent on one stream, as far as answers follow from it. Thread-safe: one thread sends, another receives.
+// Derives the limits of answers from the messages sent on one stream. Thread-safe: one thread sends, another receives.
 class SentMessages {
  public:
-  // Before the message leaves.
+  // Call it before the message leaves: its answer may come at once.
   void Note(const BlocksToSend& blocks);
   ExpectedAnswer Expected() const;
 
@@ -41,11 +42,12 @@ class SentMessages {
   ExpectedAnswer expected_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Sets `answer` up for an answer with this header, and says where its payload is to be put: float32 in `answer` itself,
-// what is encoded in `encoded`. INTERNAL: it is not what is expected; no memory was taken.
+// Prepares `answer` for an answer with this header. Returns the place for its payload: float32 values go into `answer`
+// itself, all other encodings into `encoded`. INTERNAL: the header breaks the limits; no memory was taken.
 absl::StatusOr<absl::Span<char>> RoomFor(const ValuesHeader& header, const ExpectedAnswer& expected,
                                          std::vector<char>& encoded, AnsweredBlocks* answer);
-// After the payload is in RoomFor's room. INTERNAL: it is none of values; the server is at fault.
+// Decodes the payload that was put where RoomFor said. INTERNAL: it does not decode to finite values, which is the
+// server's fault.
 absl::Status DecodeAnswer(const ValuesHeader& header, absl::Span<const char> payload, AnsweredBlocks* answer);
 
 }  // namespace hooke

@@ -22,7 +22,7 @@ absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& model) {
                                                     differs->center, " but the model has ", differs->model));
 }
 
-// Puts the messages of one shard's pull, in order, into their place.
+// Copies the messages of one shard's Pull, which come in order, into the vector.
 class ShardReader {
  public:
   ShardReader(const v1::Layout& layout, Cut cut, const Partition& partition, absl::Span<float> vector)
@@ -94,7 +94,7 @@ absl::StatusOr<Attached> CenterClient::Attach(absl::Span<const float> vector, ab
   for (size_t i = 0; i < options_.servers.size(); ++i) {
     absl::StatusOr<Attached> one = AttachShard(i, vector, deadline);
     if (!one.ok()) return one.status();
-    // A server whose shard is empty has seen no exchange and counts for nothing.
+    // A server with an empty shard never sees an exchange, so its sequence would hold the group at 0.
     if (options_.partition.ShardBlocks({i, options_.servers.size()}).empty()) continue;
     all.last_sequence = std::min(all.last_sequence, one->last_sequence);
     all.window_blocks = std::min(all.window_blocks, one->window_blocks);
@@ -128,12 +128,12 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
                   ? absl::StrCat("server ", address, ": another group is still initializing the center")
                   : absl::StrCat("no center at ", address, " yet; last error: ", response.status().message())));
     }
-    // After sending initial values ask at once.
+    // After we have sent the initial values, we ask again without a pause.
     if (!response.ok() || response->state() == v1::AttachResponse::WAIT) options_.sleep(options_.retry_pause);
   }
 }
 
-// Asks once, and sends the initial values where they are asked for.
+// Asks once, and sends the initial values if the server asks for them.
 absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl::Span<const float> vector,
                                                             absl::Time deadline) const {
   const Cut cut{server, options_.servers.size()};
@@ -175,7 +175,7 @@ absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vecto
     if (absl::Status status = CheckGoing(); !status.ok()) return status;
     if (absl::Status status = server->Save(options_.sender.job_id(), deadline); !status.ok()) return status;
   }
-  // Only now: what a server knows of an exchange after it has saved, it also knows after a start.
+  // Ask only after the save: an exchange that the server still knows now is on its disk and survives a restart.
   absl::StatusOr<Attached> attached = Attach(vector, deadline);
   if (!attached.ok()) return attached.status();
   if (attached->last_sequence >= sequence) return absl::OkStatus();

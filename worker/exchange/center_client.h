@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_CENTER_CLIENT_H_
 #define HOOKE_WORKER_EXCHANGE_CENTER_CLIENT_H_
 
-// The center as a whole, over all of a job's servers: attach to it (or create it), read it. Used by rank 0 of a group;
-// the exchange client of any rank uses AttachShard when a server has lost its shard. Thread-safe.
+// The center as a whole, over all of a job's servers. Rank 0 of a group attaches to it or creates it, reads it and has
+// it saved. Any rank calls AttachShard when a server has lost its shard. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -27,17 +27,17 @@ struct CenterOptions {
   v1::Sender sender;
   v1::JobSpecForShard job;  // Without shard_index and shard_count.
   ModelLayout layout;
-  std::optional<v1::ModelDescription> model;  // Kept with the shards that this group creates, for whoever exports them.
-  Partition partition{0};                     // Of layout.values() values.
-  std::vector<ServerCalls*> servers;          // Of shard 0, 1, ...; they outlive the client.
-  absl::Duration call_timeout = absl::Seconds(5);        // Of asking one server once.
-  absl::Duration retry_pause = absl::Milliseconds(250);  // Between two attempts.
+  std::optional<v1::ModelDescription> model;             // Stored with the shards that this group creates, for exports.
+  Partition partition{0};                                // Partition of layout.values() values.
+  std::vector<ServerCalls*> servers;                     // servers[i] holds shard i; they outlive the client.
+  absl::Duration call_timeout = absl::Seconds(5);        // Limit for one attempt to attach to one server.
+  absl::Duration retry_pause = absl::Milliseconds(250);  // Pause between two attempts.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
 struct Attached {
-  uint64_t last_sequence = 0;  // Lowest over the servers: the group goes on from there.
-  uint32_t window_blocks = 1;  // Lowest over the servers.
+  uint64_t last_sequence = 0;  // The lowest of the servers; the group goes on from there.
+  uint32_t window_blocks = 1;  // The lowest of the servers.
 };
 
 v1::Layout LayoutMessage(const ModelLayout& layout, const std::optional<v1::ModelDescription>& model);
@@ -48,28 +48,28 @@ class CenterClient {
 
   const std::vector<ServerCalls*>& servers() const { return options_.servers; }
 
-  // Attaches on each server in list order; where the server asks for initial values, sends those of `vector`. Waits for
-  // servers that cannot be reached and for other groups that are initializing, until the deadline: DEADLINE_EXCEEDED,
-  // naming the server and what it last said. Any other error is the server's and final.
+  // Attaches to each server in list order. A server that asks for initial values gets those of `vector`. Waits until
+  // the deadline for servers that cannot be reached and for other groups that are initializing. DEADLINE_EXCEEDED names
+  // the server and its last error. Any other error comes from a server and is final.
   absl::StatusOr<Attached> Attach(absl::Span<const float> vector, absl::Time deadline) const;
 
   // The same for one server. Reads only that shard's values of `vector`.
   absl::StatusOr<Attached> AttachShard(size_t server, absl::Span<const float> vector, absl::Time deadline) const;
 
-  // Reads the center's values into `vector`. FAILED_PRECONDITION: a center with another layout, naming the first
-  // difference. After an error `vector` is unspecified.
+  // Reads the center's values into `vector`. FAILED_PRECONDITION: the center has another layout; the message names the
+  // first difference. After an error `vector` is unspecified.
   absl::Status Pull(absl::Span<float> vector, absl::Time deadline) const;
 
-  // OK: every server has this group's exchange `sequence` on its disk. DATA_LOSS: a server has lost it, started again
-  // before it could save. `vector` as in Attach.
+  // Has every server save its shard. OK: this group's exchange `sequence` is on every server's disk. DATA_LOSS: a
+  // server restarted before it saved, and has lost the exchange. `vector` is as in Attach.
   absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
 
-  // Tells the first server how fast the group is (0: not measured), and asks it what a group should know before an
-  // exchange. One attempt.
+  // Tells the first server how fast the group is (0: not measured). The answer has the pace of the fastest group and
+  // the fragment that is next. One attempt.
   absl::StatusOr<v1::PaceResponse> Pace(double steps_per_second, absl::Time deadline) const;
 
-  // For a group that has failed: calls in progress, and all later ones, end with CANCELLED at a server's next answer or
-  // the next pause.
+  // Call it when the group has failed: all later calls end with CANCELLED. Calls in progress do so at a server's next
+  // answer or at their next pause.
   void Stop() { stopped_ = true; }
 
  private:

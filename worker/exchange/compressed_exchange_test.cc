@@ -1,5 +1,5 @@
-// Compressed exchanges with a real parameter server on loopback, over each kind of stream: what arrives, what center
-// and groups keep together, and what all groups see alike.
+// Compressed exchanges with a real parameter server on loopback, over each kind of stream. The tests compare the values
+// that arrive, the sum of center and groups, and the center that each group sees.
 
 #include <cmath>
 #include <cstring>
@@ -44,12 +44,12 @@ std::vector<float> Rounded(const Encoding& encoding, std::vector<float> values) 
   return values;
 }
 
-// Three groups of one rank, each over another kind of stream, that share a center on one server.
 struct Job {
   Encoding encoding;
   v1::AveragingSpec::Rule rule = v1::AveragingSpec::ELASTIC;
 };
 
+// Three groups of one rank that share a center on one server. Each uses another kind of stream.
 class Groups {
  public:
   Groups(const RestartableServer& server, const Job& job) : job_(job) {
@@ -99,7 +99,7 @@ class Groups {
     return pulled;
   }
 
-  // Messages of a group of a small window have other blocks in them.
+  // A small window makes messages of fewer blocks.
   std::unique_ptr<ExchangeClient> Client(uint32_t group, const Encoding& encoding, uint32_t window_blocks = 16) const {
     ExchangeOptions options;
     options.sender = Sender(group);
@@ -125,8 +125,8 @@ class Groups {
   std::unique_ptr<CenterClient> center_;
 };
 
-// By rule elastic, the center moves by exactly what the groups are told: bit by bit what the formula says, and what
-// center and groups have together stays, where an error of one rounding would be seen a thousand times over.
+// Under the elastic rule the center moves by exactly the difference that the groups are told, bit by bit. So the sum of
+// center and groups stays. A single answer that is rounded otherwise would miss the tolerance by far.
 TEST(CompressedExchange, ElasticConserves) {
   const RestartableServer server("127.0.0.1");
   for (const Compression compression :
@@ -159,8 +159,8 @@ TEST(CompressedExchange, ElasticConserves) {
   }
 }
 
-// Groups over all kinds of streams, with messages of one block and of four, that read the center as it is get bitwise
-// the same values, which follow from the center alone; and the center is nobody's rounding.
+// All groups get bitwise the same center, over every kind of stream and with messages of one block or of four. The
+// answer depends on the center alone, and the center itself is not rounded.
 TEST(CompressedExchange, AllGroupsSeeTheSameCenter) {
   const RestartableServer server("127.0.0.1");
   for (uint8_t number = 1; number <= kCompressionMax; ++number) {
@@ -186,7 +186,7 @@ TEST(CompressedExchange, AllGroupsSeeTheSameCenter) {
   }
 }
 
-// Who sends another type than the job's is told both, and changes nothing.
+// A group that sends another type than the job's changes nothing; the error names both types.
 TEST(CompressedExchange, OtherTypesAreRefused) {
   const RestartableServer server("127.0.0.1");
   Groups groups(server, {{Compression::kInt8, 0}});
@@ -203,7 +203,7 @@ TEST(CompressedExchange, OtherTypesAreRefused) {
   EXPECT_TRUE(Same(groups.Center(), Wave(0)));
 }
 
-// A group of another compression than the center's is refused when it attaches, and top_k where it makes no sense.
+// Attach refuses a group with another compression than the center's, and top_k with a rule that it does not fit.
 TEST(CompressedExchange, AttachRefusesAnotherCompression) {
   const RestartableServer server("127.0.0.1");
   const auto attach = [&](uint32_t compression, v1::AveragingSpec::Rule rule) {

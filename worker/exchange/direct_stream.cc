@@ -16,7 +16,7 @@
 namespace hooke {
 namespace {
 
-// A host that does not answer so long is behind a firewall that knows gRPC's port only.
+// A host that stays silent for this long is probably behind a firewall that lets only gRPC's port through.
 constexpr absl::Duration kConnectTimeout = absl::Seconds(1);
 
 // "[::1]:7411" -> "::1".
@@ -56,7 +56,7 @@ class SocketStream final : public ExchangeStream {
  private:
   absl::Status ReadAnswer(AnsweredBlocks* answer) {
     absl::StatusOr<FrameSocket::Header> received = socket_.ReceiveHeader();
-    // Not ours to mend: what came is no answer.
+    // The server sent bytes that are no answer. INVALID_ARGUMENT would blame this rank's own message.
     if (absl::IsInvalidArgument(received.status())) return absl::InternalError(received.status().message());
     if (!received.ok()) return received.status();
     refused_ = !received->refusal.ok();
@@ -72,12 +72,12 @@ class SocketStream final : public ExchangeStream {
   const std::string address_;
   SentMessages sent_;
   std::atomic<bool> cancelled_{false};
-  std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
-  absl::Status broken_;        // Of the reading thread, then of Finish.
-  bool refused_ = false;       // The same: the server has said why.
+  std::vector<char> encoded_;  // The reading thread's buffer for an encoded answer.
+  absl::Status broken_;        // Why reading ended: set by the reading thread, read by Finish.
+  bool refused_ = false;       // Likewise: the server itself has said why.
 };
 
-// Becomes a SocketStream or one by gRPC at the first Write; the reader waits for that.
+// Decides at the first Write whether it goes through a SocketStream or through gRPC. The reader waits for the decision.
 class DirectStream final : public ExchangeStream {
  public:
   explicit DirectStream(DirectStreamOptions options) : options_(std::move(options)) {}
@@ -118,7 +118,7 @@ class DirectStream final : public ExchangeStream {
   }
 
  private:
-  // Null: the server cannot be asked, or this is cancelled.
+  // Null if the server could not be asked where it takes connections; failure_ then says why.
   std::shared_ptr<ExchangeStream> Connect() {
     absl::StatusOr<std::shared_ptr<ExchangeStream>> stream = MakeStream();
     absl::MutexLock lock(&mutex_);
@@ -144,13 +144,13 @@ class DirectStream final : public ExchangeStream {
     }
     if (!descriptor.ok()) return options_.open_by_grpc();
     auto stream = std::make_shared<SocketStream>(*descriptor, options_.address);
-    // That it fails shows in the first Write.
+    // A failure shows in the first Write.
     stream->Open(options_.sender).IgnoreError();
     return stream;
   }
 
   const DirectStreamOptions options_;
-  std::shared_ptr<ExchangeStream> to_write_;  // Of the writing thread: stream_.
+  std::shared_ptr<ExchangeStream> to_write_;  // The writing thread's copy of stream_, read without the mutex.
 
   absl::Mutex mutex_;
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_DIRECT_STREAM_H_
 #define HOOKE_WORKER_EXCHANGE_DIRECT_STREAM_H_
 
-// An exchange's stream without gRPC: docs/wire.md over a Unix socket where rank and server share a host, else over TCP.
-// Used by grpc_server_calls.cc.
+// An exchange's stream without gRPC (docs/wire.md): over a Unix socket if rank and server share a host, otherwise over
+// TCP.
 
 #include <functional>
 #include <memory>
@@ -18,22 +18,22 @@ namespace hooke {
 class LocateCall {
  public:
   virtual ~LocateCall() = default;
-  // Blocks. After Cancel, which may come first, it ends at once.
+  // Blocks until the answer comes. Cancel ends it at once, even if it was called before.
   virtual absl::StatusOr<v1::LocateResponse> Run() = 0;
   virtual void Cancel() = 0;
 };
 
 struct DirectStreamOptions {
-  std::string address;  // HOST:PORT by which the server is dialed.
+  std::string address;  // HOST:PORT where the server takes gRPC calls.
   v1::Sender sender;
-  bool local = true;   // Over a Unix socket where it can be;
-  bool direct = true;  // else over TCP.
+  bool local = true;   // Try a Unix socket first.
+  bool direct = true;  // Try TCP next.
   std::unique_ptr<LocateCall> locate;
-  // Where no direct connection can be made.
+  // Opens the stream if no direct connection can be made.
   std::function<std::shared_ptr<ExchangeStream>()> open_by_grpc;
 };
 
-// Never blocks: it connects at the first Write.
+// Never blocks: the stream connects at the first Write.
 std::shared_ptr<ExchangeStream> OpenDirectStream(DirectStreamOptions options);
 
 }  // namespace hooke

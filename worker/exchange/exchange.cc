@@ -43,7 +43,8 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
   }
 }
 
-// All at the same time: each may have to wait for a question that its server does not answer.
+// Stops all before the first one is destroyed. Each may have to wait for a server that does not answer a question; so
+// they wait at the same time.
 ExchangeClient::~ExchangeClient() {
   for (const auto& exchange : exchanges_) exchange->Stop();
 }

@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_H_
 #define HOOKE_WORKER_EXCHANGE_EXCHANGE_H_
 
-// A rank's side of its group's exchanges with the center: the rank's slice of the vector, with every server whose shard
-// overlaps it, all at the same time. The servers are independent: one that fails leaves its part of the slice as it is
-// and holds up nobody else. Made once by the trainer's owner; used by one thread.
+// A rank's side of its group's exchanges with the center. The rank exchanges its slice of the vector with every server
+// whose shard overlaps the slice, with all of them at the same time. A server that fails leaves its part of the slice
+// unchanged and does not delay the others. Calls come from one thread.
 
 #include <cstdint>
 #include <functional>
@@ -25,25 +25,26 @@ namespace hooke {
 
 struct ExchangeOptions {
   v1::Sender sender;
-  uint32_t ranks = 1;                 // Of the group.
-  Partition partition{0};             // Of the job's vector.
-  std::vector<ServerCalls*> servers;  // Of shard 0, 1, ...; they outlive the client.
-  Encoding encoding;                  // Of what is sent: the job's compression.
-  bool answers_center = false;        // AnswersWithCenter, of the job's rule: how answers are encoded follows from it.
+  uint32_t ranks = 1;                 // Ranks of the group.
+  Partition partition{0};             // Partition of the job's vector.
+  std::vector<ServerCalls*> servers;  // servers[i] holds shard i; they outlive the client.
+  Encoding encoding;                  // Encoding of the values sent: the job's compression.
+  bool answers_center = false;        // AnswersWithCenter of the job's rule; it decides how answers are encoded.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
-  // A server does not know the job any more: creates its shard there again from the group's values. Called from another
-  // thread than Start's caller, between Start and the end of Wait; several at once for several servers.
+  // Creates a shard again from the group's values, after its server has said that it does not know the job. Called
+  // between Start and the end of Wait, from other threads than Start's caller, for several servers at once.
   std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // A server begins to be away, with since when, or ends to be. Called as `recreate` is, at any time. May be empty.
+  // Called when a server becomes absent, with the time since when, and with nullopt when it is back. Called at any
+  // time, from other threads. May be empty.
   std::function<void(size_t server, std::optional<absl::Time> since)> on_presence;
-  // A server went back to a snapshot: SetbackText. Called as on_presence, for the rank that exchanges the shard's first
-  // block. May be empty.
+  // Called with SetbackText when a server went back to a snapshot, only on the rank that exchanges the shard's first
+  // block. Called at any time, from other threads. May be empty.
   std::function<void(std::string text)> on_setback;
 };
 
 struct ServerOutcome {
   std::string address;
-  absl::Status status;  // As ServerExchange::Wait.
+  absl::Status status;  // What ServerExchange::Wait returned.
 };
 
 class ExchangeClient {
@@ -51,29 +52,29 @@ class ExchangeClient {
   explicit ExchangeClient(ExchangeOptions options);
   ~ExchangeClient();
 
-  // The values this rank exchanges; empty where there are more ranks than blocks.
+  // The values that this rank exchanges. With more ranks than blocks some ranks have none.
   Range slice() const { return slice_; }
 
-  // Whether exchanges do without a server now: it was silent in the last one, and when it was asked since.
+  // Whether exchanges skip the server now: it failed an exchange and has answered no question since.
   bool Skips(absl::string_view address) const;
-  // The same of any server.
+  // Whether exchanges skip any server now.
   bool SkipsSome() const;
 
-  // One exchange: on each server that answers in time, every block of the slice, or of the call's fragment of it, is
-  // applied exactly once, and its answer given to `sink` (see ServerExchange). `sent` is the whole vector; only the
-  // slice is read. Returns when the call's patience is at an end at the latest. One outcome for each server that
-  // overlaps the slice, where it overlaps the fragment, in the servers' order.
+  // Runs one exchange of the slice, or of the call's fragment of it. Each server that answers in time applies every
+  // block exactly once, and `sink` gets the answers (see ServerExchange). `sent` is the whole vector; only the slice is
+  // read. Returns at the latest when the call's patience is over. There is one outcome, in the servers' order, for each
+  // server that has blocks to exchange.
   std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
 
-  // The same in two halves, between which the group does something else: Start returns at once, Wait when
-  // the call's patience is at an end, at the latest; `sent` lives until then, and what `sink` calls.
+  // The same in two halves, so that the group can do something else in between. Start returns at once. Wait returns at
+  // the latest when the call's patience is over; `sent` and everything that `sink` uses must live until then.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
   std::vector<ServerOutcome> Wait();
 
  private:
   Range slice_;
   std::vector<std::unique_ptr<ServerExchange>> exchanges_;
-  std::vector<ServerExchange*> started_;  // Since the last Wait.
+  std::vector<ServerExchange*> started_;  // Those started since the last Wait.
 };
 
 }  // namespace hooke

@@ -17,6 +17,7 @@ bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress
 ExchangePatience PatienceOf(const GroupPatience& group) {
   ExchangePatience patience;
   patience.awaits_quorum = group.awaits_quorum;
+  // Less than the collective's limit, or the ranks that wait there would give up first.
   patience.whole = group.collective * 2 / 3;
   if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
   if (group.last) {

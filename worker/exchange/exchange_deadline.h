@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_DEADLINE_H_
 #define HOOKE_WORKER_EXCHANGE_EXCHANGE_DEADLINE_H_
 
-// When an exchange with a server is given up. Pure. Used by ServerExchange and GroupExchange.
+// Decides when an exchange with a server is given up. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -12,46 +12,47 @@ namespace hooke {
 
 // How long a server may take.
 struct ExchangePatience {
-  // To give an answer, to whatever, from the start of the exchange or from its last one. So a slow link starves nobody,
-  // however much is exchanged, as long as something comes.
+  // Longest time from the start of the exchange to an answer, and from each answer to the next. So a slow link may take
+  // long, however much is exchanged, as long as answers come.
   absl::Duration silence;
-  absl::Duration first;                             // To give the first one, where it failed the exchange before.
-  absl::Duration whole = absl::InfiniteDuration();  // With all of it.
-  // An exchange does without a server that is known to be away (server_presence.h), and so costs no time.
+  absl::Duration first;                             // For the first answer, if the server failed the last exchange.
+  absl::Duration whole = absl::InfiniteDuration();  // For the whole exchange.
+  // Skip a server that is known to be away (server_presence.h), which costs no time.
   bool skips_absent = false;
-  // Under the job's rule a server may owe an answer because it waits for other groups, for as long as these take to
-  // come. Then silence does not mean that the server is away.
+  // Under the job's rule a server may hold an answer back until other groups come. Silence does not mean then that the
+  // server is away.
   bool awaits_quorum = false;
 };
 
 struct ExchangeProgress {
   absl::Time started;
   std::optional<absl::Time> answered;  // When the last answer came.
-  bool suspect = false;                // The exchange before failed.
+  bool suspect = false;                // The last exchange failed.
 };
 
 absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress);
 
-// An attempt has ended at `now` because the server cannot be reached, as when its process is gone: whether the exchange
-// is given up, or tries again to bridge a quick restart. So a server that refuses connections costs the first notice
+// Whether to give an exchange up after an attempt that ended at `now` because the server cannot be reached. Until then
+// attempts are repeated, to bridge a quick restart. So a server whose process is gone costs only
 // ExchangePatience::first, not `silence`.
 bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now);
 
-// The patience of a group's ranks. The ranks that are done wait in a collective for the others, and give them up after
-// `collective`: an exchange of theirs ends before. Who is alone has the time that `values` take, both ways.
+// What a rank's patience depends on. Ranks that are done wait for the others in a collective, which fails after
+// `collective`. So exchanges must end before. The only rank of a group keeps nobody waiting: it also gets the time that
+// `values` take in both directions.
 struct GroupPatience {
   absl::Duration exchange;    // --exchange-timeout.
-  absl::Duration grace;       // For which servers may wait for other groups.
+  absl::Duration grace;       // How long servers may wait for other groups.
   absl::Duration collective;  // --collective-timeout.
   uint64_t ranks = 1;
-  uint64_t values = 0;         // That this rank exchanges.
-  bool last = false;           // No next exchange makes up for this one.
+  uint64_t values = 0;         // Values that this rank exchanges.
+  bool last = false;           // The job's last exchange: no later one makes up for it.
   bool awaits_quorum = false;  // ExchangePatience::awaits_quorum.
 };
 ExchangePatience PatienceOf(const GroupPatience& group);
 
-// How much longer than a small one a message of so many values may take on its way, at 1 MB/s: slower links cannot
-// carry exchanges either.
+// How much longer than a small message one of so many values may take. It assumes 1 MB/s: slower links cannot carry
+// exchanges anyway.
 absl::Duration TransferTime(uint64_t values);
 
 }  // namespace hooke

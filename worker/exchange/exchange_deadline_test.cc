@@ -20,7 +20,7 @@ TEST(ExchangeDeadline, IsOfSilence) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, kStart + absl::Seconds(16), false}), kStart + absl::Seconds(20));
 }
 
-// A server that failed the exchange before is probed only.
+// A server that failed the last exchange gets only the short time for its first answer.
 TEST(ExchangeDeadline, ASuspectMustAnswerSoon) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, true}), kStart + absl::Seconds(1));
 }
@@ -43,19 +43,20 @@ TEST(ExchangeDeadline, ARefusedConnectionIsGivenUpSoon) {
   EXPECT_FALSE(GivesUpUnreachable(PatienceOf(group), {kStart, {}, false}, kStart + absl::Seconds(19)));
 }
 
-// 64 MiB at 100 Mbit/s take 5.4 seconds each way: more than the whole exchange once had.
+// 64 MiB at 100 Mbit/s take 5.4 seconds each way, more than --exchange-timeout. Answers keep coming, so the exchange
+// goes on.
 TEST(ExchangeDeadline, ASlowLinkCarriesALargeModel) {
   const GroupPatience group = {absl::Seconds(5), absl::ZeroDuration(), absl::Seconds(30), 1, 16 << 20, false};
   const ExchangePatience patience = PatienceOf(group);
   absl::Time now = kStart;
-  for (int message = 0; message < 256; ++message) {  // Of 256 KiB, there and back one after another.
+  for (int message = 0; message < 256; ++message) {  // Each has 256 KiB and is answered before the next.
     const absl::Time answered = now + absl::Milliseconds(42);
     ASSERT_GT(ExchangeDeadline(patience, {kStart, now, false}), answered) << message;
     now = answered;
   }
 }
 
-// Nobody exchanges for longer than the ranks that are done wait for it; a rank alone has the time its values take.
+// An exchange ends before the ranks that wait for it give up. A rank alone also gets the time that its values take.
 TEST(ExchangeDeadline, EndsBeforeTheOtherRanksGiveUp) {
   GroupPatience group = {absl::Seconds(5), absl::Seconds(3), absl::Seconds(30), 2, 1 << 30, false};
   EXPECT_EQ(PatienceOf(group).whole, absl::Seconds(20));

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// The statistics.
+// Indices of the statistics.
 constexpr size_t kDue = 0;   // 0 or 1.
 constexpr size_t kTurn = 1;  // The next fragment.
 
@@ -40,13 +40,13 @@ void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistic
   const ExchangePlan plan = PlanExchange(options_.rhythm, next);
   const bool asks = plan.begins && moment.step < options_.rhythm.steps_total;
   if (asks && (options_.adapts || (InTurns() && plan.fragment.parts > 1))) Ask();
-  // The mean of one rank's n times a value and of zeros is the value.
+  // The collective averages over the ranks and the others contribute 0. So rank 0 contributes n times its value.
   const float ranks = static_cast<float>(group_->size());
   if (next.due.value_or(false)) statistics[kDue] = ranks;
   statistics[kTurn] = ranks * static_cast<float>(next_turn_ % options_.rhythm.fragments);
 }
 
-// A server that does not answer shows in the exchange; the group goes on as it was.
+// If the server does not answer, the group keeps its interval and turn; the exchange itself reports the failure.
 void ExchangeSchedule::Ask() {
   if (options_.skips_first_server && options_.skips_first_server()) return;
   const double seconds = absl::ToDoubleSeconds(busy_);
@@ -55,7 +55,7 @@ void ExchangeSchedule::Ask() {
   if (!pace.ok()) return;
   next_turn_ = pace->next_fragment();
   if (options_.adapts) interval_ = PacedInterval(options_.rhythm.interval, own, pace->fastest_steps_per_second());
-  // What was long ago counts less and less.
+  // Halving lets older steps count less and less.
   steps_ /= 2;
   busy_ /= 2;
 }

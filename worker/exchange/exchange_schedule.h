@@ -1,15 +1,16 @@
 #ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_SCHEDULE_H_
 #define HOOKE_WORKER_EXCHANGE_EXCHANGE_SCHEDULE_H_
 
-// When a group exchanges, and what: ExchangePlan, with what only rank 0 can know:
+// Decides when a group exchanges and which part of the vector (ExchangePlan). Some rhythms need a fact that only rank 0
+// has:
 //
-//   by time                     its clock
-//   by an adapted interval      how fast the fastest group is, which it asks the first server at each exchange (pace.h)
-//   with fragments and rounds   whose turn it is, which it asks, too, so that groups that joined late or lagged behind
-//                               exchange the same fragment as the others
+//   by time                     the time on its clock
+//   by an adapted interval      the pace of the fastest group, for which it asks the first server at each exchange
+//                               (pace.h)
+//   with fragments and rounds   the fragment whose turn it is, for which it asks, too. So groups that joined late or
+//                               lagged behind exchange the same fragment as the others.
 //
-// Rank 0 decides before a step, and the step's collective, which averages the arena's statistics, tells the others.
-// Used by the trainer alone.
+// Rank 0 decides before a step. The step's collective, which averages the arena's statistics, tells the other ranks.
 
 #include <cstdint>
 #include <functional>
@@ -25,45 +26,46 @@ namespace hooke {
 
 struct ExchangeScheduleOptions {
   ExchangeRhythm rhythm;
-  // Not zero: an exchange is due when so much time has passed by rank 0's clock, instead of by the interval.
+  // If not zero, an exchange is due when this much time has passed on rank 0's clock. The interval does not count then.
   absl::Duration interval_time = absl::ZeroDuration();
-  bool adapts = false;                            // The interval is the fastest group's; a slower one's is shorter.
-  uint64_t first_step = 0;                        // The group goes on from there.
-  bool in_rounds = false;                         // The job's rule has rounds.
+  bool adapts = false;      // The interval is the fastest group's; slower groups have a shorter one.
+  uint64_t first_step = 0;  // The step from which the group goes on.
+  bool in_rounds = false;   // The job's rule has rounds.
   absl::Duration ask_timeout = absl::Seconds(1);  // How long a silent server may hold up an exchange.
-  // Whether the first server is known to be away, and so is not asked. May be empty.
+  // Whether the first server is known to be away; it is not asked then. May be empty.
   std::function<bool()> skips_first_server;
   std::function<absl::Time()> clock;
 };
 
-// Values in the statistics.
+// Number of the arena's statistics that the schedule uses.
 inline constexpr uint64_t kScheduleStatistics = 2;
 
 class ExchangeSchedule {
  public:
-  // `center` is null without servers; the schedule is not asked then. All outlive it.
+  // `center` is null if the job has no servers; the schedule is not asked then. Group and center outlive the schedule.
   ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center);
 
-  // Where the group is: how many steps it has done, or will have, and what is in flight.
+  // The group after `step` steps. `in_flight_since` is the step after which the unsettled exchange began, if there is
+  // one.
   struct Moment {
     uint64_t step = 1;
     std::optional<uint64_t> in_flight_since;
   };
-  // A step of the group has taken so long, without exchanges.
+  // Records how long a step of the group took, not counting exchanges.
   void AddStep(absl::Duration took);
 
-  // Before the collective of the step that leads to `moment`: what this rank has to say, of kScheduleStatistics values.
+  // Call it before the collective of the step that leads to `moment`. Writes this rank's kScheduleStatistics values.
   void Propose(const Moment& moment, absl::Span<float> statistics);
 
-  // After it, the same on all ranks.
+  // Call it after that collective, with its result. All ranks get the same plan.
   ExchangePlan PlanAfter(const Moment& moment, absl::Span<const float> statistics) const;
 
-  // One has begun after `step`.
+  // Records that an exchange has begun after `step`.
   void Begun(uint64_t step, const ExchangePlan& plan);
 
  private:
   bool ByTime() const { return options_.interval_time != absl::ZeroDuration(); }
-  // Rank 0 says when one is due, not the step alone.
+  // Whether rank 0, not the step alone, decides when an exchange is due.
   bool Decides() const { return ByTime() || options_.adapts; }
   bool InTurns() const { return options_.in_rounds && options_.rhythm.fragments > 1; }
   bool Due(uint64_t step) const;
@@ -73,12 +75,12 @@ class ExchangeSchedule {
   const Group* const group_;
   const CenterClient* const center_;
 
-  // Rank 0's. When an exchange last began, or training did;
-  absl::Time last_time_;
-  uint64_t last_step_;
+  // Only rank 0 uses these.
+  absl::Time last_time_;    // When the last exchange began; before the first one, when training began.
+  uint64_t last_step_;      // The step after which it began.
   uint64_t interval_;       // Steps between two exchanges.
-  uint32_t next_turn_ = 0;  // as far as it knows;
-  // and how fast the group has been of late.
+  uint32_t next_turn_ = 0;  // The next fragment, as far as rank 0 knows.
+  // Recent steps and the time that they took, for the group's pace. Older steps count less.
   double steps_ = 0;
   absl::Duration busy_;
 };

@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kAlpha = 0.25;
-// Generous where the server answers; a test about deadlines says its own.
+// The default timeout is generous; tests about deadlines pass their own.
 ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
   return {sequence, {timeout, timeout}};
 }
@@ -116,7 +116,7 @@ class ExchangeTest : public ::testing::Test {
     for (const ServerOutcome& outcome : outcomes) EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   }
 
-  // What one exchange does to a group's values and to the center.
+  // Applies one exchange to a group's values and to the center, by the formula.
   static void ApplyByHand(std::vector<float>& x, std::vector<float>& center) {
     std::vector<float> answer(x.size());
     ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
@@ -127,7 +127,7 @@ class ExchangeTest : public ::testing::Test {
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   v1::Sender sender_;
   std::unique_ptr<CenterClient> center_;
-  std::atomic<int> absences_{0};  // So often a server was said to be away.
+  std::atomic<int> absences_{0};  // How often a server was reported absent.
   absl::Mutex mutex_;
   std::vector<std::string> setbacks_ ABSL_GUARDED_BY(mutex_);
 };
@@ -159,7 +159,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   uint64_t sequence = 0;
-  for (int after : {1, 2, 3, 4, 5, 6}) {  // Of the six messages to that server.
+  for (int after : {1, 2, 3, 4, 5, 6}) {  // That server gets six messages.
     servers_[0]->BreakAfterApplying(after);
     ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);
@@ -211,8 +211,8 @@ TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   EXPECT_EQ(group.front() + Center().front(), 5 + 8 + 1);
 }
 
-// Compressed: what is sent again, over a new stream or in a later exchange, is what was sent first, and its answer
-// comes with the values that the server had. What a group's values are meanwhile does not matter.
+// A compressed message that is sent again, over a new stream or in a later exchange, has the same bytes. Its answer
+// comes with the values that the server decoded. It does not matter that the group's values have changed meanwhile.
 TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
   Attach(Ramp(1, 0.001f));
   std::vector<float> center = Ramp(1, 0.001f);
@@ -247,10 +247,10 @@ TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
     late += std::equal(answer.sent.begin(), answer.sent.end(), rounded.begin() + answer.first) ? 1 : 0;
   };
   ExpectAllOk(client->Exchange(Call(3), group, check));
-  EXPECT_GT(late, 0u);  // What was written by the deadline: a window of blocks on each server.
+  EXPECT_GT(late, 0u);  // A window of blocks on each server was written by the deadline.
 }
 
-// What is not finite cannot be compressed: the exchange ends at once and says where.
+// Values that are not finite cannot be compressed: the exchange ends at once and names the first one.
 TEST_F(ExchangeTest, CompressedValuesAreFinite) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client({Compression::kFloat16, 0});
@@ -272,12 +272,12 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   servers_[0]->Forget();
   EXPECT_TRUE(servers_[0]->center().empty());
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
-  EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // The group's value after the first exchange: nothing pulls.
+  EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // The group's own value, so nothing pulls.
   EXPECT_EQ(group.front(), 4.0f);
 }
 
-// A server that failed the exchange before and comes back without its disk gets the exchange's whole time to take its
-// shard again, not that of a probe: others may be creating it meanwhile.
+// A server that failed the last exchange comes back without its disk. It gets the exchange's whole time to take its
+// shard again, not the short one: other groups may be creating the shard meanwhile.
 TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -335,8 +335,8 @@ TEST_F(ExchangeTest, DestroyedWhileIdle) {
   ExpectAllOk(Client()->Exchange(Call(1), group, Into(group)));
 }
 
-// A server that has stopped without closing its connection costs the exchange its deadline and no more, also when it
-// was never answered before.
+// A server that has stopped without closing its connection costs the exchange its deadline and no more, even if it has
+// never answered.
 TEST_F(ExchangeTest, StoppedServer) {
   Attach(Ramp(1, 0));
   servers_[0]->SetAnswering(false);
@@ -391,8 +391,8 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
   }
 }
 
-// A server that waits for the groups of a quorum is tried again and again without a pause between, and nobody is told
-// that it is away: else two groups could miss each other for minutes.
+// A server that waits for a quorum is tried again and again without pauses, or two groups could miss each other for
+// minutes. It is not reported absent.
 TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -421,8 +421,8 @@ TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
   EXPECT_EQ(absences_, 1) << "a server that answers nothing is away under such a rule, too";
 }
 
-// UNAVAILABLE is also the word of a server that is there: such an exchange goes on, for longer than one with a server
-// that cannot be reached.
+// A server that is there may also say UNAVAILABLE. Such an exchange is tried for longer than one with a server that
+// cannot be reached.
 TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -438,7 +438,7 @@ TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   ExpectAllOk(client->Wait());
 }
 
-// A question that fails right after the server was started again is repeated, also where no further exchange follows.
+// A question that fails right after a restart of the server is repeated, even if no further exchange follows.
 TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -465,7 +465,7 @@ TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
 }
 
-// A server that is started again from its snapshot says what it has; the group says what is lost, once.
+// A server that restarts from its snapshot says which exchanges it has. The group reports once which are lost.
 TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -487,7 +487,7 @@ TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   EXPECT_EQ(Setbacks().size(), 1u);
 }
 
-// What is said of it is by which time it is given up: its own, or that of the whole exchange.
+// The error names the limit that has passed: the server's own, or that of the whole exchange.
 TEST_F(ExchangeTest, SaysWhichTimeHasPassed) {
   Attach(Ramp(1, 0));
   servers_[0]->SetAnswering(false);

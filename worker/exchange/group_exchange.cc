@@ -18,7 +18,7 @@ using Phase = v1::RankProgress;
 
 Cut SliceOf(const Group& group) { return {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())}; }
 
-// Pages that nobody writes to take no memory.
+// Left uninitialized: pages that nobody writes to take no memory.
 std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
 
 }  // namespace
@@ -67,8 +67,8 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   return std::make_unique<ExchangeClient>(std::move(options));
 }
 
-// From where what it sends begins: the center as it last came, or where the group is. So not while it trains, which
-// would change the vector meanwhile.
+// Rebuilds the shard from the values from which contributions count: our last copy of the center or else the vector.
+// Waits until the trainer rests in Settle, because training changes the vector.
 absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   {
     absl::MutexLock lock(&mutex_);
@@ -106,7 +106,8 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
   for (const Range& range : ranges_) {
     std::copy(prepared.begin() + range.begin, prepared.begin() + range.end, copy.begin() + range.begin);
   }
-  // Answers to earlier exchanges of this part that came while another part's turn was.
+  // Answers to earlier exchanges of this part may have come while another part was exchanged. The center already has
+  // those values, so they are not sent again.
   absl::MutexLock lock(&mutex_);
   for (const Held& held : held_) {
     if (InFragment(held.first)) rule_->TakeOff({held.first, held.sent, held.values}, copy);
@@ -124,8 +125,8 @@ void GroupExchange::Take(const BlockAnswer& answer) {
   if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
 }
 
-// After the all-gather the other ranks' slices are what their servers answered, unless one failed. With a server that
-// this rank had nothing to exchange with, as its part of the fragment there is empty, it did not fail here.
+// After the all-gather the other ranks' slices hold what the servers answered, unless a server failed. This rank knows
+// only its own outcomes. A server with which it had nothing to exchange for this fragment has not failed here.
 void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
   if (center_ == nullptr) return;
   for (uint64_t server = 0; server < servers_; ++server) {
@@ -148,13 +149,13 @@ void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
 void GroupExchange::Hold(const BlockAnswer& answer) {
   Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}, answer.earlier};
   if (answer.sent.data() != copy_.get() + answer.first) held.sent.assign(answer.sent.begin(), answer.sent.end());
-  // Of its own block nothing has been sent yet.
+  // The same block has not been sent in this exchange yet, so its copy can still be corrected.
   if (answer.earlier && InFragment(answer.first)) rule_->TakeOff(answer, {copy_.get(), vector_.size()});
   absl::MutexLock lock(&mutex_);
   held_.push_back(std::move(held));
 }
 
-// Answers of other parts than this exchange's are not for now: the all-gather would not carry what they change.
+// Answers for other parts than this exchange's stay held: this all-gather would not carry their changes to the others.
 void GroupExchange::TakeHeld() {
   std::vector<Held> held;
   {
@@ -220,8 +221,8 @@ absl::Status GroupExchange::Settle() {
   return absl::OkStatus();
 }
 
-// Of all ranks' parts of the fragment, one after another. It is a part of the exchange: a rank that is done waits here
-// for one whose server is slow.
+// Gathers all ranks' parts of the fragment, rank after rank. A rank that is done waits here for one whose server is
+// slow.
 absl::Status GroupExchange::AllGather() {
   std::vector<absl::Span<float>> parts;
   std::vector<ValueRange> slices;
@@ -229,7 +230,7 @@ absl::Status GroupExchange::AllGather() {
   for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
     const uint64_t begin = gathered;
     for (const Range& range : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
-      // The whole vector is one piece.
+      // Adjacent ranges are joined, so the whole vector is one piece.
       const bool adjacent = !parts.empty() && parts.back().end() == vector_.data() + range.begin;
       if (adjacent) {
         parts.back() = {parts.back().data(), parts.back().size() + range.size()};

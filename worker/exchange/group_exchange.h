@@ -1,20 +1,21 @@
 #ifndef HOOKE_WORKER_EXCHANGE_GROUP_EXCHANGE_H_
 #define HOOKE_WORKER_EXCHANGE_GROUP_EXCHANGE_H_
 
-// A rank's part in its group's exchanges with the center: this rank's slice, or a fragment of it, with the servers, as
-// the job's rule has it (group_rule.h), then all-gather: all ranks hold the same vector again.
+// A rank's part in its group's exchanges with the center. The rank exchanges its slice of the vector, or a fragment of
+// it, with the servers by the job's rule (group_rule.h). Then an all-gather gives all ranks the same vector again.
 //
 // An exchange has two halves, and the group may train in between:
 //
-//   Begin   what is to be sent is copied, as training changes it, and starts on its way
-//   Settle  what is not answered yet is waited for; the answers, kept aside until now, are applied; all-gather
+//   Begin   copies the values to send, because training changes them, and starts to send them
+//   Settle  waits for the missing answers, applies all answers, which were kept aside, and runs the all-gather
 //
-// Where nothing comes between them ever (GroupExchangeOptions::overlaps), nothing is copied or kept: answers are
-// applied as they come. A server that fails leaves its part of the vector as it is, until a later exchange; what it
-// answers then to the earlier one is applied when the group exchanges that part again, so that ranks always hold the
-// same.
+// If Settle always follows Begin at once (no GroupExchangeOptions::overlaps), nothing is copied or kept: answers are
+// applied as they come.
 //
-// Made and used by the trainer's thread; Begin and Settle by all ranks after the same steps.
+// A server that fails leaves its part of the vector unchanged. Its answer may come with a later exchange. It is applied
+// when the group exchanges the same part again, so that all ranks always hold the same vector.
+//
+// The trainer's thread makes and uses it. All ranks call Begin and Settle after the same steps.
 
 #include <cstdint>
 #include <functional>
@@ -53,10 +54,10 @@ struct GroupExchangeParts {
 struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
-  Encoding encoding;            // Of what the group sends.
+  Encoding encoding;            // Encoding of the values that the group sends.
   bool overlaps = false;        // Settle does not always follow Begin at once, or there are fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
-  // How much longer than exchange_timeout an answer may take, as servers wait for other groups.
+  // How much longer than exchange_timeout an answer may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   bool awaits_quorum = false;  // GroupPatience::awaits_quorum.
   absl::Duration exchange_timeout = absl::Seconds(5);
@@ -66,47 +67,48 @@ struct GroupExchangeOptions {
 
 class GroupExchange {
  public:
-  // The arena holds what the center holds.
+  // The arena's vector equals the center.
   GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptions options);
-  // Gives up what is in flight.
+  // Gives up the exchange in flight, if there is one.
   ~GroupExchange();
 
-  // The rule's.
+  // See GroupRule::StepsLocally.
   bool StepsLocally() const { return rule_->StepsLocally(); }
-  // After each step, with its gradients in the arena.
+  // Call it after each step, while the arena holds the step's gradients.
   void AddStep() { rule_->AddStep(parts_.arena->gradients()); }
 
-  // The step after which the exchange began that has not been settled.
+  // The step after which the unsettled exchange began, if there is one.
   std::optional<uint64_t> in_flight_since() const { return in_flight_since_; }
 
-  // Whether this rank's last exchange missed a server. Never on the rank's own word alone may the group take a branch.
+  // Whether this rank's last exchange missed a server. Ranks may differ here: before the group takes a branch on it,
+  // the ranks must agree.
   bool missed() const { return missed_; }
-  uint64_t settled() const { return settled_; }  // So many exchanges were.
-  // Whether the first server of the list is known to be away, and so not worth a question.
+  uint64_t settled() const { return settled_; }  // Number of settled exchanges.
+  // Whether the first server is known to be away, so that it need not be asked.
   bool SkipsFirstServer() const;
-  // Whether this rank's exchanges do without a server now.
+  // Whether this rank's exchanges skip any server now.
   bool SkipsSome() const { return client_->SkipsSome(); }
 
-  // None is in flight. Sends `fragment` of the vector ({0, 1}: all) as it is after `step`. The last exchange of a job
-  // may take longer: no next one makes up for it.
+  // An exchange of `fragment` of the vector ({0, 1}: all of it) as it is after `step`. The job's last exchange may take
+  // longer, because no later one makes up for it.
   struct Exchange {
     uint64_t step = 1;
     Cut fragment = {0, 1};
     bool last = false;
   };
+  // No other exchange may be in flight.
   void Begin(const Exchange& exchange);
 
-  // One is in flight. OK, also where servers missed it, which they are said to have in a notice; or the error of a
-  // server, or of the group, with which the rank gives up. The last exchange must reach every server: on all ranks
-  // UNAVAILABLE otherwise.
+  // Ends the exchange in flight. OK even if servers missed it; a notice names them. An error comes from a server or
+  // from the group, and the rank gives up. The last exchange must reach every server, or all ranks return UNAVAILABLE.
   absl::Status Settle();
 
  private:
-  // An answer, until it is applied.
+  // An answer that waits to be applied.
   struct Held {
     uint64_t first = 0;
     std::vector<float> values;
-    std::vector<float> sent;  // What it answers, where that does not lie in copy_.
+    std::vector<float> sent;  // The values that it answers; empty if they lie in copy_.
     bool earlier = false;     // BlockAnswer::earlier.
   };
 
@@ -127,30 +129,33 @@ class GroupExchange {
   const Partition partition_;
   const Cut slice_;
   const uint64_t servers_;
-  const absl::Span<float> vector_;  // The arena's.
+  const absl::Span<float> vector_;  // The arena's vector.
 
   std::unique_ptr<GroupRule> rule_;
   ServerNotices notices_;
   std::optional<uint64_t> in_flight_since_;
-  Exchange exchange_;  // In flight.
+  Exchange exchange_;  // The latest one.
   bool missed_ = false;
   uint64_t settled_ = 0;
-  std::vector<Range> ranges_;  // Of it; this rank's.
-  // With overlap, what is sent, as long as the vector; only this rank's slice is ever touched, and so in memory.
+  std::vector<Range> ranges_;  // The values of exchange_ that this rank exchanges.
+  // Only if exchanges overlap: a copy of the values being sent, as long as the vector. Only this rank's slice is ever
+  // touched, so only that takes memory.
   std::unique_ptr<float[]> copy_;
-  // By rules of which SendsFromLastAnswer holds, as long as the vector: the center as it last came, of this rank's
-  // slice block by block, of others' as the all-gather brings it, unless this rank's exchange with that server failed.
-  // There it has, too, what the others trained meanwhile with a delay, what compression left behind, and what they have
-  // trained where their exchange failed. Meaningful at the shards of servers that this rank exchanges with.
+  // Only if SendsFromLastAnswer(rule): our last copy of the center, as long as the vector, from which Recreate rebuilds
+  // a lost shard. Only the shards of servers with which this rank exchanges are meaningful.
+  //
+  // Our own slice comes from answers. The other ranks' slices come from the all-gather, if our own exchange with that
+  // server succeeded. They are not exact: they include steps that were trained during a delay or after a failed
+  // exchange, and what compression left out.
   std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
-  bool settling_ ABSL_GUARDED_BY(mutex_) = false;   // The trainer waits in Settle, and does not touch the vector;
-  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // it never will again.
-  // In the order in which they came. A block has at most two: one to an earlier exchange.
+  bool settling_ ABSL_GUARDED_BY(mutex_) = false;   // The trainer waits in Settle and does not touch the vector.
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun: nobody settles any more.
+  // In the order of arrival. A block has at most two, one of them to an earlier exchange.
   std::vector<Held> held_ ABSL_GUARDED_BY(mutex_);
 
-  std::unique_ptr<ExchangeClient> client_;  // Last: its threads use the rest.
+  std::unique_ptr<ExchangeClient> client_;  // Last, so destroyed first: its threads use the rest.
 };
 
 }  // namespace hooke

@@ -28,7 +28,7 @@ constexpr uint64_t kValues = kBlocks * kBlockValues - 100;
 constexpr float kStart = 8;
 constexpr double kAlpha = 0.25;
 
-// What a group's own training makes of a value in a step.
+// The value `x` after one step of the group's own training.
 double Trained(double x, uint64_t step) { return x - 0.125 * (x - static_cast<double>(step % 5)); }
 
 struct RankResult {
@@ -38,7 +38,8 @@ struct RankResult {
   v1::RankProgress progress;
 };
 
-// One group of rank threads with two servers, by the elastic rule, that follows a rhythm as a trainer does.
+// One group, whose ranks are threads, exchanges with two servers by the elastic rule. It follows a rhythm as a trainer
+// does.
 class GroupExchangeTest : public ::testing::Test {
  protected:
   GroupExchangeTest() {
@@ -120,8 +121,8 @@ class GroupExchangeTest : public ::testing::Test {
     return plan.waits ? exchange.Settle() : absl::OkStatus();
   }
 
-  // The plainest form: one value of fragment `fragment`, all in double precision. The group's value and the center's.
-  // The answer to the exchange begun after step `lost` comes with the next one.
+  // The slow, obvious version for one value of fragment `fragment`, in double precision: the group's value and the
+  // center's. The answer to the exchange that began after step `lost` comes with the next exchange.
   struct Pair {
     double x = kStart;
     double center = kStart;
@@ -161,13 +162,13 @@ class GroupExchangeTest : public ::testing::Test {
     return index < first.size() ? first[index] : servers_[1]->center()[index - first.size()];
   }
 
-  RuleName rule_ = RuleName::kElastic;  // The ranks'.
+  RuleName rule_ = RuleName::kElastic;  // The ranks' rule; the servers' is always elastic.
   ExchangeRhythm rhythm_;
-  uint64_t stop_after_ = 0;         // Steps; 0: at the end.
+  uint64_t stop_after_ = 0;         // The ranks stop after this step; 0: at the end.
   uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
   absl::Duration timeout_ = absl::Seconds(10);
-  std::function<void(uint64_t step)> before_step_;  // In rank 0; the others wait.
-  std::atomic<int> seconds_{0};                     // By the reporters' clock: a step takes one, all else none.
+  std::function<void(uint64_t step)> before_step_;  // Called on rank 0; the others wait.
+  std::atomic<int> seconds_{0};                     // The reporters' clock: a step takes one second, all else none.
   std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   std::vector<std::unique_ptr<ServerCalls>> calls_;
 };
@@ -209,19 +210,19 @@ TEST_F(GroupExchangeTest, FollowsTheReference) {
   }
 }
 
-// In fragments a step moves no more than a fragment: the peak falls, and an interval moves as much as before.
+// With fragments a step moves at most one fragment, so the peak falls. An interval moves as much as before.
 TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
   constexpr uint64_t kInterval = 6;
   for (const uint32_t fragments : {1, 2, 3}) {
     for (auto& server : servers_) server->Forget();
     rhythm_ = {.interval = kInterval, .fragments = fragments, .steps_total = 4 * kInterval};
     const int before = servers_[0]->applied() + servers_[1]->applied();
-    std::vector<int> applied;  // Blocks, by the beginning of each step.
+    std::vector<int> applied;  // Blocks applied by the beginning of each step.
     before_step_ = [&](uint64_t) { applied.push_back(servers_[0]->applied() + servers_[1]->applied() - before); };
     ASSERT_TRUE(Run(1)[0].status.ok());
     int peak = 0;
     for (size_t step = 1; step < applied.size(); ++step) peak = std::max(peak, applied[step] - applied[step - 1]);
-    // Of 5 and 4 blocks on the servers.
+    // The servers hold 5 and 4 blocks: a half is at most 3 + 2 blocks, a third at most 2 + 2.
     EXPECT_EQ(peak, std::vector<int>({9, 5, 4})[fragments - 1]);
     for (size_t step = kInterval; step + kInterval < applied.size(); step += kInterval) {
       EXPECT_EQ(applied[step], static_cast<int>(kBlocks * (step / kInterval)));
@@ -236,7 +237,7 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   uint64_t steps_meanwhile = 0;
   before_step_ = [&](uint64_t step) {
     if (step % 8 == 0) servers_[1]->SetAnswering(false);
-    if (step % 8 == 4) {  // Four steps after it has begun.
+    if (step % 8 == 4) {  // Four steps after the exchange began.
       steps_meanwhile += 3;
       servers_[1]->SetAnswering(true);
     }
@@ -255,13 +256,13 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   }
 }
 
-// A server that stays silent beyond the delay costs what it costs without one: it is waited for until the timeout, and
-// tried again. The answer that comes late is applied with that of the next exchange of the same blocks, and once.
+// A server that stays silent beyond the delay is waited for until the timeout, as without a delay, and tried again. Its
+// late answer is applied once, with the answer to the next exchange of the same blocks.
 TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
   timeout_ = absl::Seconds(2);
-  awaits_servers_at_ = 9;  // An exchange that begins before would do without them, which is a second failure.
+  awaits_servers_at_ = 9;  // An exchange that begins earlier would skip them: a second failure.
   before_step_ = [&](uint64_t step) {
-    // Applied there, but not answered: at step 8 the group gives up.
+    // The servers apply the blocks, but their answers are lost: at step 8 the group gives up.
     if (step == 6 || step == 9) {
       for (auto& server : servers_) server->SetLosingAnswers(step == 6);
     }
@@ -282,8 +283,8 @@ TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
   }
 }
 
-// A server that comes back without its disk gets its shard again from the group as it is when it waits, not from a
-// vector that changes meanwhile; the exchange is in time.
+// A server that comes back without its disk gets its shard from the group's vector while the group waits, not while
+// training changes the vector. The exchange is still in time.
 TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromAVectorAtRest) {
   rhythm_ = {.interval = 8, .delay = 4, .steps_total = 24};
   before_step_ = [&](uint64_t step) {
@@ -300,9 +301,9 @@ TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromAVectorAtRest) {
   EXPECT_THAT(center, Each(center[0])) << "all values of one moment";
 }
 
-// Where a rank keeps the center, it keeps of other ranks' parts what came last also where it has itself nothing to
-// exchange for a fragment: so has the second of three ranks of the second fragment, at the second server. Whichever
-// rank makes the lost shard again, it gets no values from the start.
+// The second of three ranks has nothing to exchange for the second fragment with the second server. Its copy of the
+// center must still follow the other ranks' parts. Whichever rank rebuilds the lost shard, the shard gets none of the
+// values that the job started with.
 TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromTheLastFragments) {
   rule_ = RuleName::kAverage;
   rhythm_ = {.interval = 2, .fragments = 2, .steps_total = 40};
@@ -322,7 +323,7 @@ TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromTheLastFragments) {
   EXPECT_EQ(made_again, 19);
 }
 
-// A server's final word about an exchange in flight ends the rank when it is settled.
+// A final error for the exchange in flight ends the rank when the exchange is settled.
 TEST_F(GroupExchangeTest, AFinalErrorEndsTheRank) {
   rhythm_ = {.interval = 8, .delay = 4, .steps_total = 24};
   before_step_ = [&](uint64_t step) {

@@ -31,7 +31,8 @@ using grpc::internal::RpcMethod;
 constexpr int kStreamBytes = 4 << 20;
 constexpr int kFrameBytes = 1 << 20;
 
-// Calls whose messages nobody parses: what generated code does for its own, with gRPC's buffers in place of messages.
+// The messages of these calls are our own frames (wire/frame.h), not protobufs. So we make the calls as generated code
+// does, but with gRPC's byte buffers as messages.
 constexpr char kInitialize[] = "/hooke.v1.ParameterServer/Initialize";
 constexpr char kExchange[] = "/hooke.v1.ParameterServer/Exchange";
 
@@ -40,7 +41,7 @@ grpc::ByteBuffer OpeningMessage(const v1::Sender& sender) {
   return {&slice, 1};
 }
 
-// The values are copied: gRPC may send them when the caller has long changed them.
+// Copies the values: gRPC may send them after the caller has changed them.
 grpc::ByteBuffer ValuesMessage(const BlocksToSend& blocks, FramePool& pool) {
   const absl::Span<const char> payload = PayloadOf(blocks);
   OutgoingFrame frame = pool.Make(payload.size());
@@ -78,7 +79,7 @@ class GrpcExchangeStream : public ExchangeStream {
   }
 
   bool Write(const BlocksToSend& blocks) override {
-    // Leaves with the values.
+    // Buffered, so that the opening leaves together with the first values.
     const auto later = grpc::WriteOptions().set_buffer_hint();
     if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
     opened_ = true;
@@ -104,10 +105,11 @@ class GrpcExchangeStream : public ExchangeStream {
     absl::Status status = OfServer(address_, stream_->Finish());
     if (!malformed_.ok())
       return absl::InternalError(absl::StrCat("server ", address_, " sent: ", malformed_.message()));
-    // A server that ends the stream in good order while we want answers is going away.
-    // gRPC has one code for a broken connection and for the server's own word, after which the connection still lives.
+    // gRPC has one code for a broken connection and for a refusal by the server. After a refusal the channel still
+    // lives.
     const bool lives = channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
     if (!status.ok()) return lives ? SaidByServer(status) : status;
+    // A server that ends the stream without an error while we want answers is going away.
     return ForWantOf(address_, absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")));
   }
 
@@ -119,9 +121,9 @@ class GrpcExchangeStream : public ExchangeStream {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
   SentMessages sent_;
-  bool opened_ = false;        // Of the writing thread.
-  std::vector<char> encoded_;  // Of the reading thread: the answer at hand.
-  absl::Status malformed_;     // Of the reading thread, then of Finish.
+  bool opened_ = false;        // Used by the writing thread only.
+  std::vector<char> encoded_;  // The reading thread's buffer for an encoded answer.
+  absl::Status malformed_;     // Set by the reading thread, read by Finish.
   bool finished_ = false;
 };
 
@@ -250,10 +252,10 @@ class GrpcServerCalls : public ServerCalls {
 
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout.
+  arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout, which may be large.
   arguments.SetMaxSendMessageSize(64 << 20);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A window's answers arrive without waiting for one another, in few large frames and reads.
+  // Large enough for the answers of a whole window, in few frames and reads.
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFrameBytes);
@@ -263,7 +265,7 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOp
   // Finds a connection that a firewall has silently dropped between two exchanges.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Backoff of this channel alone.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Other channels' backoff does not delay this one.
   return std::make_unique<GrpcServerCalls>(
       address, grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), options);
 }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_EXCHANGE_GRPC_SERVER_CALLS_H_
 #define HOOKE_WORKER_EXCHANGE_GRPC_SERVER_CALLS_H_
 
-// Calls to a parameter server over gRPC; its exchanges on connections of their own, where those can be made.
+// Calls to a parameter server over gRPC. Exchanges use connections of their own if these can be made.
 
 #include <memory>
 #include <string>
@@ -11,12 +11,12 @@
 namespace hooke {
 
 struct DialOptions {
-  // What an exchange's stream may be; the first of these that can be made.
+  // The kinds of stream that an exchange tries, in this order, before it uses gRPC.
   bool local = true;   // A Unix socket.
   bool direct = true;  // TCP without gRPC.
 };
 
-// One channel of its own to host:port. Does not connect yet.
+// Makes a channel of its own to `address` (host:port). Does not connect yet.
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options = {});
 
 }  // namespace hooke

@@ -1,4 +1,4 @@
-// What no server of ours answers, on each kind of stream: a rank says what it got, and goes on living.
+// Answers that no server of ours sends, on each kind of stream. The rank reports what it got and survives.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// A whole message of zeros but for the first four bytes of its values.
+// A complete message. Its values are zeros, except that the first four bytes are `start`.
 std::string Answer(const ValuesHeader& header, float start) {
   std::string message(kValuesHeaderBytes + PayloadBytes(header), '\0');
   EncodeValuesHeader(header, absl::MakeSpan(&message[0], kValuesHeaderBytes));
@@ -46,7 +46,7 @@ std::string Answer(const ValuesHeader& header, float start) {
   return message;
 }
 
-// Answers what comes second on an Exchange, the first values, with `answer`.
+// Sends `answer` after the second message of an Exchange, which carries the first values.
 class FakeService final : public v1::ParameterServer::Service {
  public:
   explicit FakeService(std::string answer) : answer_(std::move(answer)) {
@@ -70,7 +70,8 @@ class FakeService final : public v1::ParameterServer::Service {
   const std::string answer_;
 };
 
-// How a stream ends that has sent two values and gets `answer`. Before the deadline that a test has anyhow.
+// Sends two values on a stream whose peer then sends a hostile answer. Returns how the stream ends; if it hangs, the
+// test's own time limit ends it.
 absl::Status EndOf(ExchangeStream& stream, const Encoding& answered) {
   const std::vector<float> values = {1, 2};
   BlocksToSend blocks = {1, 0, values};
@@ -106,7 +107,7 @@ absl::Status EndByGrpc(const std::string& answer, const Encoding& answered) {
   return end;
 }
 
-// Says the name of a local socket.
+// Answers with the name of a local socket.
 class FakeLocateCall final : public LocateCall {
  public:
   explicit FakeLocateCall(const std::string& name) { where_.set_local_name(name); }
@@ -117,7 +118,7 @@ class FakeLocateCall final : public LocateCall {
   v1::LocateResponse where_;
 };
 
-// A listening socket of a name that the kernel chooses.
+// A listening socket whose name the kernel chooses.
 int ListenLocally(std::string* name) {
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un own = {};
@@ -161,11 +162,11 @@ struct HostileCase {
   ValuesHeader header;
   Encoding answered;
   std::string message;
-  float start = 0;  // Of the values.
+  float start = 0;  // First of the values.
 };
 
-// An answer of a megabyte that announces 16 GiB of values, one value too many, and types that do not follow from the
-// job end the stream, by name, and take no memory; so do values that are not finite.
+// These answers end the stream with an error that names the fault, and take no memory: 16 GiB of values announced in a
+// megabyte, one value too many, a type that does not follow from the job, and values that are not finite.
 TEST(HostileAnswers, EndTheStream) {
   const HostileCase cases[] = {
       {{1, 0, kFrameValuesMax, WireType::kTopK, 1}, {}, "an answer of 4294967295 values; no message with more than 2 "},

@@ -26,7 +26,7 @@ class InMemoryStream : public ExchangeStream {
     return true;
   }
 
-  // The server works here: one message is applied for each answer read.
+  // The server has no thread of its own: each Read applies one message.
   bool Read(AnsweredBlocks* response) override {
     absl::MutexLock lock(&server_->mutex_);
     while (true) {
@@ -65,7 +65,7 @@ class InMemoryStream : public ExchangeStream {
   bool Broken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(server_->mutex_) {
     return !status_.ok() || !server_->reachable_ || generation_ != server_->generation_;
   }
-  // Called with the server's mutex held, by Await, which the analysis cannot see.
+  // Await calls it with the server's mutex held, which the analysis cannot see.
   bool Ready() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return Broken() || (server_->answering_ && !server_->waiting_ && !requests_.empty());
   }
@@ -165,7 +165,7 @@ absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& req
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
   paces_[request.sender().group()] = request.steps_per_second();
-  v1::PaceResponse response;  // Its rules have no rounds, and so nobody's turn.
+  v1::PaceResponse response;  // next_fragment stays 0: the server has no rounds.
   for (const auto& [group, pace] : paces_) {
     response.set_fastest_steps_per_second(std::max(response.fastest_steps_per_second(), pace));
   }

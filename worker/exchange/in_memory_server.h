@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
 #define HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
 
-// A parameter server without a network, for tests: one shard of one job, with the contract of
-// proto/parameter_server.proto and faults that can be switched on. Thread-safe. Outlives what Dial returns.
+// A parameter server without a network, for tests. It holds one shard of one job, keeps the contract of
+// proto/parameter_server.proto, and has faults that can be switched on. Thread-safe. It outlives what Dial returns.
 
 #include <map>
 #include <memory>
@@ -26,23 +26,23 @@ class InMemoryServer {
 
   // False: calls fail with UNAVAILABLE, open streams break.
   void SetReachable(bool reachable);
-  // False: exchanges and probes get no answers, as from a stopped process; what is written waits.
+  // False: exchanges and questions get no answers, as from a stopped process; written messages wait.
   void SetAnswering(bool answering);
   // True: exchanges get no answers, but questions do, as from a server that waits for other groups.
   void SetWaitingForGroups(bool waiting);
-  // So many questions fail, whatever else works.
+  // The next `times` questions fail.
   void FailQuestions(int times);
-  // True: blocks are applied, but no answer gets through, to a probe neither.
+  // True: blocks are applied, but no answer gets through, not even to a question.
   void SetLosingAnswers(bool losing);
   // The stream breaks after so many more messages were applied; the answer to the last of them is lost.
   void BreakAfterApplying(int messages);
   // Exchanges end with this error from now on; OK: no more.
   void SetError(absl::Status error);
-  // The server was started again without its disk.
+  // Restarts the server without its disk.
   void Forget();
-  // The server is started again from its disk: it holds what it held when it was last initialized or saved.
+  // Restarts the server from its disk: it goes back to when it was last initialized or saved.
   void Restart();
-  // The server is started again right before the next Save.
+  // Restarts the server right before the next Save.
   void RestartBeforeSave();
   // Saving ends with this error from now on; OK: no more.
   void SetSaveError(absl::Status error);
@@ -53,8 +53,8 @@ class InMemoryServer {
   int applied() const;                // Blocks to which the rule was applied.
   int repeated() const;               // Blocks whose answer was repeated.
   int streams() const;                // Streams opened so far.
-  v1::JobSpecForShard job() const;    // As the group that created the shard described it.
-  v1::Layout layout() const;          // The same.
+  v1::JobSpecForShard job() const;    // The job as the group that created the shard sent it.
+  v1::Layout layout() const;          // The layout that came with it.
 
  private:
   friend class InMemoryCalls;
@@ -95,13 +95,13 @@ class InMemoryServer {
   Applied answered_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
   Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
-  Applied loaded_ ABSL_GUARDED_BY(mutex_);    // What it was last restarted from,
-  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // From the disk.
+  Applied loaded_ ABSL_GUARDED_BY(mutex_);    // The answers that the last restart loaded.
+  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // Restarts from the disk.
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // What each group said last.
-  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // Highest seen of each group.
-  int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older one are broken.
+  std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // The last pace of each group.
+  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest one seen of each group.
+  int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older generation are broken.
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
   int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -34,7 +34,7 @@ AnswerSink Into(std::vector<float>& group) {
   };
 }
 
-// All of it over a Unix socket, over TCP, and by gRPC.
+// Every test runs over a Unix socket, over TCP and over gRPC.
 class RealServerTest : public ::testing::TestWithParam<DialOptions> {
  protected:
   RealServerTest() {
@@ -148,8 +148,8 @@ TEST_P(RealServerTest, ExactNumbers) {
   EXPECT_EQ(again->last_sequence, 3u);
 }
 
-// A server that was stopped misses its part; started again from its snapshot, it goes on where it was, without anybody
-// attaching.
+// A stopped server misses its part of the exchange. Restarted from its snapshot, it goes on where it was, and nobody
+// has to attach again.
 TEST_P(RealServerTest, StoppedAndStartedAgain) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
@@ -168,7 +168,7 @@ TEST_P(RealServerTest, StoppedAndStartedAgain) {
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
 }
 
-// A server that was started again on an empty disk gets its shard from the group, in the middle of the exchange.
+// A server that restarts with an empty disk gets its shard from the group, in the middle of the exchange.
 TEST_P(RealServerTest, LostDisk) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
@@ -182,8 +182,7 @@ TEST_P(RealServerTest, LostDisk) {
   EXPECT_EQ(Center().back(), 4.0f);
 }
 
-// Servers write the center when they are asked to; one that does not hold the exchange that is asked for, or cannot be
-// reached, is no success.
+// Servers save the center on request. Save fails if a server cannot be reached or lacks the exchange asked for.
 TEST_P(RealServerTest, SavesAnExchange) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
@@ -203,8 +202,8 @@ TEST_P(RealServerTest, SavesAnExchange) {
   EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
 }
 
-// What a server refuses for good comes back at once with its code: a replaced incarnation, another layout, a job that
-// has ended.
+// A server's final refusal comes back at once with its code: a replaced incarnation, another layout, or a job that has
+// ended.
 TEST_P(RealServerTest, FinalErrors) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
@@ -225,7 +224,7 @@ TEST_P(RealServerTest, FinalErrors) {
 // one has been waiting for the second.
 TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
   constexpr int kLonelyTries = 6;
-  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // A busy machine has its time.
+  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // Generous, for a busy machine.
   std::atomic<int> tries{0}, met{0};
   const auto train = [&](uint32_t group) {
     CenterOptions center;

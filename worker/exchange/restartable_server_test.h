@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_RESTARTABLE_SERVER_TEST_H_
 #define HOOKE_WORKER_EXCHANGE_RESTARTABLE_SERVER_TEST_H_
 
-// A server process, as far as ranks can see: a real parameter server and gRPC on loopback, to test clients with. It can
-// be stopped and started again on its port, with or without its disk.
+// A real parameter server with gRPC on loopback, for tests of clients. It can be stopped and started again on its port,
+// with or without its disk.
 
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ namespace hooke {
 
 class RestartableServer {
  public:
-  // `direct_host`: as ParameterServerOptions.direct_host.
+  // `direct_host` is ParameterServerOptions.direct_host.
   explicit RestartableServer(std::string direct_host = "") : direct_host_(std::move(direct_host)) { Start(); }
 
   const std::string& address() const { return address_; }
@@ -31,9 +31,9 @@ class RestartableServer {
   }
   // A second call does nothing.
   void Stop() { server_.reset(); }
-  // While it is stopped.
+  // Call it while the server is stopped.
   void LoseDisk() { storage_ = std::make_shared<InMemoryStorage>(); }
-  // While it runs.
+  // Call it while the server runs.
   void Seal(const std::string& job) { EXPECT_TRUE(server_->parameters().Seal(job).ok()); }
 
  private:

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_SERVER_CALLS_H_
 #define HOOKE_WORKER_EXCHANGE_SERVER_CALLS_H_
 
-// The seam "calls to a server": what a rank asks of one parameter server. grpc_server_calls.h is the real one,
-// in_memory_server.h the one for tests. Status codes are those of proto/parameter_server.proto.
+// The calls that a rank makes to one parameter server, as an interface. grpc_server_calls.h implements it for real
+// servers, in_memory_server.h for tests. Status codes are those of proto/parameter_server.proto.
 
 #include <functional>
 #include <memory>
@@ -19,18 +19,18 @@
 
 namespace hooke {
 
-// Of a message, 256 KiB: what a message costs is small beside its bytes, and several fit into a window of 16 blocks, so
-// that sending, applying and answering overlap.
+// Most blocks in a message: 256 KiB. The fixed cost of a message is small beside that. Several messages still fit into
+// a window of 16 blocks, so that sending, applying and answering overlap.
 inline constexpr uint64_t kMessageBlocks = 4;
 
-// One message of an exchange: the values [first, first + values.size()) of the whole vector, whole blocks of it.
+// One message of an exchange. It carries whole blocks: the values [first, first + values.size()) of the whole vector.
 struct BlocksToSend {
   uint64_t sequence = 0;
   uint64_t first = 0;
-  absl::Span<const float> values;  // As the server will have them: decoded.
+  absl::Span<const float> values;  // As the server will decode them.
   Encoding encoding = {};
-  absl::Span<const char> encoded = {};  // What crosses the wire; empty where nothing is compressed: the values do.
-  Encoding answered = {};               // Of the answer; one in another encoding is refused.
+  absl::Span<const char> encoded = {};  // The payload; empty without compression, as `values` is the payload then.
+  Encoding answered = {};               // The encoding that the answer must have.
 };
 
 // The answer to such a message.
@@ -40,20 +40,21 @@ struct AnsweredBlocks {
   std::vector<float> values;
 };
 
-// One ParameterServer.Exchange stream, whose messages are encoded alike. One thread writes, another reads at the same
-// time; Cancel may come from any. Destroying it cancels; then no other call runs.
+// One ParameterServer.Exchange stream; all its messages have one encoding. One thread may write while another reads;
+// any thread may call Cancel. The destructor cancels the stream; no other call may be running then.
 class ExchangeStream {
  public:
   virtual ~ExchangeStream() = default;
 
-  // Both block, and return false once the stream is broken or cancelled. What is sent is copied before Write returns.
+  // Write and Read block, and return false once the stream is broken or cancelled. Write copies the values before it
+  // returns.
   virtual bool Write(const BlocksToSend& blocks) = 0;
-  // Overwrites `answer`, whose memory is kept. What a server sends that is no answer to anything sent breaks the
-  // stream: INTERNAL.
+  // Overwrites `answer` and reuses its memory. A message that answers nothing that was sent breaks the stream with
+  // INTERNAL.
   virtual bool Read(AnsweredBlocks* answer) = 0;
   // Never blocks.
   virtual void Cancel() = 0;
-  // Why it broke. Called once, after Read has returned false and while nobody writes.
+  // Returns why the stream broke. Called once, after Read has returned false and while nobody writes.
   virtual absl::Status Finish() = 0;
 };
 
@@ -74,15 +75,16 @@ class ServerCalls {
   virtual const std::string& address() const = 0;  // For messages.
   virtual absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request, absl::Time deadline) = 0;
   virtual absl::Status Initialize(const InitialValues& values, absl::Time deadline) = 0;
-  // Gives every message to `sink`, in order, in the calling thread; an error of the sink ends the call with that error.
+  // Gives every message to `sink`, in order, in the calling thread. An error of the sink ends the call with that error.
   virtual absl::Status Pull(const std::string& job_id, absl::Time deadline,
                             const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
-  // OK: what the server had answered before the call is on its disk.
+  // OK: everything that the server answered before the call is on its disk.
   virtual absl::Status Save(const std::string& job_id, absl::Time deadline) = 0;
-  // Whether the server answers, and what it has the sender's shard from. One attempt, which costs it next to nothing.
+  // Asks whether the server is there, where it takes direct connections, and from which snapshot it restored the
+  // sender's shard. One attempt, which costs the server next to nothing.
   virtual absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) = 0;
-  // Never blocks: a server that cannot be reached shows in Read.
+  // Never blocks. If the server cannot be reached, Read fails.
   virtual std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) = 0;
 };
 

@@ -11,14 +11,14 @@
 namespace hooke {
 namespace {
 
-// A server that comes back is found this quickly; one that stays away costs so little.
+// Pause between two attempts: short enough to find a restarted server soon, long enough to cost little.
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
-// How long a server may take to say that it is there. The last exchange may have to wait for so long.
+// Limit for the answer to a question. The job's last exchange may have to wait this long.
 constexpr absl::Duration kQuestionTimeout = absl::Seconds(1);
-// How long after a question that failed a server that answers exchanges is asked again.
+// Pause after a failed question to a server that answers exchanges.
 constexpr absl::Duration kQuestionPause = absl::Milliseconds(500);
-// Start writes a message of so many values itself. It fits into the smallest window and the smallest socket buffer that
-// an idle connection has, so writing cannot block.
+// Start itself writes messages of up to this many values. They fit into the smallest window and into the smallest
+// socket buffer of an idle connection, so writing cannot block.
 constexpr uint64_t kDirectValues = 8192;
 
 }  // namespace
@@ -79,7 +79,7 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     next = NextToWrite();
     stream = stream_;
   }
-  // That it failed shows in the reader, and then the thread takes over.
+  // If the write fails, the reader notices and the thread takes over.
   stream->Write(next.message);
   absl::MutexLock lock(&mutex_);
   writing_ = false;
@@ -93,7 +93,7 @@ bool ServerExchange::Skips() const {
 absl::Status ServerExchange::Wait() {
   absl::MutexLock lock(&mutex_);
   auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
-  // An answer moves the deadline: look again each time it has passed.
+  // Answers move the deadline, so look again each time it has passed.
   while (!mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline_)) {
     if (absl::Now() < deadline_) continue;
     expired_ = true;
@@ -129,14 +129,14 @@ void ServerExchange::Run() {
       presence_.Ended(end, progress_.started, absl::Now());
       since = presence_.absent_since();
     }
-    // Before whoever waits goes on, so that it finds what was told.
+    // Reported before End, so that a caller of Wait sees the change.
     Tell(since);
     const bool well = result.ok();
     {
       absl::MutexLock lock(&mutex_);
       End(std::move(result));
     }
-    // Beside training. Whoever was silent is asked later.
+    // Asked while the group trains. A server that failed the exchange is asked at presence_.next_question().
     if (well && asks_) Ask();
   }
 }
@@ -155,9 +155,9 @@ void ServerExchange::Ask() {
   Tell(since);
 }
 
-// A server that was started again has lost what it answered after the snapshot that it was started from.
+// A restarted server has lost everything that it answered after its snapshot.
 void ServerExchange::NoteOrigin(const v1::LocateResponse& answer) {
-  // Without a new stream the server has answered no exchange since its start, so all that was acknowledged came before.
+  // Without a new stream the server has answered no exchange since its start, so all acknowledged ones came before.
   const bool has_new_stream = std::exchange(asks_, false);
   // 0 if the server was not started from a snapshot.
   const int64_t start = answer.restored().loaded_unix_us();
@@ -191,13 +191,13 @@ void ServerExchange::End(absl::Status result) {
   running_ = false;
 }
 
-// Attempts until all blocks are answered, the deadline has passed, or trying again is of no use.
+// Repeats attempts until all blocks are answered, the deadline has passed, or trying again is useless.
 absl::Status ServerExchange::Exchange() {
   std::string last_error;
   while (true) {
     absl::Status status = Attempt();
     if (status.ok() || IsFatalExchangeError(status)) return status;
-    // Being cancelled is our own doing, at the deadline.
+    // CANCELLED comes from our own Cancel at the deadline and explains nothing.
     if (!absl::IsCancelled(status)) last_error = absl::StrCat("; last error: ", status.message());
     absl::Span<const float> vector;
     absl::Time deadline;
@@ -214,7 +214,8 @@ absl::Status ServerExchange::Exchange() {
       }
       if (!absl::IsNotFound(status)) continue;
       ForgetKept();
-      // It has answered, and gets the time that creating the shard takes, as far as the whole exchange has it.
+      // The server has answered. It gets the time that creating the shard takes, within the limit of the whole
+      // exchange.
       const auto shard_time = TransferTime(options_.partition.values());
       deadline_ = std::min(absl::Now() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
       vector = sent_;
@@ -235,7 +236,7 @@ std::string ServerExchange::WhatTookTooLong() const {
                       call_.patience.awaits_quorum ? ", perhaps as the round had no quorum" : "");
 }
 
-// One stream's worth: sends again what is unanswered, then the rest, until every block is answered or the stream
+// Uses one stream: sends the unanswered messages again, then the rest, until every block is answered or the stream
 // breaks.
 absl::Status ServerExchange::Attempt() {
   OpenStream();
@@ -264,8 +265,8 @@ absl::Status ServerExchange::Attempt() {
   return answer_error_.ok() ? status : answer_error_;
 }
 
-// The piece that is written next is cut and, where that is wanted, encoded: without the mutex, beside the answers that
-// come. Nothing has been sent of it, so its values do not change.
+// With compression, cuts the next piece and encodes it. Encoding runs without the mutex, so answers are handled
+// meanwhile. The piece has not been sent, so no answer changes its values.
 absl::Status ServerExchange::EncodeNext() {
   if (options_.encoding.compression == Compression::kNone) return absl::OkStatus();
   absl::Span<const float> values;
@@ -319,7 +320,7 @@ bool ServerExchange::CanWriteDirectly() const {
 }
 
 uint64_t ServerExchange::NextPieceBlocks() const {
-  // Several in a window, also where it is small.
+  // At most half a window, so that two messages overlap even in a small one.
   const uint64_t most = std::min(kMessageBlocks, (uint64_t{options_.window_blocks} + 1) / 2);
   return std::min(most, blocks_.end - next_block_);
 }
@@ -342,14 +343,14 @@ absl::Span<const float> ServerExchange::ValuesOf(const Piece& piece) const {
   return sent_.subspan(range.begin, range.size());
 }
 
-// The reading thread: as long as the stream lives, also between exchanges.
+// The reading thread runs this as long as the stream lives, also between exchanges.
 void ServerExchange::ReadAnswers(ExchangeStream* stream) {
   AnsweredBlocks answer;
   while (stream->Read(&answer)) {
     Delivery to;
     {
       absl::MutexLock lock(&mutex_);
-      if (!answer_error_.ok()) continue;  // Cancelled; what is still on its way does not count.
+      if (!answer_error_.ok()) continue;  // We cancelled the stream; answers still on their way do not count.
       auto due = CheckAnswer(answer);
       if (!due.ok()) {
         answer_error_ = due.status();
@@ -359,7 +360,7 @@ void ServerExchange::ReadAnswers(ExchangeStream* stream) {
       to = *std::move(due);
     }
     if (to.sink == nullptr) continue;
-    // The exchange does not end before this thread has taken note, or has ended.
+    // The sink runs without the mutex. The exchange cannot end before NoteAnswered, or before this thread ends.
     Deliver(answer, to);
     absl::MutexLock lock(&mutex_);
     NoteAnswered();
@@ -369,7 +370,7 @@ void ServerExchange::ReadAnswers(ExchangeStream* stream) {
 }
 
 absl::StatusOr<ServerExchange::Delivery> ServerExchange::CheckAnswer(const AnsweredBlocks& answer) {
-  // After its deadline the exchange wants no answers any more; this one will be repeated.
+  // After the deadline answers do not count any more. The server will repeat this one.
   if (!running_ || expired_) return Delivery{};
   if (written_ == 0) {
     return absl::InternalError(absl::StrCat("server ", address(), " answered blocks that were not sent"));
@@ -411,7 +412,7 @@ void ServerExchange::KeepUnanswered() {
   }
 }
 
-// The server has lost what it had applied of earlier exchanges: there is nothing left to settle.
+// Called when the server has lost its shard. Nothing of earlier exchanges is left to settle then.
 void ServerExchange::ForgetKept() {
   unanswered_.erase(
       std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Piece& piece) { return piece.old; }),
@@ -449,7 +450,8 @@ absl::Status ServerExchange::CloseStream() {
     stream = stream_;
   }
   if (stream == nullptr) return absl::OkStatus();
-  // A write that fails comes before the reader has seen why; only a stream that still lives is cancelled.
+  // A write may fail before the reader has received the reason, so the reader gets a moment. Only a stream that still
+  // lives is cancelled.
   {
     absl::MutexLock lock(&mutex_);
     auto broken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return broken_; };

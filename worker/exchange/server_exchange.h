@@ -1,23 +1,26 @@
 #ifndef HOOKE_WORKER_EXCHANGE_SERVER_EXCHANGE_H_
 #define HOOKE_WORKER_EXCHANGE_SERVER_EXCHANGE_H_
 
-// This rank's exchanges with one server: the blocks that its slice and the server's shard have in common. Made by
-// ExchangeClient (exchange.h), one for each server, so that a server that fails holds up nobody else.
+// A rank's exchanges with one server: the blocks that the rank's slice and the server's shard have in common.
+// ExchangeClient (exchange.h) makes one for each server, so that a server that fails does not delay the others.
 //
 // A message carries several blocks, and at most `window_blocks` blocks are unanswered. One thread opens streams, writes
-// and retries; a second one reads answers as long as a stream lives; a small exchange over a stream that is well is
-// written by its caller. When a stream breaks, what is unanswered is sent again on the next one, with the same
-// sequence: the server knows which blocks it has applied and repeats its answer, so each block is applied exactly once.
-// But a server that is killed takes back what it answered since its last snapshot: docs/wire.md.
-// Blocks still unanswered at the deadline are kept, with the values they were sent with, and settled before the next
-// exchange begins: an answer may be applied late.
+// and retries. A second thread reads answers as long as a stream lives. A small exchange over a healthy stream is
+// written by its caller.
 //
-// An exchange that failed makes the server away (server_presence.h): later ones end at once, as if they had failed, and
-// the thread asks the server meanwhile whether it is back.
+// When a stream breaks, unanswered messages are sent again on the next one, with the same sequence. The server knows
+// which blocks it has applied and repeats its answer, so each block is applied exactly once. But a server that is
+// killed loses the exchanges since its last snapshot: docs/wire.md.
 //
-// Where the exchange is compressed, a message is encoded once, right before it is first written, and kept: it is the
-// same bytes when it is sent again, and its answer is given to the group with the values that these bytes stand for. So
-// what compression has left out is still to be sent.
+// Blocks still unanswered at the deadline are kept, with the values that were sent. They are settled before the next
+// exchange begins, so an answer may be applied late.
+//
+// After a failed exchange the server counts as away (server_presence.h). Later exchanges fail at once, and meanwhile
+// the thread asks the server whether it is back.
+//
+// With compression a message is encoded once, right before it is first written, and its bytes are kept for repeats. The
+// group gets the answer together with the values that these bytes stand for. So whatever compression left out remains
+// to be sent.
 
 #include <deque>
 #include <functional>
@@ -48,79 +51,83 @@ struct ServerExchangeOptions {
   ServerCalls* calls = nullptr;  // Outlives the exchange.
   v1::Sender sender;
   Partition partition{0};
-  Range blocks;                 // Of the partition; not empty.
-  Encoding encoding;            // Of what is sent,
-  Encoding answered;            // and of what is answered.
+  Range blocks;                 // Blocks of the partition; not empty.
+  Encoding encoding;            // Encoding of the values sent.
+  Encoding answered;            // Encoding of the answers.
   uint32_t window_blocks = 16;  // >= 1.
-  // The server does not know the job (it lost its disk): create the shard there again from `vector`. Runs in the
-  // exchange's thread.
+  // Creates the shard again from `vector`, after the server has said that it does not know the job (it lost its disk).
+  // Runs in the exchange's thread.
   std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // The server begins to be away, with since when, or ends to be (nullopt). Runs in the exchange's thread. May be
-  // empty.
+  // Called when the server becomes absent, with the time since when, and with nullopt when it is back. Runs in the
+  // exchange's thread. May be empty.
   std::function<void(std::optional<absl::Time> since)> on_presence;
-  // The server was started again, from a snapshot written at `snapshot`, and has lost exchanges. As on_presence.
+  // Called when the server restarted from a snapshot written at `snapshot` and has lost exchanges. Runs in the
+  // exchange's thread. May be empty.
   std::function<void(absl::Time snapshot, const Setback& setback)> on_setback;
 };
 
-// Whether a server's answer means that trying again is of no use: this incarnation is replaced, the job has ended, a
+// Whether trying again is useless after this error from a server: this incarnation is replaced, the job has ended, or a
 // message was wrong.
 bool IsFatalExchangeError(const absl::Status& status);
 
 struct ExchangeCall {
   uint64_t sequence = 1;  // Grows from exchange to exchange.
   ExchangePatience patience;
-  // What part is exchanged of what rank and server have in common (fragments.h); {0, 1}: all.
+  // The part of the common blocks that is exchanged (fragments.h); {0, 1}: all.
   Cut fragment = {0, 1};
 };
 
-// What a group does with an answer to one block. Called once for each answered block, for different blocks from several
-// threads at once, and never after the exchange's end.
+// Takes the answer to one block. Called once for each answered block, from several threads at once for different
+// blocks, and never after the exchange's end.
 using AnswerSink = std::function<void(const BlockAnswer& answer)>;
 
 class ServerExchange {
  public:
   explicit ServerExchange(ServerExchangeOptions options);
   ~ServerExchange();
-  // Nothing is begun any more, and what runs ends soon. The destructor, which does the same, then waits for less.
+  // Lets nothing new begin and ends a running exchange soon. The destructor does the same; an earlier Stop shortens its
+  // wait.
   void Stop();
   ServerExchange(const ServerExchange&) = delete;
   ServerExchange& operator=(const ServerExchange&) = delete;
 
   const std::string& address() const { return options_.calls->address(); }
-  // ServerPresence::skipped.
+  // See ServerPresence::skipped.
   bool Skips() const;
   // The blocks that a call exchanges.
   Range BlocksOf(const ExchangeCall& call) const { return FragmentBlocks(options_.blocks, call.fragment); }
 
-  // Begins an exchange, of at least one block; returns at once. `sent` is the whole vector, of which this object reads
-  // the call's blocks until Wait returns; until then a block changes only when `sink` gets its answer. The answers to
-  // blocks left over from earlier exchanges, which may be others, go to `sink`, too, before a later block of theirs is
-  // read.
+  // Begins an exchange of at least one block and returns at once. `sent` is the whole vector; this object reads the
+  // call's blocks of it until Wait returns. Until then a block may change only when `sink` gets its answer.
+  //
+  // `sink` also gets the answers to blocks left over from earlier exchanges, which may be blocks outside this call.
+  // Each comes before the same block is read for this exchange.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, AnswerSink sink);
 
-  // Ends with the exchange, or at its deadline.
-  //   OK                    every block was applied exactly once, and its answer given to the sink.
-  //   DEADLINE_EXCEEDED     the server did not answer in time; the message carries the last error. At once where it is
-  //                         away and the patience skips such servers.
-  //   INVALID_ARGUMENT      also: a value to be sent is not finite, and cannot be compressed.
-  //   anything else         what the server said; IsFatalExchangeError holds: the rank gives up.
+  // Returns when the exchange ends, or at its deadline.
+  //   OK                    Every block was applied exactly once, and the sink got its answer.
+  //   DEADLINE_EXCEEDED     The server did not answer in time; the message carries the last error. It comes at once if
+  //                         the server is away and the patience skips such servers.
+  //   INVALID_ARGUMENT      The server refused a message, or a value to send is not finite and so cannot be compressed.
+  //   anything else         The server's own error. IsFatalExchangeError holds, and the rank gives up.
   absl::Status Wait();
 
  private:
-  // What was sent, apart from the vector, which goes on changing.
+  // A copy of values that were sent, because the vector goes on changing.
   struct Kept {
     std::vector<float> values;
     std::vector<char> encoded;  // Empty where nothing is compressed.
   };
-  // What one message carries.
+  // The content of one message.
   struct Piece {
     Range blocks;
     uint64_t sequence = 0;
-    // Null while its exchange runs and nothing is compressed, or it is not encoded yet: its values are in the vector.
+    // Null while the vector still has the values: without compression as long as the exchange runs, with compression
+    // until the piece is encoded.
     std::shared_ptr<const Kept> kept;
     bool old = false;  // Its exchange is over.
   };
-  // A piece on its way to Write, which holds what it points to.
+  // A message for Write, and the owner of the memory that it points to.
   struct Outgoing {
     BlocksToSend message;
     std::shared_ptr<const Kept> kept;
@@ -128,11 +135,11 @@ class ServerExchange {
 
   void Run();
   void Ask();
-  // Says what the server has lost, where it was started from a snapshot since the last such answer.
+  // Reports what the server has lost if it restarted from a snapshot since its last answer.
   void NoteOrigin(const v1::LocateResponse& answer);
   void Tell(std::optional<absl::Time> since);
   absl::Status Exchange();
-  // Once the deadline has passed.
+  // Call it after the deadline has passed.
   std::string WhatTookTooLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Attempt();
   absl::Status EncodeNext() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -140,11 +147,11 @@ class ServerExchange {
   Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
-  // Who gets an answer: `sink` is null where it comes too late to count.
+  // Who gets an answer. `sink` is null if the answer comes too late to count.
   struct Delivery {
     std::shared_ptr<const AnswerSink> sink;
-    absl::Span<const float> sent;      // What is answered; points into `kept`, where that is not null,
-    std::shared_ptr<const Kept> kept;  // else into what the exchange sends.
+    absl::Span<const float> sent;      // The values that were sent.
+    std::shared_ptr<const Kept> kept;  // Owns `sent`; null if `sent` points into the vector.
     bool earlier = false;
   };
   absl::StatusOr<Delivery> CheckAnswer(const AnsweredBlocks& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -168,35 +175,35 @@ class ServerExchange {
   std::thread reader_;
   // The last argument of on_presence.
   std::optional<absl::Time> told_;
-  // The server may have been started again since it last answered a question: a stream was opened since.
+  // A stream was opened since the server last answered a question, so the server may have restarted.
   bool asks_ = false;
-  // When a question that failed is repeated for the sake of `asks_`.
+  // When to repeat a failed question because of `asks_`.
   absl::Time asks_again_ = absl::InfiniteFuture();
-  // The last exchange that was acknowledged when `asks_` became true.
+  // The last acknowledged exchange when `asks_` became true.
   uint64_t last_before_ = 0;
-  // Restored.loaded_unix_us of the last answer, which tells one start of the server from another.
+  // Restored.loaded_unix_us of the last answer. It differs between two starts of the server.
   std::optional<int64_t> start_;
 
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;     // Between Start and the end of the exchange.
-  bool direct_ ABSL_GUARDED_BY(mutex_) = false;      // Start writes this exchange itself; the thread has no part in it,
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // unless its stream breaks; Start is still at it.
+  bool direct_ ABSL_GUARDED_BY(mutex_) = false;      // Start writes this exchange; the thread acts only on a failure.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // Start is still writing.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;     // The running exchange's deadline has passed.
-  ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Changed by the thread alone.
+  ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Only the thread changes it.
   ExchangeProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   ExchangeCall call_ ABSL_GUARDED_BY(mutex_);
   absl::Span<const float> sent_ ABSL_GUARDED_BY(mutex_);            // Empty while no exchange runs.
   std::shared_ptr<const AnswerSink> sink_ ABSL_GUARDED_BY(mutex_);  // Null while no exchange runs.
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
-  Range blocks_ ABSL_GUARDED_BY(mutex_);                  // Of the call.
-  uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // First one never written in this exchange.
+  Range blocks_ ABSL_GUARDED_BY(mutex_);                  // The call's blocks.
+  uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // The first one not yet written in this exchange.
   std::deque<Piece> unanswered_ ABSL_GUARDED_BY(mutex_);  // In the order written.
-  size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // Of those, how many on this stream.
+  size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // How many of unanswered_ were written on this stream.
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;        // The stream's reader has ended.
-  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // Why our side broke it.
+  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // Why our side cancelled the stream.
 
   AcknowledgedExchanges acknowledged_ ABSL_GUARDED_BY(mutex_);
 

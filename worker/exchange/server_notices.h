@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_SERVER_NOTICES_H_
 #define HOOKE_WORKER_EXCHANGE_SERVER_NOTICES_H_
 
-// What a person should read about servers that stop answering and come back: one notice at each change, not one at each
-// exchange. Pure.
+// Makes notices for people about servers that stop answering and come back. There is one notice at each change, not one
+// at each exchange. Pure.
 
 #include <map>
 #include <string>
@@ -15,10 +15,10 @@ namespace hooke {
 
 class ServerNotices {
  public:
-  // `now`: when the group attached, so when all servers answered.
+  // `now` is when the group attached: all servers answered then.
   explicit ServerNotices(absl::Time now) : attached_(now) {}
 
-  // The outcomes of the exchange at `step`, which ended at `now`. Returns what changed.
+  // Takes the outcomes of the exchange at `step`, which ended at `now`. Returns a notice for each server that changed.
   std::vector<std::string> Take(const std::vector<ServerOutcome>& outcomes, uint64_t step, absl::Time now);
 
  private:

@@ -6,8 +6,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(500);
-// A server that answers questions but no exchanges costs training the short patience of an exchange, each time it is
-// tried. The pause between such tries doubles up to this one.
+// Each try of a server that answers questions but no exchanges costs training the short patience of an exchange. So the
+// pause between such tries doubles up to this limit.
 constexpr absl::Duration kLongestPause = absl::Seconds(16);
 constexpr uint32_t kMostDoublings = 10;
 

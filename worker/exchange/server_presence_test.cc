@@ -12,7 +12,7 @@ absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds
 
 constexpr double kNever = -1;
 
-// What happens to a server, and what holds then.
+// One event, and the state that must follow from it.
 struct Event {
   // "complete", "partial", "silent" or "may wait": an exchange ended; "answers" or "no answer": it was asked.
   std::string what;
@@ -50,7 +50,7 @@ TEST(ServerPresence, IsAskedUntilItAnswers) {
           {"silent", 20, true, 20}});
 }
 
-// A server that answers questions and then no exchange is tried more and more rarely: 0.5 s of patience in 16 s.
+// A server that answers questions but then no exchange is tried more and more rarely, at last every 16 seconds.
 TEST(ServerPresence, PromisesThatAreNotKeptCostLess) {
   Follow({{"silent", 10, true, 10},
           {"answers", 10, false, kNever},

@@ -5,13 +5,13 @@ namespace {
 
 using Averaging = v1::AveragingSpec;
 
-// The groups' own optimizer steps the center, by their gradients.
+// The center takes the steps of the groups' own optimizer, with the gradients that they send.
 void StepLikeGroups(const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   *shard.mutable_optimizer() = train.optimizer();
   *shard.mutable_schedule() = train.schedule();
 }
 
-// Momentum SGD steps the center, by the distances the groups have gone.
+// Momentum SGD steps the center. The distances that the groups have moved take the place of gradients.
 void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
   optimizer.set_name(v1::OptimizerSpec::SGD);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_EXCHANGE_SHARD_JOB_H_
 #define HOOKE_WORKER_EXCHANGE_SHARD_JOB_H_
 
-// What a group tells the servers of its job, so that they can step the center. Pure.
+// The part of a job's description that a group sends to the servers, so that they can step the center. Pure.
 
 #include <cstdint>
 
@@ -11,13 +11,13 @@
 
 namespace hooke {
 
-// What follows from the data and the model.
+// Numbers that come from the data and the model, not from the job file.
 struct ShardJobNumbers {
   uint64_t steps_per_epoch = 1;
   uint64_t parameters = 0;
 };
 
-// Without shard_index, shard_count and job_key. `job` is in range.
+// Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
 
 // How such a group encodes what it sends; what the servers expect. `averaging` is in range.
