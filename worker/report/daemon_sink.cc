@@ -46,7 +46,7 @@ class DaemonSink final : public EventSink {
   }
 
  private:
-  // The daemon says next to nothing; what matters is that the stream is there.
+  // The daemon's commands mean nothing here. We read them only to notice when the stream ends.
   void Watch() {
     v1::RankCommand command;
     while (stream_->Read(&command)) {

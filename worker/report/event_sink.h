@@ -1,8 +1,7 @@
 #ifndef HOOKE_WORKER_REPORT_EVENT_SINK_H_
 #define HOOKE_WORKER_REPORT_EVENT_SINK_H_
 
-// Where a rank's events go: its node's daemon, or the log and the standard output of a rank that runs alone. Used by
-// the reporter's thread.
+// Receivers of a rank's events: its node's daemon, or the log and the standard output of a rank that runs alone.
 
 #include <functional>
 #include <iosfwd>
@@ -22,11 +21,11 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
 
-  // One thread. May block while the receiver is slow; false once the receiver is gone.
+  // Called from one thread. May block while the receiver is slow; false once the receiver is gone.
   virtual bool Send(const v1::RankEvent& event) = 0;
-  // No more events will come: lets the receiver take what was sent, for at most `timeout`. After Send's last call.
+  // Called after the last Send. Gives the receiver at most `timeout` to take the events that were sent.
   virtual void Close(absl::Duration timeout) = 0;
-  // Any thread: a Send that blocks returns.
+  // Lets a blocked Send return. Any thread may call it.
   virtual void Cancel() = 0;
 };
 
@@ -34,10 +33,10 @@ class EventSink {
 // when the stream ends before Close or Cancel: the daemon is gone.
 std::unique_ptr<EventSink> DialDaemon(const std::string& socket, std::function<void(const std::string& why)> on_broken);
 
-// Notices, evaluations and the end as they come, progress every few seconds.
+// Logs notices, evaluations and the end as they come, and progress every few seconds.
 std::unique_ptr<EventSink> MakeLogSink(std::shared_ptr<spdlog::logger> logger);
 
-// Each event as one line of JSON, with the names of proto/worker.proto. `out` outlives the sink.
+// Writes each event as one line of JSON, with the names of proto/worker.proto. `out` outlives the sink.
 std::unique_ptr<EventSink> MakeJsonSink(std::ostream& out);
 
 }  // namespace hooke

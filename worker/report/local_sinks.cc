@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-constexpr int kProgressesPerLine = 10;  // The reporter sends two a second.
+constexpr int kProgressesPerLine = 10;  // The reporter sends two a second, so a line comes every 5 s.
 
 class LogSink : public EventSink {
  public:
@@ -63,7 +63,7 @@ class JsonSink : public EventSink {
 
   bool Send(const v1::RankEvent& event) override {
     if (event.has_profile() && event.profile().events_size() > 0) {
-      v1::RankEvent without_trace = event;  // Which is longer than all the rest.
+      v1::RankEvent without_trace = event;  // The trace would be longer than all the rest.
       without_trace.mutable_profile()->clear_events();
       return Send(without_trace);
     }

@@ -8,7 +8,7 @@ namespace hooke {
 namespace {
 
 constexpr size_t kEventsShare = 3;  // Events take at most 1/3 of the bytes.
-constexpr size_t kFieldBytes = 4;   // Of the tag and the length of a message in a list, at most.
+constexpr size_t kFieldBytes = 4;   // Most bytes for the tag and the length of a message in a list.
 
 v1::Operation MessageOf(Operation operation) {
   switch (operation) {
@@ -64,7 +64,7 @@ v1::TraceEvent MessageOf(const ProfileEvent& event) {
   return message;
 }
 
-// The newest that fit, by begin.
+// Adds the newest events that fit into `bytes_max`. `events` are in the order of their begin.
 void AddEvents(const std::vector<ProfileEvent>& events, size_t bytes_max, v1::RankProfile& message) {
   std::vector<v1::TraceEvent> newest;
   for (auto event = events.rbegin(); event != events.rend(); ++event) {

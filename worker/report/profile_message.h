@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_REPORT_PROFILE_MESSAGE_H_
 #define HOOKE_WORKER_REPORT_PROFILE_MESSAGE_H_
 
-// A rank's profile as the message that its reporter sends.
+// Turns a rank's profile into the message that its reporter sends.
 
 #include <cstddef>
 
@@ -10,13 +10,13 @@
 
 namespace hooke {
 
-// What proto/worker.proto allows of a RankProfile.
+// The limits of a RankProfile in proto/worker.proto.
 struct ProfileMessageBounds {
   size_t collectives_max = 1024;
-  size_t bytes_max = 192 << 10;  // The worker adds to it.
+  size_t bytes_max = 192 << 10;  // Below the limit, because the worker adds to the message.
 };
 
-// Where the profile is larger than the bounds, the oldest events go, then the collectives that took the least time.
+// If the profile exceeds the bounds, the oldest events are left out, then the collectives that took the least time.
 v1::RankProfile ToMessage(const Profile& profile, const ProfileMessageBounds& bounds = {});
 
 }  // namespace hooke

@@ -51,7 +51,7 @@ TEST(ProfileMessageTest, SaysAll) {
       "calls_left_out: 2");
 }
 
-// Beyond the bounds the oldest events go, and the collectives that took the least time; what went is counted.
+// Beyond the bounds the oldest events and the shortest collectives are left out, and the latter are counted.
 TEST(ProfileMessageTest, KeepsWithinBounds) {
   Profile profile;
   for (uint64_t i = 0; i < 3000; ++i) {

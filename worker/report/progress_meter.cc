@@ -7,7 +7,7 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kWindow = absl::Seconds(1);
-constexpr size_t kMostSteps = 4096;  // Very short steps: a part of the second is enough.
+constexpr size_t kMostSteps = 4096;  // With very short steps a part of the window is enough.
 
 }  // namespace
 
@@ -83,7 +83,8 @@ v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   double loss = 0;
   for (const Timed& step : recent) loss += step.loss;
   progress.set_loss(loss / static_cast<double>(recent.size()));
-  // The first step is where the window begins: its samples were done before. While nothing moves, the rate falls.
+  // The window begins at the end of the first step, so that step's samples do not count. While no step ends, the window
+  // grows and the rate falls.
   uint64_t samples = 0;
   for (size_t i = 1; i < recent.size(); ++i) samples += recent[i].samples;
   const absl::Time end = now - recent.back().at > kWindow ? now : recent.back().at;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_REPORT_PROGRESS_METER_H_
 #define HOOKE_WORKER_REPORT_PROGRESS_METER_H_
 
-// How far a rank is and where its time goes: adds up phases and steps, and says so as a RankProgress. Pure: time comes
-// in. Not thread-safe; the reporter guards it.
+// Measures how far a rank is and where its time goes. It adds up phases and steps, and reports them as a RankProgress.
+// Pure: the caller passes the time. Not thread-safe; the reporter guards it.
 
 #include <cstdint>
 #include <deque>
@@ -15,23 +15,23 @@
 
 namespace hooke {
 
-// One optimizer step of the group, done.
+// One completed optimizer step of the group.
 struct StepDone {
   uint64_t step = 0;  // Steps done by the group, this one included.
   double epoch = 0;
   float loss = 0;        // Mean over the group's samples of this step.
-  uint64_t samples = 0;  // Of the whole group.
+  uint64_t samples = 0;  // Samples of the whole group.
 };
 
 class ProgressMeter {
  public:
-  // In phase STARTING.
+  // Starts in phase STARTING.
   explicit ProgressMeter(absl::Time now) : phase_since_(now) {}
 
-  // The phase is `phase` from now on; the time since the last call belongs to the one before.
+  // Begins `phase`. The time since the last call belongs to the previous phase.
   void Enter(v1::RankProgress::Phase phase, absl::Time now);
 
-  // The run is known: where it begins and how many steps it has in all.
+  // Where the run begins and how many steps it has in all.
   struct Plan {
     uint64_t step = 0;
     uint64_t steps_total = 0;
@@ -41,10 +41,10 @@ class ProgressMeter {
 
   void AddStep(const StepDone& step, absl::Time now);
   void AddExchange(bool ok);
-  void AddMissedByOthers();  // The last exchange, which was ok here, missed a server elsewhere in the group.
-  // RankProgress.absent_servers.
+  void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
+  // The server has been absent since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
-  // Collectives ran beside the computation for so long.
+  // Adds time during which collectives ran beside the computation.
   void AddOverlapped(absl::Duration time) { overlapped_ += time; }
 
   v1::RankProgress Snapshot(absl::Time now) const;
@@ -63,8 +63,8 @@ class ProgressMeter {
   absl::Duration exchange_;
   absl::Duration overlapped_;
   std::map<std::string, absl::Time> absent_;
-  // Steps of about the last second, at least two where there were two. Evaluations between them take no time: a rate is
-  // that of training.
+  // The steps of about the last second, and always the last two. The time of evaluations between them does not count,
+  // so that the rate is the rate of training.
   std::deque<Timed> recent_;
 };
 

@@ -31,7 +31,7 @@ Reporter::~Reporter() {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
     if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), options_.close_timeout)) {
-      // Whoever does not take our events any more: not our concern now.
+      // A sink does not take our events in time: the rank ends without it.
       for (auto& sink : options_.sinks) sink->Cancel();
     }
   }
@@ -145,7 +145,7 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
   return event;
 }
 
-// Waits for events or for the next progress to be due. The clock is the meter's; how long to wait is real time.
+// Waits for events or until the next progress is due. Only the meter uses options_.clock; waits use real time.
 void Reporter::Run() {
   absl::Time next_progress = absl::Now() + options_.interval;
   absl::Time next_profile = absl::Now() + options_.profile_interval / 5;

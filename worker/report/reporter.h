@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_REPORT_REPORTER_H_
 #define HOOKE_WORKER_REPORT_REPORTER_H_
 
-// What a rank tells the world: one thread that sends the rank's progress twice a second, whatever the trainer is stuck
-// in, and passes on events as they come. The trainer calls it at each step and never waits for it: events beyond a
-// bound are dropped, oldest notices first. Thread-safe.
+// Sends a rank's reports. One thread sends the rank's progress twice a second, even while the trainer is stuck, and
+// passes on events as they come. The trainer calls it at each step and never waits for it: events beyond a bound are
+// dropped, oldest notices first. Thread-safe.
 
 #include <cstdint>
 #include <deque>
@@ -31,7 +31,7 @@ struct ReporterOptions {
   std::vector<std::unique_ptr<EventSink>> sinks;
   absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
   absl::Duration close_timeout = absl::Seconds(2);
-  std::shared_ptr<ProfileRecorder> profile;            // Learns the phases, and is sent; null: there is none.
+  std::shared_ptr<ProfileRecorder> profile;            // Learns the phases; its profile is sent. May be null.
   absl::Duration profile_interval = absl::Seconds(5);  // Between two profiles; the first comes after 1/5 of it.
   std::function<absl::Time()> clock = absl::Now;
 };
@@ -40,7 +40,7 @@ class Reporter {
  public:
   // Sends hello.
   explicit Reporter(ReporterOptions options);
-  // Sends what is queued, within close_timeout.
+  // Sends the queued events, within close_timeout.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -49,16 +49,16 @@ class Reporter {
   void SetPlan(const ProgressMeter::Plan& plan);
   void AddStep(const StepDone& step);
   void AddExchange(bool ok);
-  // The last exchange, which was well here, missed a server elsewhere in the group.
+  // The last exchange was ok on this rank, but another rank of the group missed a server.
   void AddMissedByOthers();
-  // Exchanges go on without a server since then, or with it again.
+  // Exchanges have skipped the server since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
   void AddOverlapped(absl::Duration time);
 
   void Notice(std::string text);
-  void NoticeSetback(std::string text);  // RankNotice.setback.
+  void NoticeSetback(std::string text);  // A notice with RankNotice.setback set.
   void Evaluated(const v1::CenterEvaluated& evaluated);
-  // The last event, one of these; a last progress goes before it.
+  // One of these sends the last event, with a last progress before it.
   void Failed(const absl::Status& status);
   void Done(uint64_t step);
 
@@ -69,14 +69,14 @@ class Reporter {
   void Queue(v1::RankEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   void QueueLast(v1::RankEvent event);
   v1::RankEvent ProgressEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Nothing before the first collective.
+  // nullopt before the first collective.
   std::optional<v1::RankEvent> ProfileEvent() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   ReporterOptions options_;
 
   mutable absl::Mutex mutex_;
   ProgressMeter meter_ ABSL_GUARDED_BY(mutex_);
-  uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // Done.
+  uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // The last completed step.
   std::deque<v1::RankEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// A daemon's side of RankEvents: keeps what it hears.
+// A daemon's side of RankEvents. It keeps the events that it gets.
 class FakeDaemon : public v1::RankEvents::CallbackService {
  public:
   FakeDaemon() {
@@ -45,7 +45,7 @@ class FakeDaemon : public v1::RankEvents::CallbackService {
     server_.reset();
   }
 
-  // Waits until so many events of a kind have come.
+  // Waits until `count` events of a kind have come.
   std::vector<v1::RankEvent> Await(v1::RankEvent::EventCase kind, size_t count) {
     absl::MutexLock lock(&mutex_);
     auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Of(kind).size() >= count; };
@@ -116,7 +116,8 @@ ReporterOptions Options(std::unique_ptr<EventSink> sink, absl::Duration interval
 
 void Never(const std::string& why) { ADD_FAILURE() << "the stream broke: " << why; }
 
-// A daemon hears hello first, progress again and again although nothing moves, notices as they come, and the end last.
+// A daemon gets hello first, then progress again and again even if no step ends, notices as they come, and the end
+// last.
 TEST(ReporterTest, TellsTheDaemonEverything) {
   FakeDaemon daemon;
   {
@@ -166,7 +167,7 @@ TEST(ReporterTest, NoticesThatTheDaemonIsGone) {
   EXPECT_THAT(reason, HasSubstr(daemon.socket()));
 }
 
-// A socket nobody listens on is a daemon that is gone.
+// If nobody listens on the socket, the daemon is reported gone.
 TEST(ReporterTest, NoDaemonAtAll) {
   absl::Notification broken;
   Reporter reporter(
@@ -174,7 +175,7 @@ TEST(ReporterTest, NoDaemonAtAll) {
   EXPECT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
 }
 
-// A sink that takes nothing: ending the reporter does not hang on it, and the trainer is never held up.
+// A sink that takes nothing. The reporter must end in spite of it, and the trainer must never wait.
 class StuckSink : public EventSink {
  public:
   bool Send(const v1::RankEvent&) override {
@@ -195,7 +196,7 @@ TEST(ReporterTest, StuckReceiverHoldsUpNobody) {
   reporter.Done(1);
 }
 
-// One line of JSON for each event, under the names of the proto.
+// There is one line of JSON for each event, with the names of the proto.
 TEST(ReporterTest, JsonLines) {
   std::ostringstream out;
   {
@@ -207,8 +208,8 @@ TEST(ReporterTest, JsonLines) {
   EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
 }
 
-// With a profile: it comes by itself once there is a call to tell of, and again before the end; phases of steps count
-// as time in steps.
+// A profile is sent once there has been a collective, and again before the end. The phases of a step count as time in
+// steps.
 TEST(ReporterTest, SendsTheProfile) {
   FakeDaemon daemon;
   ProfileOptions profile;
@@ -244,7 +245,7 @@ TEST(ReporterTest, SendsTheProfile) {
   EXPECT_EQ(last.events(1).step(), 7u);
 }
 
-// Phases add up, the current one included; the rate is that of the last second and falls while nothing moves.
+// Phases add up, the current one included. The rate is that of the last second and falls while no step ends.
 TEST(ProgressMeterTest, AddsUp) {
   const absl::Time start = absl::FromUnixSeconds(1000);
   ProgressMeter meter(start);
@@ -276,7 +277,7 @@ TEST(ProgressMeterTest, AddsUp) {
   EXPECT_LT(meter.Snapshot(now + absl::Seconds(9)).samples_per_s(), 15);
 }
 
-// Servers that are away, and exchanges that were well here but missed a server elsewhere in the group.
+// Progress names absent servers, and counts exchanges that missed a server on another rank of the group.
 TEST(ProgressMeterTest, TellsWhatIsMissed) {
   ProgressMeter meter(absl::FromUnixSeconds(1000));
   meter.AddExchange(true);
@@ -294,8 +295,8 @@ TEST(ProgressMeterTest, TellsWhatIsMissed) {
   EXPECT_EQ(meter.Snapshot(absl::FromUnixSeconds(1003)).absent_servers_size(), 1);
 }
 
-// An evaluation between two steps leaves the rate as it was, while it runs and after it: the time that is left is taken
-// from that rate.
+// An evaluation between two steps does not change the rate, neither while it runs nor after it. The time that is left
+// is estimated from that rate.
 TEST(ProgressMeterTest, RateIsOfTrainingNotOfEvaluating) {
   absl::Time now = absl::FromUnixSeconds(1000);
   ProgressMeter meter(now);

@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_REPORT_WANT_OF_SERVER_H_
 #define HOOKE_WORKER_REPORT_WANT_OF_SERVER_H_
 
-// Errors for want of a server: one that cannot be reached, or does not answer in time. They have codes that other
-// errors have, too (a peer that is gone is UNAVAILABLE), so they carry a mark, which copies of the status keep.
-// RankFailed tells the coordinator, which then starts the group again for as long as it takes. Pure.
+// Marks errors that a missing server causes: it cannot be reached or does not answer in time. Other errors have the
+// same codes (a peer that is gone is UNAVAILABLE), so these carry a mark, which copies of the status keep. RankFailed
+// passes the server on to the coordinator, which then starts the group again for as long as it takes. Pure.
 
 #include <string>
 
@@ -12,15 +12,16 @@
 
 namespace hooke {
 
-// UNAVAILABLE and DEADLINE_EXCEEDED with the mark; all else, and an empty `address` (host:port), as they are.
+// Marks UNAVAILABLE and DEADLINE_EXCEEDED with the server's address (host:port). Other codes stay unmarked, and so do
+// all errors if `address` is empty.
 absl::Status ForWantOf(absl::string_view address, absl::Status status);
 
-// Marks UNAVAILABLE that a server has said itself, so that it can be reached: a round has no quorum, or another stream
-// of this rank came first. All else stays as it is.
+// Marks UNAVAILABLE that a server itself has answered, so it can be reached: a round has no quorum, or another stream
+// of this rank came first. Other codes stay unmarked.
 absl::Status SaidByServer(absl::Status status);
 bool IsSaidByServer(const absl::Status& status);
 
-// The server of a marked error, host:port; else "".
+// The address of the server that an error is marked with (host:port); "" if it has no mark.
 std::string WantedServer(const absl::Status& status);
 
 }  // namespace hooke

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// Only what a server's absence can cause is marked, and copies keep the mark.
+// Only errors that a missing server can cause are marked, and copies keep the mark.
 TEST(WantOfServerTest, MarksWhatAServerIsMissingFor) {
   const absl::Status unavailable = ForWantOf("a:1", absl::UnavailableError("server a:1: connection refused"));
   EXPECT_EQ(unavailable.message(), "server a:1: connection refused");
@@ -25,7 +25,7 @@ TEST(WantOfServerTest, MarksWhatAServerIsMissingFor) {
   }
 }
 
-// The ranks that hear of it from another know the server, too, however long the message.
+// Ranks that learn of the error from another rank know the server, too, however long the message.
 TEST(WantOfServerTest, CrossesTheGroup) {
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(3);
   std::vector<std::thread> threads;
@@ -45,7 +45,7 @@ TEST(WantOfServerTest, CrossesTheGroup) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The mark of a server's own word is for UNAVAILABLE alone, and goes together with the other mark.
+// Only UNAVAILABLE can be marked as the server's own answer. An error can carry both marks.
 TEST(WantOfServerTest, TellsAServersWordFromABrokenConnection) {
   EXPECT_FALSE(IsSaidByServer(absl::UnavailableError("connection refused")));
   EXPECT_FALSE(IsSaidByServer(SaidByServer(absl::AbortedError("replaced"))));
