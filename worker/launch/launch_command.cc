@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// Set by the schedulers and launchers that may have started the daemon itself.
+// Variables of the schedulers and launchers that may have started this process.
 constexpr absl::string_view kForeignPrefixes[] = {"SLURM_", "PMI_",  "PMIX_",         "HYDRA_",
                                                   "HYDI_",  "ORTE_", "OMPI_COMM_",    "OMPI_UNIVERSE_",
                                                   "MPIR_",  "PRTE_", "OMPI_MCA_ess_", "OMPI_MCA_orte_"};
@@ -43,13 +43,13 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
   auto parameter = [&argv](absl::string_view name, absl::string_view value) {
     for (absl::string_view part : {absl::string_view("--mca"), name, value}) argv.emplace_back(part);
   };
-  // More ranks than cores is the user's choice; and two groups bound by default would share the same first cores.
+  // The user may choose more ranks than cores. Without binding, two groups do not end up on the same first cores.
   for (absl::string_view part : {"--oversubscribe", "--bind-to", "none", "--tag-output"}) argv.emplace_back(part);
   if (options.as_root) argv.push_back("--allow-run-as-root");
   parameter("orte_tmpdir_base", options.session_folder);
   parameter("btl_vader_backing_directory", options.memory_folder);
   parameter("osc_sm_backing_directory", options.memory_folder);
-  // mpirun sees its own ranks only: it cannot know that another group shares the cores, so waiting ranks always yield.
+  // mpirun knows only its own ranks, not other groups on the same cores, so waiting ranks always yield.
   parameter("mpi_yield_when_idle", "1");
   // One TCP connection reaches half of a link's two directions at once.
   parameter("btl_tcp_links", "4");
@@ -59,7 +59,7 @@ void AppendMpich(std::vector<std::string>& argv) {
   for (absl::string_view part : {"-launcher", "fork", "-prepend-rank"}) argv.emplace_back(part);
 }
 
-// "<prefix>NUMBER<rest>" anywhere in `line`.
+// The NUMBER of "<prefix>NUMBER<rest>", which may stand anywhere in `line`.
 template <typename Number>
 std::optional<Number> NumberAfter(absl::string_view line, absl::string_view prefix) {
   const size_t at = line.find(prefix);
@@ -129,7 +129,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   for (const std::string& variable : options.environment) {
     if (!IsForeign(variable)) command.environment.push_back(variable);
   }
-  // LibTorch and BLAS take every core by default: with several ranks on a node they would fight.
+  // By default LibTorch and BLAS use every core, so several ranks on a node would compete for them.
   for (absl::string_view name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
     SetVariable(name, absl::StrCat(options.threads_per_rank), command.environment);
   }

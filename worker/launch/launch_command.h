@@ -1,9 +1,8 @@
 #ifndef HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 #define HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 
-// How a group's processes are started on one node, and how to read what the launcher prints. Pure: plain values in and
-// out; nothing is started here (process.h does that). Called by worker/daemon
-// and worker/bench.
+// The command that starts a group's processes on one node, and a parser for the output of the launcher (mpirun). Pure:
+// nothing is started here; process.h does that.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +18,7 @@ enum class MpiFlavour { kOpenMpi, kMpich };
 // The MPI library that this build's ranks are linked with.
 MpiFlavour BuiltFlavour();
 
-// Names of that library's mpirun, the most specific first: both libraries may be installed.
+// Names of that library's mpirun. The most specific one comes first, because both libraries may be installed.
 std::vector<std::string> MpirunNames(MpiFlavour flavour);
 
 struct LaunchOptions {
@@ -28,13 +27,13 @@ struct LaunchOptions {
   uint32_t ranks = 1;       // >= 1.
   std::string rank_binary;  // Absolute path of hooke-rank, or of another program.
   std::vector<std::string> rank_arguments;
-  // Folders of this group alone, removed after its end: the launcher's session files, and the shared memory of the
-  // ranks (on a tmpfs).
+  // Folders of this group alone, which the caller removes after its end: for the launcher's session files, and for the
+  // shared memory of the ranks (on a tmpfs).
   std::string session_folder;
   std::string memory_folder;
   uint32_t threads_per_rank = 1;         // Cores for each slot; >= 1.
-  bool as_root = false;                  // The daemon runs as root: Open MPI wants to be told.
-  std::vector<std::string> environment;  // "NAME=value": the daemon's own.
+  bool as_root = false;                  // Open MPI needs a flag to run as root.
+  std::vector<std::string> environment;  // "NAME=value": that of the calling process.
 };
 
 struct LaunchCommand {
@@ -42,9 +41,11 @@ struct LaunchCommand {
   std::vector<std::string> environment;  // "NAME=value", complete.
 };
 
-// The command that starts the group on this node: every rank runs `rank_binary rank_arguments --threads=N`, is
-// killed by the kernel when its parent dies, and has its output labelled. Variables that another launcher or scheduler
-// left in the environment are not passed on: they would make this mpirun believe that it is part of another start.
+// Returns the command that starts the group on this node. Every rank runs `rank_binary rank_arguments --threads=N`, is
+// killed by the kernel when its parent dies, and has its output labelled.
+//
+// Variables of another launcher or scheduler are not passed on: they would make this mpirun believe that it is part of
+// another start.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
 struct TaggedLine {
@@ -52,10 +53,10 @@ struct TaggedLine {
   absl::string_view text;  // Part of the line that was parsed.
 };
 
-// Splits a line of the launcher's output into who wrote it and what.
+// Splits a line of the launcher's output into its writer and its text.
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line);
 
-// What the launcher says about the process that ended its run. All fields are as far as it said.
+// The process that ended the run, as the launcher reports it. A field is empty if the launcher did not say it.
 struct LauncherVerdict {
   std::optional<uint32_t> rank;
   std::optional<int64_t> pid;
@@ -63,8 +64,7 @@ struct LauncherVerdict {
   std::optional<int> exit_status;
 };
 
-// Reads one more line of the launcher's own output (source "mpirun") into `verdict`. The first word on each field
-// stays.
+// Reads one more line of the launcher's own output (source "mpirun") into `verdict`. The first value of a field stays.
 void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict);
 
 }  // namespace hooke

@@ -24,7 +24,7 @@ LaunchOptions Options(MpiFlavour flavour) {
   return options;
 }
 
-// The whole Open MPI command line: every setting that a group needs, each rank under its own parent-death signal.
+// The Open MPI command line has every setting that a group needs, and each rank has its own parent-death signal.
 TEST(LaunchCommandTest, OpenMpi) {
   LaunchOptions options = Options(MpiFlavour::kOpenMpi);
   options.as_root = true;
@@ -37,7 +37,7 @@ TEST(LaunchCommandTest, OpenMpi) {
       "btl_tcp_links|4|setpriv|--pdeathsig|KILL|--|/opt/hooke rank|--start|/state/g/start|--threads=1");
 }
 
-// The whole MPICH command line.
+// The MPICH command line, complete.
 TEST(LaunchCommandTest, Mpich) {
   const LaunchCommand command = MakeLaunchCommand(Options(MpiFlavour::kMpich));
   EXPECT_EQ(absl::StrJoin(command.argv, "|"),
@@ -46,19 +46,19 @@ TEST(LaunchCommandTest, Mpich) {
   EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
 }
 
-// Only root is allowed what only root needs.
+// The flag for root is set only for root.
 TEST(LaunchCommandTest, NotAsRoot) {
   EXPECT_THAT(MakeLaunchCommand(Options(MpiFlavour::kOpenMpi)).argv, Not(Contains("--allow-run-as-root")));
 }
 
-// Each rank is told its threads: its kernels do not look at the environment alone.
+// Each rank gets its number of threads as a flag, because its kernels do not read only the environment.
 TEST(LaunchCommandTest, ThreadsOfARank) {
   LaunchOptions options = Options(MpiFlavour::kMpich);
   options.threads_per_rank = 6;
   EXPECT_EQ(MakeLaunchCommand(options).argv.back(), "--threads=6");
 }
 
-// Threads per rank replace what the daemon was started with; another launcher's variables do not reach this mpirun.
+// The number of threads replaces the daemon's own setting. Another launcher's variables do not reach this mpirun.
 TEST(LaunchCommandTest, Environment) {
   LaunchOptions options = Options(MpiFlavour::kOpenMpi);
   options.threads_per_rank = 2;
@@ -68,7 +68,7 @@ TEST(LaunchCommandTest, Environment) {
       "-opencl");
 }
 
-// Neither mpirun nor a rank looks for displays of X; but whoever set what hwloc looks for has the last word.
+// Neither mpirun nor a rank looks for X displays, unless the user has set HWLOC_COMPONENTS.
 TEST(LaunchCommandTest, WhatHwlocLooksForIsTheUsersWhereTheySaid) {
   for (MpiFlavour flavour : {MpiFlavour::kOpenMpi, MpiFlavour::kMpich}) {
     LaunchOptions options = Options(flavour);
@@ -80,7 +80,7 @@ TEST(LaunchCommandTest, WhatHwlocLooksForIsTheUsersWhereTheySaid) {
   }
 }
 
-// Labels of both libraries are understood; anything else is the launcher's own word.
+// The labels of both libraries are understood; a line without one comes from the launcher.
 TEST(ParseTaggedLineTest, Table) {
   struct Case {
     MpiFlavour flavour;
@@ -143,7 +143,7 @@ TEST(LauncherVerdictTest, WhatEndedTheRun) {
   EXPECT_FALSE(verdict.signal.has_value());
 }
 
-// Lines that only look like it change nothing, and the first word stays.
+// Lines that only look like a verdict change nothing, and the first value of a field stays.
 TEST(LauncherVerdictTest, OddLines) {
   const LauncherVerdict verdict =
       Read(MpiFlavour::kOpenMpi, {"noticed that process rank", "noticed that process rank x on signal",

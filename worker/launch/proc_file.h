@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_LAUNCH_PROC_FILE_H_
 #define HOOKE_WORKER_LAUNCH_PROC_FILE_H_
 
-// What the kernel tells of a process. Its files are there one moment and fail with ESRCH the next, also between two
-// reads of an open one, which C++ streams turn into an exception; here all of that is one answer.
+// Reads a process's files under /proc. A process may end at any moment; then even reads of an open file fail with
+// ESRCH, which C++ streams turn into an exception. Here every such failure gives the same result: nullopt.
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 
 namespace hooke {
 
-// All of /proc/PID/`name` ("stat", "cmdline", ...); nothing when the process is gone, or the file is not ours to read.
+// The content of /proc/PID/`name` ("stat", "cmdline", ...). nullopt if the process is gone or we may not read the file.
 std::optional<std::string> ReadProcFile(pid_t pid, absl::string_view name);
 
 }  // namespace hooke

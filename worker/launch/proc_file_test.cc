@@ -31,13 +31,13 @@ void KillAndReap(pid_t child) {
   waitpid(child, nullptr, 0);
 }
 
-// A file of a process that lives is read whole.
+// A file of a living process is read whole.
 TEST(ProcFileTest, ReadsALivingProcess) {
   EXPECT_THAT(ReadProcFile(getpid(), "stat"), Optional(StartsWith(std::to_string(getpid()) + " (")));
   EXPECT_THAT(ReadProcFile(getpid(), "cmdline"), Optional(HasSubstr("proc_file_test")));
 }
 
-// What is not there is nothing: a process that was reaped, a file that does not exist, one that cannot be read.
+// The result is nullopt for a process that was reaped, a file that does not exist, and one that cannot be read.
 TEST(ProcFileTest, NothingWhereNothingIs) {
   const pid_t child = StartChild();
   KillAndReap(child);
@@ -46,7 +46,7 @@ TEST(ProcFileTest, NothingWhereNothingIs) {
   EXPECT_EQ(ReadProcFile(getpid(), "fd"), std::nullopt);
 }
 
-// A process that dies while it is looked at is there, whole, and then gone; nothing is thrown.
+// While a process dies, each read gives the whole file or nullopt; nothing is thrown.
 TEST(ProcFileTest, DiesMeanwhile) {
   for (int i = 0; i < 100; ++i) {
     const pid_t child = StartChild();

@@ -24,9 +24,10 @@ namespace hooke {
 namespace {
 
 constexpr size_t kLineBytesMax = 64 << 10;
-// How often the tree is looked at while all is well: an orphan that dropped its environment is known by then.
+// How often the tree is scanned while all is well. A process is thereby known before it may become an orphan that has
+// dropped its environment, and with it the mark.
 constexpr absl::Duration kScanInterval = absl::Seconds(5);
-// Killed processes are gone in milliseconds, unless the kernel holds them.
+// Limit for killing the tree. Killed processes are gone in milliseconds, unless the kernel holds them.
 constexpr absl::Duration kKillLimit = absl::Seconds(5);
 constexpr absl::Duration kKillRepeat = absl::Milliseconds(10);
 constexpr absl::Duration kDrainLimit = absl::Seconds(2);
@@ -78,13 +79,13 @@ std::string NewMark() {
 }
 
 int PollTimeoutMs(absl::Duration left) {
-  // Rounded up, so that the time has come when poll returns.
+  // Rounded up, so that poll does not return too early.
   return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60000));
 }
 
 }  // namespace
 
-// The process's thread.
+// Runs in the process's thread.
 class Process::Runner {
  public:
   Runner(Process& process, ProcessOptions options) : process_(process), options_(std::move(options)) {}
@@ -116,7 +117,8 @@ class Process::Runner {
     return absl::OkStatus();
   }
 
-  // A parent with threads must not fork; setpriv sets the parent-death signal in the child and becomes the command.
+  // A parent with threads must not fork and then run code in the child. So setpriv is spawned: it sets the parent-death
+  // signal and then becomes the command.
   absl::Status Spawn() {
     std::vector<std::string> argv = {"setpriv", "--pdeathsig", "KILL", "--"};
     argv.insert(argv.end(), options_.argv.begin(), options_.argv.end());
@@ -164,7 +166,7 @@ class Process::Runner {
     return std::max(std::min(next_scan_, *kill_at) - now, kKillRepeat);
   }
 
-  // Waits for output, a wake-up, the process's end (then returns true) or the timeout, and reads the output.
+  // Waits for output, a wake-up, the process's end or the timeout, and reads the output. True if the process has ended.
   bool Poll(absl::Duration timeout) {
     std::array<pollfd, 4> polled = {{{outputs_[0].read_end.get(), POLLIN, 0},
                                      {outputs_[1].read_end.get(), POLLIN, 0},
@@ -186,13 +188,13 @@ class Process::Runner {
     const std::optional<absl::Time> kill_at = process_.kill_at();
     if (kill_at.has_value() && now >= *kill_at) {
       tree.Signal(SIGKILL);
-      // Whatever was born while we looked is killed with the rest, below.
+      // Processes that were born during the scan are killed by KillRest.
       kill(process_.pid_, SIGKILL);
       next_scan_ = now + kScanInterval;
     } else if (kill_at.has_value() && !asked_) {
       asked_ = true;
       tree.Signal(SIGTERM);
-      tree.ContinueStopped();  // A stopped process cannot end in peace.
+      tree.ContinueStopped();  // A stopped process could not handle SIGTERM.
     } else if (now >= next_scan_) {
       tree.ReapOrphans();
       next_scan_ = now + kScanInterval;
@@ -217,7 +219,7 @@ class Process::Runner {
     const absl::Time deadline = absl::Now() + kKillLimit;
     while (tree.Signal(SIGKILL) > 0 && absl::Now() < deadline) {
       tree.ReapOrphans();
-      poll(nullptr, 0, 2);  // Waiting for processes that are not our children: nothing tells of their end.
+      poll(nullptr, 0, 2);  // These are not our children, so nothing tells us of their end.
     }
     tree.ReapOrphans();
     waitpid(process_.pid_, nullptr, 0);
@@ -235,7 +237,7 @@ class Process::Runner {
     }
   }
 
-  // Reads once; closes at the stream's end.
+  // Reads once, and closes the stream at its end.
   void Read(Output& output) {
     char bytes[16 << 10];
     const ssize_t count = read(output.read_end.get(), bytes, sizeof bytes);
@@ -330,7 +332,7 @@ std::optional<ProcessEnd> Process::Wait(absl::Time deadline) {
 
 void Process::WakeRunner() {
   const uint64_t one = 1;
-  if (write(wake_fd_, &one, sizeof one) < 0) return;  // Full: it is awake already.
+  if (write(wake_fd_, &one, sizeof one) < 0) return;  // The counter is full, so the thread is awake already.
 }
 
 std::optional<absl::Time> Process::kill_at() const {

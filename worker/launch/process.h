@@ -1,13 +1,13 @@
 #ifndef HOOKE_WORKER_LAUNCH_PROCESS_H_
 #define HOOKE_WORKER_LAUNCH_PROCESS_H_
 
-// A child process with everything that comes from it: started, listened to line by line, and gone without a trace at
-// the end.
+// A child process together with all its descendants. It is started, its output is read line by line, and at the end
+// nothing of the tree is left.
 //
 // The child gets a process group of its own and is killed by the kernel when this process dies. Each Process has one
-// thread, which starts the child, reads its output and reaps it: the parent-death signal comes when the *thread* that
-// started a child ends, so that thread must live as long as the child. The first Process makes this process the reaper
-// of its orphans (PR_SET_CHILD_SUBREAPER). Used by worker/daemon for mpirun; knows nothing of MPI.
+// thread, which starts the child, reads its output and reaps it. The kernel sends the parent-death signal when the
+// *thread* that started a child ends, so that thread must live as long as the child. The first Process makes this
+// process the reaper of its orphans (PR_SET_CHILD_SUBREAPER).
 
 #include <sys/types.h>
 
@@ -30,14 +30,14 @@ struct ProcessOptions {
   std::vector<std::string> argv;         // argv[0]: a path, or a name on this process's PATH.
   std::vector<std::string> environment;  // "NAME=value", complete.
   std::string folder;                    // Working folder.
-  // Called on the process's thread for each line of stdout and stderr (a longer one than 64 KiB in pieces), never after
-  // Wait returned the end. Must not call into the Process.
+  // Called on the process's thread for each line of stdout and stderr; a line longer than 64 KiB comes in pieces. Never
+  // called after Wait has returned the end. Must not call into the Process.
   std::function<void(absl::string_view line)> on_line;
 };
 
 struct ProcessEnd {
-  int exit_status = 0;  // If signal is 0.
-  int signal = 0;       // 0: it exited.
+  int exit_status = 0;  // Meaningful if signal is 0.
+  int signal = 0;       // The signal that killed it; 0: it exited.
 
   bool ok() const { return signal == 0 && exit_status == 0; }
 };
@@ -49,22 +49,22 @@ std::string SignalText(int signal);
 
 class Process {
  public:
-  // NOT_FOUND or UNAVAILABLE when it cannot be started.
+  // NOT_FOUND or UNAVAILABLE if the child cannot be started.
   static absl::StatusOr<std::unique_ptr<Process>> Start(ProcessOptions options);
 
-  // Kills what is left, at once.
+  // Kills the rest of the tree at once.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
 
-  // Asks the whole tree to end (SIGTERM) and kills it (SIGKILL) when the process still lives after `grace`. Returns at
-  // once; a later call can only make the grace shorter. Thread-safe.
+  // Asks the whole tree to end (SIGTERM), and kills it (SIGKILL) if the process still lives after `grace`. Returns at
+  // once. A later call can only shorten the grace. Thread-safe.
   void Stop(absl::Duration grace);
 
-  // The end, or nothing if it has not come by `deadline`. After the end all output was delivered and the whole tree is
-  // gone (but for processes that the kernel cannot kill within seconds). Thread-safe.
+  // Waits for the end; nullopt if it has not come by `deadline`. After the end all output was delivered and the whole
+  // tree is gone, except for processes that the kernel cannot kill within seconds. Thread-safe.
   std::optional<ProcessEnd> Wait(absl::Time deadline);
 
  private:

@@ -50,7 +50,7 @@ class Script {
 
   Process& process() { return *process_; }
 
-  // Its lines as soon as there are `count`.
+  // Waits until there are `count` lines, and returns all lines.
   std::vector<std::string> Lines(size_t count) {
     absl::MutexLock lock(&mutex_);
     auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lines_.size() >= count; };
@@ -58,7 +58,7 @@ class Script {
     return lines_;
   }
 
-  // The ids that it printed, one per line.
+  // Waits for the process ids that the script prints, one per line.
   std::vector<pid_t> Pids(size_t count) {
     std::vector<pid_t> pids;
     for (const std::string& line : Lines(count)) {
@@ -75,7 +75,7 @@ class Script {
   std::unique_ptr<Process> process_;
 };
 
-// A tree with a child in a session of its own, an orphan and a child that ignores SIGTERM: after Stop all of them are
+// A tree has a child in a session of its own, an orphan, and a child that ignores SIGTERM. After Stop all of them are
 // gone.
 TEST(ProcessTest, StopKillsTheWholeTree) {
   Script script(
@@ -89,7 +89,7 @@ TEST(ProcessTest, StopKillsTheWholeTree) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
 }
 
-// What a process leaves running when it ends by itself is killed too, also an orphan in a session of its own.
+// When a process ends by itself, the processes that it leaves running are killed, even an orphan in another session.
 TEST(ProcessTest, NothingIsLeftBehind) {
   Script script(
       "setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 1000\" & echo $$; sleep 1000' & read x < /dev/null; sleep "
@@ -101,7 +101,7 @@ TEST(ProcessTest, NothingIsLeftBehind) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
 }
 
-// A stopped process cannot hold up the end.
+// A stopped process does not delay the end.
 TEST(ProcessTest, StoppedProcessDies) {
   Script script("sh -c 'trap \"\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait; sleep 1000");
   const std::vector<pid_t> pids = script.Pids(1);
@@ -112,7 +112,7 @@ TEST(ProcessTest, StoppedProcessDies) {
   EXPECT_FALSE(Lives(pids[0]));
 }
 
-// The same without any grace.
+// A process that ignores SIGTERM is gone at once if there is no grace.
 TEST(ProcessTest, KilledAtOnce) {
   Script script("trap '' TERM; echo $$; while :; do sleep 1000; done");
   script.Lines(1);
@@ -123,7 +123,7 @@ TEST(ProcessTest, KilledAtOnce) {
   EXPECT_FALSE(end->ok());
 }
 
-// A process that ends on SIGTERM has the time to say so.
+// A process that ends on SIGTERM has time for its last output.
 TEST(ProcessTest, SigtermComesFirst) {
   Script script("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
   script.Lines(1);
@@ -134,7 +134,7 @@ TEST(ProcessTest, SigtermComesFirst) {
   EXPECT_THAT(script.Lines(0), Contains("bye"));
 }
 
-// A process that is stopped goes on, so that it can end on SIGTERM.
+// A stopped process is continued, so that it can end on SIGTERM.
 TEST(ProcessTest, StoppedProcessEndsInPeace) {
   Script script("trap 'echo bye; exit 0' TERM; echo $$; kill -STOP $$; while :; do sleep 0.05; done");
   const std::vector<pid_t> pids = script.Pids(1);
@@ -176,7 +176,7 @@ TEST(ProcessTest, WaitHasADeadline) {
   EXPECT_FALSE(script.process().Wait(absl::Now() + absl::Milliseconds(20)).has_value());
 }
 
-// When the process that started it is killed, the child dies: nothing outlives a daemon.
+// When the process that started the child is killed, the child dies: nothing outlives a daemon.
 TEST(ProcessTest, DiesWithItsParent) {
   int fds[2];
   ASSERT_EQ(pipe(fds), 0);
@@ -189,7 +189,7 @@ TEST(ProcessTest, DiesWithItsParent) {
   }
   pid_t child = 0;
   ASSERT_EQ(read(fds[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  // setpriv has not become the command yet for a moment.
+  // For a moment the child is still setpriv, which has not become the command yet.
   const absl::Time limit = Soon();
   auto command = [child] {
     std::string path(64, '\0');
@@ -206,7 +206,7 @@ TEST(ProcessTest, DiesWithItsParent) {
   close(fds[1]);
 }
 
-// A command that does not exist ends with setpriv's words; a folder that does not exist is an error at the start.
+// If the command does not exist, setpriv says so and the process ends. If the folder does not exist, Start fails.
 TEST(ProcessTest, CannotStart) {
   ProcessOptions options;
   std::string said;

@@ -35,7 +35,7 @@ bool HasMark(pid_t pid, const std::string& mark) {
   return false;
 }
 
-// Signals the process only if it is still the one that was seen: the handle pins it, then its start time is compared.
+// Signals the process only if it is still the one that was seen: the handle pins the id, then start times are compared.
 void SignalProcess(const ProcessStat& process, int signal) {
   // Through syscall: the header of glibc 2.36 declares these functions for C only.
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));

@@ -1,11 +1,11 @@
 #ifndef HOOKE_WORKER_LAUNCH_PROCESS_TREE_H_
 #define HOOKE_WORKER_LAUNCH_PROCESS_TREE_H_
 
-// A process and everything that came from it, as /proc shows it: also children that took another process group or
-// session, and orphans that fell to this process or to init. Used by process.h to leave nothing behind.
+// A process and all its descendants, as /proc shows them. They include children in another process group or session,
+// and orphans that became children of this process or of init.
 //
-// A process belongs to the tree when its parent does, when it was seen in the tree before, or when it is an orphan
-// whose environment holds the tree's mark. Processes are told apart by id and start time, so a reused id is never
+// A process belongs to the tree if its parent does, if it was seen in the tree before, or if it is an orphan whose
+// environment holds the tree's mark. A process is identified by its id and start time, so a reused id is never
 // signalled. Not thread-safe.
 
 #include <sys/types.h>
@@ -27,26 +27,26 @@ struct ProcessStat {
   uint64_t start_ticks = 0;  // Since boot.
 };
 
-// One process, or nothing when it is gone.
+// nullopt if the process is gone.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 class ProcessTree {
  public:
-  // `root`: a child of this process that has not been reaped. `mark`: "NAME=value", unique, in the environment the root
-  // was started with.
+  // `root` is a child of this process that has not been reaped. `mark` is a unique "NAME=value" in the environment with
+  // which the root was started.
   ProcessTree(pid_t root, std::string mark);
 
-  // Looks again. The tree's processes that live, the root too.
+  // Scans /proc again. Returns the tree's living processes, including the root.
   std::vector<ProcessStat> Refresh();
 
-  // Looks again and sends `signal` to each that lives; returns how many there were.
+  // Scans again and sends `signal` to each living process. Returns how many there were.
   int Signal(int signal);
 
-  // Looks again and lets those go on that are stopped. Others get no signal: a process that is about to end may take
-  // SIGCONT badly (Open MPI's mpirun crashes).
+  // Scans again and sends SIGCONT to the stopped processes. The others get no signal: Open MPI's mpirun crashes if
+  // SIGCONT comes while it ends.
   void ContinueStopped();
 
-  // Reaps the tree's dead orphans that are this process's children by now; never the root.
+  // Reaps the tree's dead orphans that are this process's children by now. Never reaps the root.
   void ReapOrphans();
 
  private:
