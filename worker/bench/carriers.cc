@@ -17,7 +17,8 @@ constexpr BetweenNodes kCarriers[] = {BetweenNodes::kSockets, BetweenNodes::kMpi
 constexpr size_t kRoundsMin = 5;
 constexpr size_t kRoundsMax = 100;
 
-// Of the slowest rank, and the time that has passed since `start`, of the slowest rank too: all agree when to end.
+// The slowest rank's time for a call, and the longest time since `start` on any rank. All ranks have the same numbers,
+// so they agree on when to end.
 struct Timed {
   double us = 0;
   double elapsed = 0;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_BENCH_CARRIERS_H_
 #define HOOKE_WORKER_BENCH_CARRIERS_H_
 
-// Whether messages between nodes are faster over sockets of Hooke's own or through MPI. Part of Measure.
+// Measures whether messages between nodes are faster over Hooke's own sockets or through MPI.
 
 #include <cstdint>
 #include <functional>
@@ -15,28 +15,28 @@
 
 namespace hooke {
 
-// How long an all-reduce of so many bytes took over one of them; times are the slowest rank's.
+// How long an all-reduce of `bytes` bytes took over one carrier. A time is that of the slowest rank.
 struct CarrierTime {
   Tuning::BetweenNodes carrier = Tuning::BetweenNodes::kSockets;
   uint64_t bytes = 0;
   double median_us = 0;
-  double quarter_us = 0;  // A quarter of the times were shorter.
+  double quarter_us = 0;  // The lower quartile: a quarter of the times were shorter.
 };
 
 struct CarriersOptions {
   absl::Duration time_max = absl::Seconds(3);
   uint64_t bytes_max = uint64_t{1} << 20;
-  // Makes a group of all ranks, which has several nodes; collective.
+  // Makes a group of all ranks, which are on several nodes. Collective.
   std::function<absl::StatusOr<std::unique_ptr<Group>>(const Tuning& tuning)> make_group;
 };
 
-// Collective: all-reduces of private values by the default rules, of 4 bytes and then 64 times as many up to
-// `bytes_max`, the carriers taking turns. The same on every rank. Where no connection can be made both go through MPI.
-// A group's error is returned as it is.
+// Times all-reduces of private values by the default rules. Sizes go from 4 bytes to `bytes_max`, each 64 times the
+// last one; at each size the carriers take turns. Collective; all ranks get the same result. If no socket connection
+// can be made, both carriers are MPI. A group's error is returned as it is.
 absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& options);
 
-// The carrier whose medians are shorter than the other's better times (quarter_us) by more than `margin` (0.05: 5 %),
-// on the geometric mean over the sizes; kAuto where neither is. Pure. `times`: as MeasureCarriers has them.
+// Returns the carrier whose medians beat the other's lower quartiles by more than `margin` (0.05: 5 %), in the
+// geometric mean over the sizes, or kAuto if neither does. `times` is the result of MeasureCarriers. Pure.
 Tuning::BetweenNodes FitCarrier(const std::vector<CarrierTime>& times, double margin);
 
 }  // namespace hooke

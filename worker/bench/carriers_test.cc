@@ -41,18 +41,18 @@ TEST(FitCarrierTest, Table) {
   for (const auto& test : kCases) EXPECT_EQ(FitCarrier(test.times, 0.05), test.carrier) << test.name;
 }
 
-// Ranks of two nodes, here of one machine: all sizes by both carriers, the same times on every rank.
+// Two ranks that count as two nodes measure all sizes over both carriers and get the same times.
 TEST(MeasureCarriersTest, BothAtAllSizes) {
   constexpr int kRanks = 2;
-  // Two groups of all ranks: over the one transport and over the other.
+  // Each carrier has a group of all ranks, with a transport of its own.
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(2);
   for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
   std::vector<std::vector<CarrierTime>> times(kRanks);
-  std::vector<std::vector<Tuning::BetweenNodes>> carriers(kRanks);  // Of the groups that were asked for.
+  std::vector<std::vector<Tuning::BetweenNodes>> carriers(kRanks);  // Carriers of the groups that were made.
   RunRanks(kRanks, [&](int rank) {
     size_t made = 0;
     CarriersOptions options;
-    options.time_max = absl::ZeroDuration();  // As few rounds as may be.
+    options.time_max = absl::ZeroDuration();  // The fewest rounds possible.
     options.bytes_max = 16384;
     options.make_group = [&](const Tuning& tuning) -> absl::StatusOr<std::unique_ptr<Group>> {
       carriers[rank].push_back(tuning.between_nodes);

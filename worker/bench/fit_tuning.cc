@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-using Cell = std::vector<Measurement>;  // All ways at one size.
+using Cell = std::vector<Measurement>;  // All choices at one size.
 
 const Measurement* Find(const Cell& cell, const Choice& way) {
   const auto found =
@@ -16,7 +16,7 @@ const Measurement* Find(const Cell& cell, const Choice& way) {
   return found == cell.end() ? nullptr : &*found;
 }
 
-// Nothing where the default's time is not known.
+// nullopt if the default's time is not known.
 std::optional<Choice> WinnerOf(const Cell& cell, const Choice& by_default, const std::optional<Choice>& before,
                                double margin) {
   const Measurement* own = Find(cell, by_default);
@@ -47,11 +47,11 @@ TuningRule RuleFor(const Topology& topology, const Measurement& what, const Choi
   return rule;
 }
 
-// Of one operation on one kind of values.
+// The rules for one operation on one kind of values.
 std::vector<TuningRule> RulesFor(const Topology& topology, const std::map<uint64_t, Cell>& cells, double margin) {
   std::vector<TuningRule> rules;
   std::optional<Choice> before;
-  size_t needed = 0;  // Rules from here on say no more than the defaults do.
+  size_t needed = 0;  // Later rules only repeat the defaults.
   uint64_t bytes_before = 0;
   for (const auto& [bytes, cell] : cells) {
     const Measurement& what = cell.front();

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_BENCH_FIT_TUNING_H_
 #define HOOKE_WORKER_BENCH_FIT_TUNING_H_
 
-// From times to a tuning. Pure. Called by hooke-bench after it has measured.
+// Makes a tuning from measured times. Pure.
 
 #include <cstdint>
 #include <vector>
@@ -12,23 +12,26 @@
 
 namespace hooke {
 
-// How long one operation on so many bytes took one way.
+// How long one operation on `bytes` bytes took by one choice of algorithm.
 struct Measurement {
   Operation operation = Operation::kAllReduce;
   bool shared = false;  // The values lie in an arena of the node's ranks.
   uint64_t bytes = 0;
   Choice choice;
-  double median_us = 0;   // Of the slowest rank.
-  double quarter_us = 0;  // A quarter of the times were shorter.
+  double median_us = 0;   // Median of the slowest rank's times.
+  double quarter_us = 0;  // The lower quartile: a quarter of the times were shorter.
   uint64_t calls = 0;
 };
 
-// Rules for groups of at most as many ranks as were measured, where they were measured: on one node or on several; and,
-// if there were more ranks than cores, only for groups of which that is so too. The way that Hooke chooses by default
-// keeps each size at which no other's median is shorter than its own better times (its quarter_us) by more than
-// `margin` (0.05: 5 %): noise writes no rules. What is faster than the way of the next smaller size by less than that
-// does not replace it either. Between two measured sizes the middle one (geometrically) divides two ways; what is
-// larger than all that was measured is left to the defaults. Where the default's own time is missing, there is no rule.
+// Returns rules for groups like the measured one: with at most as many ranks, on one node or on several as it was, and
+// with more ranks than cores only if it had more.
+//
+// `margin` (0.05: 5 %) keeps noise from writing rules. At each size Hooke's default stays unless another choice's
+// median is shorter than the default's lower quartile by more than `margin`. The choice of the next smaller size also
+// stays unless the best one is faster by more than `margin`.
+//
+// The border between two choices is the geometric middle of two measured sizes. Sizes beyond the largest measured one
+// are left to the defaults. From a size on at which the default's time is missing, there are no rules.
 Tuning FitTuning(const Topology& topology, const std::vector<Measurement>& measurements, double margin);
 
 }  // namespace hooke

@@ -11,7 +11,8 @@ namespace {
 constexpr double kMargin = 0.05;
 constexpr uint64_t kKi = 1024;
 
-// All-reduce of private values on one node with 2 ranks: the default is staged by chunks of 256 KiB at every size.
+// For an all-reduce of private values by 2 ranks of one node the default is kStaged, in chunks of 256 KiB, at every
+// size.
 const Choice kDefault = {Algorithm::kStaged, 256 * kKi, 0, ""};
 const Choice kRing = {Algorithm::kRing, 256 * kKi, 0, ""};
 const Choice kSlices = {Algorithm::kStagedSlices, 256 * kKi, 0, ""};
@@ -68,7 +69,7 @@ const Case kCases[] = {
      {{Algorithm::kRing, 4}}},
 };
 
-// The way that is fastest by more than the margin gets the sizes at which it is, and only those get a rule.
+// A choice that is fastest by more than the margin gets a rule for the sizes at which it is. Other sizes get none.
 TEST(FitTuningTest, Table) {
   for (const Case& c : kCases) {
     const Tuning tuning = FitTuning(OneNode(2), Measured(c.times), kMargin);
@@ -80,7 +81,7 @@ TEST(FitTuningTest, Table) {
   }
 }
 
-// A default whose better times are as good as a rival's median was only disturbed.
+// If the default's lower quartile is as good as a rival's median, its other times were only disturbed.
 TEST(FitTuningTest, NoiseWritesNoRules) {
   std::vector<Measurement> times = Measured({{4, kDefault, 20}, {4, kRing, 10}});
   times[0].quarter_us = 10.2;
@@ -89,7 +90,7 @@ TEST(FitTuningTest, NoiseWritesNoRules) {
   EXPECT_EQ(FitTuning(OneNode(2), times, kMargin).rules.size(), 1u);
 }
 
-// A rule speaks of what was measured and of nothing else, and a job reads it as it was meant.
+// A rule holds only for groups and sizes like those measured, and a job reads it back unchanged.
 TEST(FitTuningTest, RulesReachNoFurtherThanTheMeasurement) {
   Topology topology = OneNode(2);
   topology.oversubscribed = true;

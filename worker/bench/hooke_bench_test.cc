@@ -1,4 +1,4 @@
-// The real program under a real mpirun.
+// Tests the real program under a real mpirun.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 std::string program;
 
 struct Result {
-  int exit_code = -1;  // 128 + signal where one ended it.
+  int exit_code = -1;  // 128 + signal if a signal ended it.
   std::string out;
   std::string err;
 };
@@ -97,7 +97,7 @@ std::set<std::string> Leftovers() {
   return found;
 }
 
-// Two ranks measure small sizes: every operation has times and a default, and what comes out is a tuning.
+// Two ranks measure small sizes. Every operation has times and a default, and the result is a valid tuning.
 TEST_F(HookeBenchTest, TuneMakesATuning) {
   const std::set<std::string> before = Leftovers();
   const Result result = Run({"tune", "--ranks", "2", "--bytes-max", "1024", "--seconds", "20"});
@@ -134,7 +134,7 @@ TEST_F(HookeBenchTest, SignalEndsTheRanks) {
   EXPECT_EQ(Leftovers(), before);
 }
 
-// Without an mpirun it says what to do.
+// Without an mpirun the error says what to install.
 TEST_F(HookeBenchTest, NoMpirun) {
   const Result result = Run({"tune"}, "PATH=/nowhere");
   EXPECT_EQ(result.exit_code, 1);
@@ -142,7 +142,7 @@ TEST_F(HookeBenchTest, NoMpirun) {
   EXPECT_THAT(Run({"tune", "--mpirun", "/nowhere/mpirun"}).err, HasSubstr("/nowhere/mpirun: no such program"));
 }
 
-// explain follows the tuning that it is given, and refuses one that is wrong with its reason.
+// `explain` follows the given tuning, and refuses a wrong one with the reason.
 TEST_F(HookeBenchTest, Explain) {
   std::ofstream(folder_ + "/tuning.json") << R"({"rules": [{"operation": "all-reduce", "algorithm": "ring"}]})";
   std::ofstream(folder_ + "/wrong.json") << R"({"rulez": []})";

@@ -1,5 +1,5 @@
-// hooke-bench: measures the collectives of this machine or cluster and makes a tuning of it. `hooke bench` runs it with
-// `tune` and `explain`; `measure` is one rank, which `tune` starts by mpirun, or a user on several nodes.
+// hooke-bench measures the collectives of this machine or cluster and makes a tuning from the times. `hooke bench` runs
+// it with `tune` and `explain`. `measure` is one rank: `tune` starts the ranks by mpirun; on several nodes a user does.
 
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ struct Flags {
   int threads = 1;
 };
 
-// At once: mpirun labels each piece that is written.
+// Writes the line in one piece, because mpirun labels each piece.
 int Complain(const absl::Status& status, int code = 1) {
   std::cerr << absl::StrCat("hooke-bench: ", status.message(), "\n");
   return code;
@@ -88,7 +88,7 @@ absl::StatusOr<std::string> MeasureAsRank(MpiSession& session, const Flags& flag
   return flags.tuning_only ? FormatTuning(tuning) : TuningDocument(*topology, *measured, tuning);
 }
 
-// To a file; without one, to the standard output.
+// Writes to the file `path`, or to the standard output if `path` is empty.
 absl::Status Deliver(const std::string& text, const std::string& path) {
   if (path.empty()) {
     std::cout << text << std::flush;
@@ -99,7 +99,7 @@ absl::Status Deliver(const std::string& text, const std::string& path) {
   return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path));
 }
 
-// Ends the process itself where anything failed: MPI_Finalize would wait for the other ranks.
+// After a failure it ends the process without MPI_Finalize, which would wait for the other ranks.
 int RunRank(const Flags& flags) {
   const absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
   if (!session.ok()) MpiSession::ExitWithoutFinalize(Complain(session.status()));
@@ -166,7 +166,7 @@ void AddMeasureFlags(Command& command, Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  // Before the first thread: all inherit it, so that signals come to the one that waits for them.
+  // Signals are blocked before the first thread starts, so that all threads inherit it. Only WaitForEnd takes them.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop_signals, signal);

@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kRoundsMin = 3;
 constexpr size_t kRoundsMax = 25;
-constexpr double kBatchUs = 200;  // Of shorter calls several make one time.
+constexpr double kBatchUs = 200;  // Several calls that are shorter than this make one time.
 constexpr uint64_t kBatchMax = 16;
-// A way that takes so much longer than the best is not timed again where that costs something.
+// A way is not timed again if it takes this many times as long as the best one and also longer than kLostUs.
 constexpr double kLostFactor = 3;
 constexpr double kLostUs = 1000;
 
@@ -138,7 +138,7 @@ class Measurer {
       one.batch =
           std::max<uint64_t>(1, std::min<uint64_t>(kBatchMax, static_cast<uint64_t>(kBatchUs / std::max(one.us, 0.1))));
       one.lost = i > 0 && one.us > kLostUs && one.us > kLostFactor * best_us;
-      if (!one.lost) one.times_us.clear();  // It was also a warm-up.
+      if (!one.lost) one.times_us.clear();  // The first call was a warm-up.
     }
     for (size_t round = 0; round < kRoundsMax && (round < kRoundsMin || elapsed_ < until); ++round) {
       for (size_t i = 0; i < timed.size(); ++i) {
@@ -176,11 +176,11 @@ class Measurer {
     }
   }
 
-  // Of the slowest rank; all ranks agree on it, and on the time that has passed.
+  // Adds the slowest rank's time to `timed`. All ranks agree on it and on the time that has passed since the start.
   absl::Status Time(const PlannedCell& cell, const Candidate& candidate, Timed& timed) {
     double seconds = 0;
     for (uint64_t i = 0; i < timed.batch; ++i) {
-      // Else a root would run ahead, and one call would hide in another.
+      // Without the barrier a root would run ahead, and calls would overlap.
       if (absl::Status status = control_->Barrier(); !status.ok()) return status;
       const double begin = NowSeconds();
       if (absl::Status status = Call(cell, candidate); !status.ok()) return status;
@@ -195,7 +195,8 @@ class Measurer {
     return absl::OkStatus();
   }
 
-  // Three places carry values that tell who contributed; all others are 0, so that sums of sums do not grow.
+  // Checks the result of one call. Three places hold values that tell which ranks contributed. All others are 0, so
+  // that repeated sums do not grow.
   absl::Status Check(const PlannedCell& cell, const Candidate& candidate) {
     const absl::Span<float> values = ValuesOf(cell, candidate);
     const int rank = control_->rank();
@@ -217,7 +218,7 @@ class Measurer {
       }
       if (has_it && values[place] != expected) right = false;
     }
-    // Nobody clears what another still reads.
+    // No rank may clear values that another still reads.
     if (absl::Status status = control_->Barrier(); !status.ok()) return status;
     for (uint64_t place : places) values[place] = 0;
     if (right) return absl::OkStatus();
@@ -227,7 +228,7 @@ class Measurer {
 
   const MeasureOptions& options_;
   const double start_;
-  double elapsed_ = 0;  // Seconds, of the slowest rank.
+  double elapsed_ = 0;  // Seconds since the start on the slowest rank.
   Tuning::BetweenNodes between_nodes_ = Tuning::BetweenNodes::kAuto;
   std::unique_ptr<Group> control_;
   std::vector<Way> ways_;

@@ -1,7 +1,8 @@
 #ifndef HOOKE_WORKER_BENCH_MEASURE_H_
 #define HOOKE_WORKER_BENCH_MEASURE_H_
 
-// Times the ways of doing collectives, on all ranks of a group at once. Called by hooke-bench's ranks, one thread each.
+// Times collectives in each way that can carry them out (plan.h), on all ranks of a group at once. Each rank calls it
+// from one thread.
 
 #include <cstdint>
 #include <functional>
@@ -20,28 +21,30 @@
 namespace hooke {
 
 struct MeasureOptions {
-  Topology topology;                            // Of the groups.
-  absl::Duration time_max = absl::Seconds(30);  // After it no further size is begun.
+  Topology topology;                            // Topology of the groups.
+  absl::Duration time_max = absl::Seconds(30);  // No size is begun later than that.
   uint64_t bytes_max = uint64_t{64} << 20;
-  double margin = 0.05;  // As of FitCarrier and FitTuning.
-  // Makes a group of all ranks; collective.
+  double margin = 0.05;  // `margin` of FitCarrier and FitTuning.
+  // Makes a group of all ranks. Collective.
   std::function<absl::StatusOr<std::unique_ptr<Group>>(const Tuning& tuning)> make_group;
   // Called on every rank before each operation, and before "messages between nodes".
   std::function<void(absl::string_view operation)> on_operation;
 };
 
 struct Measured {
-  // Of several nodes: by what messages between them went while all else was measured, and why.
+  // The carrier of messages between nodes while everything else was measured, and the times that decided it. With one
+  // node kAuto and empty.
   Tuning::BetweenNodes between_nodes = Tuning::BetweenNodes::kAuto;
   std::vector<CarrierTime> carriers;
   std::vector<Measurement> measurements;  // The same on every rank.
-  uint64_t cells = 0;                     // Operations, kinds of values and sizes that were measured...
-  uint64_t cells_planned = 0;             // ...of so many.
+  uint64_t cells = 0;                     // Measured cells: an operation, a kind of values and a size each.
+  uint64_t cells_planned = 0;             // Cells of the plan.
 };
 
-// Collective. Each way's result is checked before it is timed. At each size the ways take turns; a time is that of the
-// slowest rank; what carries messages between nodes has a tenth of the time, operations share evenly what is left. An
-// error of a group is returned as it is; INTERNAL: a way gave a wrong result. After an error the groups are unusable.
+// Collective. Each way's result is checked before it is timed. At each size the ways take turns, and a time is that of
+// the slowest rank. A tenth of `time_max` is for choosing the carrier between nodes; the operations share the rest
+// evenly. A group's error is returned as it is. INTERNAL: a way gave a wrong result. After an error the groups are
+// unusable.
 absl::StatusOr<Measured> Measure(const MeasureOptions& options);
 
 }  // namespace hooke

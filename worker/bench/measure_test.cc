@@ -23,11 +23,11 @@ constexpr size_t kGroupsMax = 32;
 
 struct Outcome {
   Measured measured;
-  std::vector<Tuning::BetweenNodes> asked;  // Of the groups, in the order in which they were made.
+  std::vector<Tuning::BetweenNodes> asked;  // Carriers of the groups, in the order in which they were made.
   std::vector<std::string> said;
 };
 
-// What rank 0 measured, of two ranks that are on `nodes` nodes.
+// Two ranks on `nodes` nodes measure. Returns rank 0's result.
 Outcome MeasureOn(int nodes) {
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(kGroupsMax);
   for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
@@ -58,7 +58,8 @@ Outcome MeasureOn(int nodes) {
   return std::move(outcomes[0]);
 }
 
-// Of several nodes: first what carries messages between them; then all else by that, and the document tells both.
+// With several nodes the carrier between them is measured first, and then everything else over the faster one. The
+// document has both.
 TEST(MeasureTest, SeveralNodes) {
   const Outcome outcome = MeasureOn(2);
   const Measured& measured = outcome.measured;

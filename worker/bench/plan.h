@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_BENCH_PLAN_H_
 #define HOOKE_WORKER_BENCH_PLAN_H_
 
-// What hooke-bench measures: which operations, sizes and ways. Pure; the same on every rank.
+// The plan of a measurement: operations, sizes, and the ways to carry them out. Pure; the same on every rank.
 
 #include <cstdint>
 #include <vector>
@@ -12,26 +12,27 @@
 
 namespace hooke {
 
-// The tunings that are compared, each with a group of its own: the first is empty, so that Hooke's default is one of
-// them; any other forces one algorithm with one chunk size on every operation that can be done by it.
+// The tunings that are compared. The first one is empty, so it gives Hooke's default. Each of the others forces one
+// algorithm and one chunk size on every operation that the algorithm can do.
 const std::vector<Tuning>& Ways();
 
-// One way in a cell.
+// One way that is measured in a cell.
 struct Candidate {
-  size_t way = 0;  // In Ways().
-  Choice choice;   // What it comes to here.
+  size_t way = 0;  // Index in Ways().
+  Choice choice;   // The algorithm that this way gives in the cell.
 };
 
-// One operation on so many bytes, in each of the ways that the ranks have; no two of them are the same.
+// One operation on `bytes` bytes, in every way that is possible on the topology. No two candidates are the same.
 struct PlannedCell {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
   uint64_t bytes = 0;
-  std::vector<Candidate> candidates;  // The default first.
+  std::vector<Candidate> candidates;  // The default comes first.
 };
 
-// All-reduce first; sizes ascend from 4 bytes, by 4 each, to `bytes_max`. Cells of one operation are neighbours.
-// Left out is what cannot win: copies of large values that lie in an arena, everything through one rank beyond 64 KiB.
+// Cells of one operation are adjacent; all-reduce comes first. Sizes ascend from 4 bytes to `bytes_max`, each four
+// times the last one. Two ways are left out because they cannot win: copies of large values that lie in an arena, and
+// collectives through a single rank beyond 64 KiB.
 std::vector<PlannedCell> PlanCells(const Topology& topology, uint64_t bytes_max);
 
 }  // namespace hooke

@@ -14,7 +14,7 @@ Topology TwoNodes() {
   return topology;
 }
 
-// Every cell begins with what Hooke does by default, has no way twice, and each way is what its tuning comes to.
+// Every cell begins with Hooke's default and has no way twice. Each candidate is the choice that its tuning gives.
 TEST(PlanTest, CandidatesAreTheDefaultAndItsRivals) {
   for (const Topology& topology : {OneNode(2), OneNode(3), TwoNodes()}) {
     for (const PlannedCell& cell : PlanCells(topology, uint64_t{64} << 20)) {
@@ -30,7 +30,8 @@ TEST(PlanTest, CandidatesAreTheDefaultAndItsRivals) {
   }
 }
 
-// Every operation from 4 bytes to the largest size; each of them has a choice where values are private.
+// The plan has every operation from 4 bytes to the largest size. With private values every cell has something to
+// choose.
 TEST(PlanTest, CoversOperationsAndSizes) {
   std::set<Operation> operations;
   std::set<uint64_t> sizes;
@@ -45,7 +46,7 @@ TEST(PlanTest, CoversOperationsAndSizes) {
   EXPECT_EQ(sizes.size(), 13u);
 }
 
-// A single rank has nothing to choose; ranks without shared memory no arena.
+// A single rank has nothing to choose. Ranks without shared memory have no arena.
 TEST(PlanTest, WhatIsNotThereIsNotMeasured) {
   EXPECT_TRUE(PlanCells(OneNode(1), 1024).empty());
   Topology topology = OneNode(2);

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kStopGrace = absl::Seconds(2);
 
-// Gone when the object is.
+// A temporary folder that the destructor removes.
 class Folder {
  public:
   explicit Folder(const fs::path& parent) : path_((parent / "hooke-bench-XXXXXX").string()) {
@@ -41,14 +41,14 @@ class Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
 
-  const std::string& path() const { return path_; }  // Empty: it could not be made.
+  const std::string& path() const { return path_; }  // Empty if the folder could not be made.
 
  private:
   std::string path_;
 };
 
-// In its real folder: Open MPI takes the folder above for its prefix, and refuses "/", as for /bin where that is a
-// link. "" when there is none.
+// Returns mpirun's path with links in its folder resolved, or "" if there is none. Open MPI takes the parent of that
+// folder for its prefix and refuses "/", which it would be if /bin is a link to /usr/bin.
 std::string FindMpirun(const RanksOptions& options) {
   const std::vector<std::string> names =
       options.mpirun.empty() ? MpirunNames(BuiltFlavour()) : std::vector<std::string>{options.mpirun};
@@ -76,7 +76,7 @@ absl::Status NoMpirun(const RanksOptions& options) {
       BuiltFlavour() == MpiFlavour::kMpich ? "mpich" : "openmpi-bin", ", or say with --mpirun where it is"));
 }
 
-// Nothing where a signal came.
+// nullopt if a signal came; the ranks are ended then.
 std::optional<ProcessEnd> WaitForEnd(Process& process, const sigset_t& stop_signals) {
   while (true) {
     std::optional<ProcessEnd> end = process.Wait(absl::Now() + absl::Milliseconds(100));

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_BENCH_RUN_RANKS_H_
 #define HOOKE_WORKER_BENCH_RUN_RANKS_H_
 
-// Runs hooke-bench's ranks under mpirun on this machine. Called by its main, from one thread.
+// Runs hooke-bench's ranks under mpirun on this machine. Called from one thread.
 
 #include <csignal>
 #include <functional>
@@ -15,18 +15,18 @@ namespace hooke {
 
 struct RanksOptions {
   std::string program;                   // Absolute path of hooke-bench.
-  std::vector<std::string> arguments;    // Of each rank; "--document FILE" follows.
-  std::string mpirun;                    // A name on the PATH, or a path; empty: that of the MPI library built with.
-  std::string path;                      // PATH.
-  std::vector<std::string> environment;  // "NAME=value": this process's own.
+  std::vector<std::string> arguments;    // Arguments of each rank; "--document FILE" is appended.
+  std::string mpirun;                    // A name on the PATH, or a path; empty: the linked MPI library's own.
+  std::string path;                      // Value of PATH.
+  std::vector<std::string> environment;  // "NAME=value": that of this process.
   int ranks = 2;
-  sigset_t stop_signals;  // Blocked in every thread; one of them ends the ranks.
-  // What ranks and mpirun say, line by line, on another thread.
+  sigset_t stop_signals;  // Any of them ends the ranks. They must be blocked in every thread.
+  // Gets the output of ranks and mpirun, line by line, on another thread.
   std::function<void(absl::string_view line)> on_line;
 };
 
-// The document that rank 0 wrote. NOT_FOUND: there is no mpirun. CANCELLED: a signal came. UNAVAILABLE: the ranks
-// failed; what they said is the reason. Whatever happens, no rank and no file of theirs is left.
+// Returns the document that rank 0 wrote. NOT_FOUND: there is no mpirun. CANCELLED: a signal came. UNAVAILABLE: the
+// ranks failed, and their output says why. In all cases no rank and no file of theirs is left.
 absl::StatusOr<std::string> RunRanks(const RanksOptions& options);
 
 }  // namespace hooke

@@ -1,16 +1,16 @@
 #ifndef HOOKE_WORKER_BENCH_TIMING_H_
 #define HOOKE_WORKER_BENCH_TIMING_H_
 
-// What measuring is made of.
+// A clock and quantiles, for measurements.
 
 #include <vector>
 
 namespace hooke {
 
-// Seconds, of a steady clock.
+// Seconds on a steady clock.
 double NowSeconds();
 
-// The value that `part` (0 to below 1) of the others are not above; `values` has one at least.
+// The `part` quantile of the values: 0.5 is the median. `part` is at least 0 and below 1; `values` is not empty.
 double Quantile(std::vector<double> values, double part);
 
 }  // namespace hooke
