@@ -18,50 +18,53 @@
 namespace hooke {
 
 struct IdxOptions {
-  // "<prefix>-images-idx3-ubyte" and "<prefix>-labels-idx1-ubyte" are read; where one does not exist, the same with
-  // ".gz".
+  // The files are "<prefix>-images-idx3-ubyte" and "<prefix>-labels-idx1-ubyte". If one does not exist, the same name
+  // with ".gz" is read.
   std::string prefix;
   uint32_t classes = 10;                    // Labels are 0 to classes - 1.
-  uint64_t pixels_max = uint64_t{1} << 34;  // A larger set is refused: pixels are kept in memory, a byte each.
+  uint64_t pixels_max = uint64_t{1} << 34;  // A larger set is refused, because pixels are kept in memory, a byte each.
 };
 
-// The largest value of a pixel, which is a byte.
+// The largest value of a pixel; pixels are bytes.
 inline constexpr double kPixelMax = 255;
 
-// What turns pixels into inputs: (pixel / kPixelMax - mean) / deviation.
+// Turns pixels into inputs: (pixel / kPixelMax - mean) / deviation.
 struct Normalization {
   double mean = 0;
   double deviation = 1;
 };
 
-// The same as one product and one sum: what training computes, in float32.
+// The same in float32 as training computes it: pixel * factor + offset.
 struct PixelScale {
   float factor = 1;
   float offset = 0;
 };
 PixelScale ScaleOf(const Normalization& normalization);
 
-// A set as memory holds it.
+// A whole set in memory.
 struct IdxContent {
   uint32_t rows = 0;
   uint32_t columns = 0;
-  std::vector<uint8_t> pixels;  // Of one image after another, row by row.
+  std::vector<uint8_t> pixels;  // Image after image, row by row.
   std::vector<uint8_t> labels;  // One for each image.
-  Normalization normalization;  // Of these pixels.
+  Normalization normalization;  // Mean and deviation of these pixels.
 };
 
 class IdxDataset {
  public:
-  // NOT_FOUND: no such file (both names are in the message). FAILED_PRECONDITION: it cannot be opened.
-  // INVALID_ARGUMENT: the files are not what they should be (other magic, no images, counts that differ, a label out of
-  // range). DATA_LOSS: cut short, longer than its header says, or corrupt. None of these goes away by trying again.
-  // Memory is taken as data arrives, never on a header's word.
+  // Reads a set. Trying again after an error does not help.
+  //   NOT_FOUND            A file does not exist; the message has both names that were tried.
+  //   FAILED_PRECONDITION  A file cannot be opened or read.
+  //   INVALID_ARGUMENT     The magic is wrong, there are no images, counts differ, or a label is out of range.
+  //   DATA_LOSS            A file is cut short, longer than its header says, or corrupt.
+  //   RESOURCE_EXHAUSTED   There is no memory to read a file.
+  // Memory is taken as data arrives, whatever a header promises.
   static absl::StatusOr<IdxDataset> Load(const IdxOptions& options);
 
-  // `content` is what Take() of another set gave, or a copy of that.
+  // `content` comes from Take() of another set, or is a copy of that.
   explicit IdxDataset(IdxContent content) : content_(std::move(content)) {}
 
-  // The set as memory holds it, taken out of this one, which is not used again.
+  // Moves the content out of this set, which must not be used again.
   IdxContent Take() && { return std::move(content_); }
 
   uint64_t size() const { return content_.labels.size(); }  // Images; >= 1.
@@ -74,10 +77,10 @@ class IdxDataset {
   }
   uint8_t label(uint64_t index) const { return content_.labels[index]; }
 
-  // Mean and standard deviation of this set's pixels over [0, 1] (deviation 1 where all are equal).
+  // Mean and standard deviation of this set's pixels, scaled to [0, 1]. The deviation is 1 if all pixels are equal.
   const Normalization& normalization() const { return content_.normalization; }
 
-  // Writes the images `indices` (each < size()), normalized, one after another; `to` has indices.size() *
+  // Writes the images `indices` (each < size()), normalized, one after another. `to` has indices.size() *
   // image_values() values. A test set is normalized with the training set's numbers.
   void WriteImages(absl::Span<const uint32_t> indices, const Normalization& normalization, absl::Span<float> to) const;
   // Writes their labels; `to` has indices.size() values.

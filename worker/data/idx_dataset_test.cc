@@ -95,7 +95,7 @@ void ExpectTheThreeImages(const absl::StatusOr<IdxDataset>& set) {
   }
 }
 
-// Plain files, gzip files and one of each are read to the same set; where both exist the plain one is read.
+// Plain files, gzip files and one of each give the same set. If both exist, the plain one is read.
 TEST_F(IdxDatasetTest, ReadsPlainAndGzip) {
   WriteGzip(images_ + ".gz", ImageFile(3, 2, 2, kPixels));
   WriteGzip(labels_ + ".gz", LabelFile(3, kLabels));
@@ -108,8 +108,8 @@ TEST_F(IdxDatasetTest, ReadsPlainAndGzip) {
   ExpectTheThreeImages(Load());
 }
 
-// Mean and deviation are those of the obvious double loop, and a batch is written with them, in the order asked for,
-// repeats too.
+// Mean and deviation equal those of the obvious double loop. A batch is normalized with them and written in the order
+// asked for, with repeats.
 TEST_F(IdxDatasetTest, WritesNormalizedBatches) {
   WriteGoodImages();
   WriteGoodLabels();
@@ -137,12 +137,12 @@ TEST_F(IdxDatasetTest, WritesNormalizedBatches) {
     }
   }
   set->WriteImages(indices, Normalization{},
-                   absl::MakeSpan(inputs));  // As a caller's own numbers say: pixels over [0, 1].
+                   absl::MakeSpan(inputs));  // The caller's own numbers: pixels scaled to [0, 1].
   EXPECT_FLOAT_EQ(inputs[1], 1.0f);
   set->WriteImages({}, set->normalization(), {});
 }
 
-// A set of equal pixels does not divide by a deviation of zero.
+// With equal pixels there is no division by a deviation of zero.
 TEST_F(IdxDatasetTest, EqualPixelsHaveDeviationOne) {
   Write(images_, ImageFile(3, 2, 2, std::string(12, 51)));
   WriteGoodLabels();
@@ -152,8 +152,7 @@ TEST_F(IdxDatasetTest, EqualPixelsHaveDeviationOne) {
   EXPECT_EQ(set->normalization().deviation, 1);
 }
 
-// A set larger than the reader's chunks, of a size that is no multiple of them, is read whole, from plain and from
-// gzip.
+// A set that is larger than the reader's chunks, and no multiple of them, is read whole, plain and from gzip.
 TEST_F(IdxDatasetTest, ReadsMoreThanOneChunk) {
   std::string pixels(size_t{3} * 1001 * 1003, 0);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * 2654435761u >> 13);
@@ -190,7 +189,7 @@ TEST_F(IdxDatasetTest, NotARegularFile) {
               absl::StrCat("cannot read ", images_, ": it is not a regular file"));
 }
 
-// A file this user may not read says so. (Root may read all files.)
+// The error says if this user may not read a file. (Root may read all files.)
 TEST_F(IdxDatasetTest, NoPermission) {
   if (geteuid() == 0) GTEST_SKIP() << "root reads all files";
   WriteGoodImages();
@@ -198,7 +197,7 @@ TEST_F(IdxDatasetTest, NoPermission) {
   ExpectError(absl::StatusCode::kFailedPrecondition, absl::StrCat("cannot open ", images_, ": Permission denied"));
 }
 
-// Labels where images should be, or any other file, is told by its first bytes.
+// A file of labels in place of images, or any other wrong file, is recognized by its first bytes.
 TEST_F(IdxDatasetTest, WrongMagic) {
   Write(images_, LabelFile(3, kLabels));
   WriteGoodLabels();
@@ -210,7 +209,7 @@ TEST_F(IdxDatasetTest, WrongMagic) {
               absl::StrCat(labels_, " is not an IDX file of labels: it starts with 0x48656c6c, not 0x00000801"));
 }
 
-// A file that ends too early says how many bytes its header promises and how many there are, wherever it ends.
+// For a file that ends too early, the error says how many bytes its header promises and how many there are.
 TEST_F(IdxDatasetTest, CutShort) {
   WriteGoodLabels();
   const std::string whole = ImageFile(3, 2, 2, kPixels);
@@ -254,7 +253,7 @@ TEST_F(IdxDatasetTest, NoImages) {
   }
 }
 
-// Labels of another set are told by their number.
+// Labels of another set are recognized by their number.
 TEST_F(IdxDatasetTest, CountsDiffer) {
   WriteGoodImages();
   Write(labels_, LabelFile(2, kLabels.substr(0, 2)));
@@ -262,7 +261,7 @@ TEST_F(IdxDatasetTest, CountsDiffer) {
               absl::StrCat(images_, " holds 3 images and ", labels_, " 2 labels; the two belong to different sets"));
 }
 
-// A label the model has no output for is refused; with more classes it is a label like others.
+// A label for which the model has no output is refused. With more classes the same label is fine.
 TEST_F(IdxDatasetTest, LabelOutOfRange) {
   WriteGoodImages();
   Write(labels_, LabelFile(3, {1, 46, 2}));
@@ -274,8 +273,8 @@ TEST_F(IdxDatasetTest, LabelOutOfRange) {
   EXPECT_EQ(set->label(1), 46);
 }
 
-// gzip data with a flipped bit anywhere in its body or checksum, cut short anywhere, or that is no gzip data at all, is
-// never taken.
+// gzip data is refused if a bit of its body or checksum is flipped, if it is cut short anywhere, and if it is no gzip
+// data at all.
 TEST_F(IdxDatasetTest, CorruptGzip) {
   WriteGoodLabels();
   const std::string path = images_ + ".gz";
@@ -304,8 +303,8 @@ TEST_F(IdxDatasetTest, CorruptGzip) {
               absl::StrCat(path, " is not gzip data, as its name says; download it again"));
 }
 
-// A header that promises more than is supported is refused; one that promises 16 GB in a file of 20 bytes is cut short.
-// Neither has memory taken for what it promises.
+// A header that promises more than is supported is refused. A file of 20 bytes whose header promises 16 GB is reported
+// as cut short. Neither takes memory for the promise.
 TEST_F(IdxDatasetTest, AbsurdSizesTakeNoMemory) {
   WriteGoodLabels();
   rusage before{};

@@ -27,11 +27,11 @@ uint32_t BigEndian32(const uint8_t* at) {
   return uint32_t{at[0]} << 24 | uint32_t{at[1]} << 16 | uint32_t{at[2]} << 8 | uint32_t{at[3]};
 }
 
-// A file's content; zlib unpacks it where it is gzip and passes it on where it is not.
+// A file's content. zlib unpacks gzip data and passes other data on unchanged.
 class Source {
  public:
   static absl::StatusOr<Source> Open(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // Or a pipe of this name would hold us up.
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // Without O_NONBLOCK a pipe would block us.
     if (fd < 0) {
       const int error = errno;
       if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(path);
@@ -53,7 +53,7 @@ class Source {
 
   const std::string& path() const { return path_; }
 
-  // Up to to.size() bytes; fewer only at the end of the file.
+  // Reads up to to.size() bytes; fewer only at the end of the file.
   absl::StatusOr<size_t> Read(absl::Span<uint8_t> to) {
     size_t done = 0;
     while (done < to.size()) {
@@ -85,7 +85,8 @@ class Source {
     const int error = errno;
     int code = Z_OK;
     std::string message = gzerror(file_.get(), &code);
-    message.erase(0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // zlib's name for the file.
+    message.erase(
+        0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // Removes zlib's own name for the file.
     if (code == Z_ERRNO) {
       return absl::FailedPreconditionError(absl::StrCat("cannot read ", path_, ": ", std::strerror(error)));
     }
@@ -110,7 +111,7 @@ absl::StatusOr<Source> OpenPlainOrGzip(const IdxFormat& format) {
                                           "-\""));
 }
 
-// The header: the magic says type and dimensions, then one size for each dimension.
+// Reads the header: a magic with the type and the number of dimensions, then one size for each dimension.
 absl::StatusOr<std::vector<uint32_t>> ReadSizes(const IdxFormat& format, Source& source) {
   std::vector<uint8_t> header(4 + 4 * format.dimensions);
   absl::StatusOr<size_t> got = source.Read(absl::MakeSpan(header));
@@ -129,7 +130,7 @@ absl::StatusOr<std::vector<uint32_t>> ReadSizes(const IdxFormat& format, Source&
   return sizes;
 }
 
-// The product of the sizes, checked before anything is allocated.
+// Returns the product of the sizes. It is checked before anything is allocated.
 absl::StatusOr<uint64_t> PromisedBytes(const IdxFormat& format, const std::string& path,
                                        const std::vector<uint32_t>& sizes) {
   uint64_t bytes = 1;
@@ -148,7 +149,7 @@ absl::StatusOr<uint64_t> PromisedBytes(const IdxFormat& format, const std::strin
                                                  "; at most ", format.bytes_max, " are supported"));
 }
 
-// The promised bytes and not one more. The vector grows with what is read.
+// Reads the promised bytes; one more is an error. The vector grows with the bytes read, not with the promise.
 absl::StatusOr<std::vector<uint8_t>> ReadPromised(const IdxFormat& format, uint64_t promised, Source& source) {
   std::vector<uint8_t> bytes;
   while (bytes.size() < promised) {

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_DATA_IDX_FILE_H_
 #define HOOKE_WORKER_DATA_IDX_FILE_H_
 
-// Reads one IDX file of unsigned bytes, plain or gzip, with checks. Called by IdxDataset only.
+// Reads and checks one IDX file of unsigned bytes, plain or gzip.
 
 #include <cstdint>
 #include <string>
@@ -12,10 +12,10 @@
 namespace hooke {
 
 struct IdxFormat {
-  std::string path;     // Read; where it does not exist, path + ".gz".
-  std::string items;    // What the file holds, for messages: "images", "labels".
-  uint32_t dimensions;  // 1 to 255: the header has so many sizes. The first counts items.
-  uint64_t bytes_max;   // Data after the header.
+  std::string path;     // If it does not exist, path + ".gz" is read.
+  std::string items;    // Name of the file's items for messages: "images", "labels".
+  uint32_t dimensions;  // Number of sizes in the header, 1 to 255. The first size counts items.
+  uint64_t bytes_max;   // Most bytes of data after the header.
 };
 
 struct IdxFile {
@@ -24,7 +24,7 @@ struct IdxFile {
   std::vector<uint8_t> bytes;   // As many as the product of sizes.
 };
 
-// Errors as IdxDataset::Load says.
+// Errors are those of IdxDataset::Load.
 absl::StatusOr<IdxFile> ReadIdxFile(const IdxFormat& format);
 
 }  // namespace hooke

@@ -11,9 +11,10 @@
 namespace hooke {
 namespace {
 
-// Uniform in [0, bound), bound >= 1. The standard's distributions differ between libraries; its generators do not.
+// Draws uniformly from [0, bound); bound >= 1. We need it because the standard's distributions differ between
+// libraries; its generators do not.
 uint64_t Below(std::mt19937_64& random, uint64_t bound) {
-  const uint64_t uneven = -bound % bound;  // 2^64 mod bound: so many draws would favor the small results.
+  const uint64_t uneven = -bound % bound;  // 2^64 mod bound: this many draws would favor small results.
   uint64_t draw = random();
   while (draw < uneven) draw = random();
   return draw % bound;
@@ -51,7 +52,8 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampler: the training data has ", o.samples, " samples; at most 4294967295 are supported"));
   }
-  const uint64_t steps = o.samples / o.groups / o.ranks / o.batch;  // One by one: their product may not fit.
+  const uint64_t steps =
+      o.samples / o.groups / o.ranks / o.batch;  // Divided one by one, because the product may overflow.
   if (steps == 0) {
     return absl::InvalidArgumentError(absl::StrCat("one step of ", o.groups, " groups x ", o.ranks, " ranks x batch ",
                                                    o.batch, " takes more samples than the training data's ", o.samples,

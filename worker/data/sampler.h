@@ -1,12 +1,12 @@
 #ifndef HOOKE_WORKER_DATA_SAMPLER_H_
 #define HOOKE_WORKER_DATA_SAMPLER_H_
 
-// Which samples a rank trains on at each step. Pure: the same options give the same batches on every platform, and any
-// step can be asked for, so a group that is started again goes on where it was.
+// Decides which samples a rank trains on at each step. Pure: the same options give the same batches on every platform.
+// Any step can be asked for, so a restarted group goes on where it was.
 //
 // Each epoch has its own permutation of the data, made from (seed, epoch). It is cut into one share for each rank of
-// each group, so in an epoch no sample is seen twice; what does not fill a batch for all is left out, different samples
-// in each epoch.
+// each group, so no sample is seen twice in an epoch. Samples that do not fill a batch for every rank are left out;
+// each epoch leaves out different ones.
 
 #include <cstdint>
 #include <limits>
@@ -18,12 +18,12 @@
 namespace hooke {
 
 struct SamplerOptions {
-  uint64_t samples = 0;  // In the data set; < 2^32.
+  uint64_t samples = 0;  // Samples in the data set; < 2^32.
   uint32_t groups = 1;   // >= 1.
-  uint32_t ranks = 1;    // Of each group; >= 1.
+  uint32_t ranks = 1;    // Ranks in each group; >= 1.
   uint32_t batch = 1;    // Samples per rank and step; >= 1.
   uint64_t seed = 0;
-  uint32_t group = 0;  // Whose batches: < groups.
+  uint32_t group = 0;  // The group to which the rank belongs; < groups.
   uint32_t rank = 0;   // < ranks.
 };
 
@@ -38,15 +38,15 @@ std::vector<uint32_t> Permutation(const Shuffle& shuffle);
 // Not thread-safe. Keeps one epoch's permutation: 4 bytes per sample.
 class Sampler {
  public:
-  // INVALID_ARGUMENT naming the option that is out of range, or saying that one step of all groups takes more samples
+  // INVALID_ARGUMENT: an option is out of range, which the message names, or one step of all groups takes more samples
   // than there are.
   static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
 
   // floor(samples / (groups * ranks * batch)); >= 1.
   uint64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // The samples of step `step` of this rank, counted from 0 over all epochs. Valid until the next call or the sampler's
-  // end. The first call of an epoch makes its permutation.
+  // The samples of this rank's step `step`; steps count from 0 over all epochs. The span is valid until the next call
+  // or the sampler's end. The first call in an epoch makes its permutation.
   absl::Span<const uint32_t> BatchIndices(uint64_t step);
 
  private:
@@ -55,7 +55,7 @@ class Sampler {
 
   SamplerOptions options_;
   uint64_t steps_per_epoch_;
-  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Of permutation_; this value: none yet.
+  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Epoch of permutation_; the maximum: none yet.
   std::vector<uint32_t> permutation_;
 };
 

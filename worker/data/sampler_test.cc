@@ -30,14 +30,14 @@ struct Sizes {
   uint32_t groups;
   uint32_t ranks;
   uint32_t batch;
-  uint64_t seen;  // By all ranks in an epoch.
+  uint64_t seen;  // Samples that all ranks together see in an epoch.
 };
 
 const Sizes kSizes[] = {{1, 1, 1, 1, 1},    {100, 1, 1, 7, 98},   {100, 2, 2, 25, 100},    {100, 2, 2, 24, 96},
                         {101, 3, 5, 2, 90}, {997, 4, 3, 10, 960}, {1000, 10, 10, 10, 1000}};
 
-// In an epoch no sample is given to two ranks, of the same group or of others, nor twice to one; together they see all
-// samples but the few that do not fill a batch for each.
+// In an epoch no sample is given to two ranks of any groups, nor twice to one rank. Together they see all samples
+// except the few that do not fill a batch for each rank.
 TEST(SamplerTest, RanksAndGroupsNeverOverlap) {
   for (const Sizes& sizes : kSizes) {
     for (uint64_t epoch : {0, 1, 5}) {
@@ -71,7 +71,7 @@ TEST(SamplerTest, StepsPerEpoch) {
   }
 }
 
-// A sampler that starts at any step, or goes back, gives the batch that one running from step 0 gives there.
+// A sampler that starts at any step, or goes back, gives the same batch as one that runs from step 0.
 TEST(SamplerTest, ResumesAtAnyStep) {
   const SamplerOptions options{103, 2, 2, 5, 9, 1, 0};
   auto running = Sampler::Make(options);
@@ -87,7 +87,8 @@ TEST(SamplerTest, ResumesAtAnyStep) {
   for (uint64_t step : {22, 3, 0, 21}) EXPECT_EQ(running->BatchIndices(step), batches[step]) << step;
 }
 
-// Each epoch and each seed (in its low and its high half) has its own order; the same of both, the same order.
+// Each epoch and each seed (in its low and in its high half) gives another order. Equal seed and epoch give the same
+// one.
 TEST(PermutationTest, DiffersByEpochAndSeed) {
   const std::vector<uint32_t> first = Permutation({100, 1, 0});
   EXPECT_EQ(Permutation({100, 1, 0}), first);
@@ -97,7 +98,7 @@ TEST(PermutationTest, DiffersByEpochAndSeed) {
   EXPECT_NE(Permutation({100, 0, 1}), first);
 }
 
-// Any size is a permutation, the smallest too.
+// The result is a permutation for any size, even the smallest.
 TEST(PermutationTest, HoldsEachSampleOnce) {
   for (uint32_t samples : {0, 1, 2, 3, 100, 4097}) {
     std::vector<uint32_t> order = Permutation({samples, 7, 7});
@@ -107,8 +108,8 @@ TEST(PermutationTest, HoldsEachSampleOnce) {
   }
 }
 
-// All orders are equally likely: 4 samples over 24000 epochs show each of the 24 orders about 1000 times (5 standard
-// deviations).
+// All orders are equally likely: over 24000 epochs each of the 24 orders of 4 samples comes about 1000 times, within 5
+// standard deviations.
 TEST(PermutationTest, IsUniform) {
   std::vector<std::vector<uint32_t>> orders;
   for (uint64_t epoch = 0; epoch < 24000; ++epoch) orders.push_back(Permutation({4, 11, epoch}));
@@ -123,12 +124,13 @@ TEST(PermutationTest, IsUniform) {
   EXPECT_EQ(kinds, 24);
 }
 
-// The order is fixed for all time and all platforms: groups on different machines cut the same one.
+// The order must never change and must be the same on all platforms, because groups on different machines cut the same
+// permutation.
 TEST(PermutationTest, IsTheAgreedOrder) {
   EXPECT_EQ(Permutation({10, 1, 0}), (std::vector<uint32_t>{2, 1, 8, 9, 6, 7, 3, 5, 0, 4}));
 }
 
-// Options out of range are named, and a batch that does not fit the data is refused with the numbers.
+// The error names the option that is out of range. For a batch that does not fit the data it gives the numbers.
 TEST(SamplerTest, RefusesWrongOptions) {
   struct Row {
     SamplerOptions options;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_DATA_SAMPLES_H_
 #define HOOKE_WORKER_DATA_SAMPLES_H_
 
-// Where batches come from, as the trainer sees it: a numbered set of samples that can be written out as model inputs.
+// The trainer's view of a data set: numbered samples that can be written out as model inputs.
 
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,9 @@ namespace hooke {
 
 struct Samples {
   uint64_t count = 0;
-  uint64_t values = 0;  // Floats of one sample.
-  // Writes the samples `indices` (each < count), one after another: indices.size() * values floats, and their labels.
+  uint64_t values = 0;  // Floats in one sample.
+  // Writes the samples `indices` (each < count) and their labels, one after another. `pixels` has indices.size() *
+  // values floats, `labels` has indices.size() numbers.
   std::function<void(absl::Span<const uint32_t> indices, absl::Span<float> pixels, absl::Span<int64_t> labels)> read;
 };
 

@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Values from the start of one part to the start of the next.
+// Rounds the length of a part up, so that the next part is aligned too.
 uint64_t Aligned(uint64_t values) {
   constexpr uint64_t kStep = kArenaAlignment / sizeof(float);
   return (values + kStep - 1) / kStep * kStep;
@@ -20,7 +20,7 @@ uint64_t Aligned(uint64_t values) {
 
 absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values) {
   constexpr uint64_t kMostValues = uint64_t{1} << 40;
-  // aligned_alloc wants a multiple of the alignment; an empty arena still gets an address.
+  // aligned_alloc needs a multiple of the alignment. An empty arena still gets an address.
   uint64_t bytes = (values * sizeof(float) / kArenaAlignment + 1) * kArenaAlignment;
   void* memory = values > kMostValues ? nullptr : std::aligned_alloc(kArenaAlignment, bytes);
   if (memory == nullptr) {

@@ -2,9 +2,11 @@
 #define HOOKE_WORKER_MODEL_ARENA_H_
 
 // The flat memory of a rank: the job's vector [parameters | float buffers], then the gradients, then a few statistics.
-// The model computes in it, collectives and exchanges read and write it; nothing is ever packed or unpacked. It is one
-// piece of memory, so that the ranks of a node can share it. Owned by whoever runs the task (rank_task.h); views live
-// as long as the arena's memory. Not thread-safe: the trainer hands it to one user at a time.
+// The model computes in it, and collectives and exchanges read and write it, so nothing is ever packed or unpacked. It
+// is one piece of memory, so that the ranks of a node can share it.
+//
+// Spans are valid as long as the arena, or a copy of it, lives. Not thread-safe: the trainer hands it to one user at a
+// time.
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +18,8 @@
 
 namespace hooke {
 
-// Memory for `values` floats, zero, aligned to kArenaAlignment bytes, which lives at least until the last copy of
-// `owner` is gone.
+// Memory for floats: zeroed, and aligned to kArenaAlignment bytes. It lives at least until the last copy of `owner` is
+// gone.
 struct ArenaMemory {
   absl::Span<float> values;
   std::shared_ptr<void> owner;
@@ -25,10 +27,10 @@ struct ArenaMemory {
 
 inline constexpr uint64_t kArenaAlignment = 64;
 
-// Where an arena's memory comes from: the heap, or memory that the ranks of a node share (Group::AllocateShared).
+// Allocates an arena's memory: on the heap, or in memory that the ranks of a node share (Group::AllocateShared).
 using ArenaAllocator = std::function<absl::StatusOr<ArenaMemory>(uint64_t values)>;
 
-// RESOURCE_EXHAUSTED naming the size.
+// RESOURCE_EXHAUSTED if there is no memory; the message names the size.
 absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values);
 
 class Arena {
@@ -39,14 +41,15 @@ class Arena {
     uint64_t statistics = 0;  // Values that are reduced along with the gradients: the loss, counts.
   };
 
-  // All values zero. Errors are the allocator's; INVALID_ARGUMENT when its memory is short or not aligned.
+  // All values are zero at first. INVALID_ARGUMENT: the allocator's memory is too short or not aligned. Other errors
+  // are the allocator's.
   static absl::StatusOr<Arena> Make(const Sizes& sizes, const ArenaAllocator& allocate = AllocateOnHeap);
 
-  // The job's vector: what groups exchange with the center.
+  // The job's vector, which groups exchange with the center.
   absl::Span<float> vector() const { return vector_; }
   absl::Span<float> parameters() const { return vector_.first(sizes_.parameters); }
   absl::Span<float> buffers() const { return vector_.subspan(sizes_.parameters); }
-  // As long as parameters(), same order.
+  // One gradient for each parameter, in the same order.
   absl::Span<float> gradients() const { return gradients_; }
   absl::Span<float> statistics() const { return statistics_; }
 

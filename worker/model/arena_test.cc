@@ -11,7 +11,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// Parameters and buffers are one run, so one span is the whole vector; everything starts at zero, on the alignment.
+// Parameters and buffers are adjacent, so one span is the whole vector. All values are zero and all parts aligned.
 TEST(ArenaTest, ParametersAndBuffersAreOneVector) {
   absl::StatusOr<Arena> arena = Arena::Make({.parameters = 100, .buffers = 7, .statistics = 2});
   ASSERT_TRUE(arena.ok()) << arena.status();
@@ -27,7 +27,7 @@ TEST(ArenaTest, ParametersAndBuffersAreOneVector) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(arena->gradients().data()) % kArenaAlignment, 0u);
 }
 
-// A model without buffers, and one without anything, are arenas too.
+// An arena may have no buffers, or nothing at all.
 TEST(ArenaTest, EmptyPartsAreAllowed) {
   absl::StatusOr<Arena> arena = Arena::Make({.parameters = 16, .buffers = 0});
   ASSERT_TRUE(arena.ok());
@@ -35,7 +35,7 @@ TEST(ArenaTest, EmptyPartsAreAllowed) {
   EXPECT_TRUE(Arena::Make({}).ok());
 }
 
-// Memory given from outside is used as it is and released with the arena; memory that is too short is refused.
+// The allocator's memory is used and is released with the arena. Memory that is too short is refused.
 TEST(ArenaTest, TakesMemoryFromAnAllocator) {
   int alive = 0;
   auto counted = [&alive](uint64_t values) -> absl::StatusOr<ArenaMemory> {
@@ -56,7 +56,7 @@ TEST(ArenaTest, TakesMemoryFromAnAllocator) {
   EXPECT_EQ(arena.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A size no machine has is an error with the size, not a crash.
+// A size that no machine has is an error that names the size, not a crash.
 TEST(ArenaTest, TooLargeIsAnError) {
   absl::StatusOr<ArenaMemory> memory = AllocateOnHeap(uint64_t{1} << 60);
   EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);

@@ -9,7 +9,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-// As a graph keeps it.
+// A pointer to a layer, in a form that autograd's graph can store.
 struct Layer : torch::CustomClassHolder {
   explicit Layer(LinearInPlaceImpl* layer) : pointer(layer) {}
   LinearInPlaceImpl* const pointer;

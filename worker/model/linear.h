@@ -1,20 +1,24 @@
 #ifndef HOOKE_WORKER_MODEL_LINEAR_H_
 #define HOOKE_WORKER_MODEL_LINEAR_H_
 
-// A linear layer whose backward writes its parameters' gradients where they are to be. Autograd adds to a gradient that
-// exists: it has to be zero first, a product goes to memory of its own, and is then added. Of a layer of many
-// parameters and few samples that is much of a step's time. Included by networks.h and model.cc only: it brings in
-// LibTorch.
+// A linear layer whose backward writes its parameters' gradients directly to their place in the arena.
+//
+// Autograd adds to a gradient that exists. So the gradient must first be zeroed; the product goes to memory of its own
+// and is then added. In a layer with many parameters and few samples that is much of a step's time.
+//
+// Only networks.h and model.cc include this file, because it includes LibTorch.
 
 // Not torch/torch.h, which takes half as long again to compile.
 #include <torch/nn/modules/linear.h>
 
 namespace hooke {
 
-// torch::nn::Linear for x of shape [n, inputs], but for gradients: between BeginBatch and EndBatch backward writes into
-// those that weight and bias have (mutable_grad), whatever they held before. Otherwise, without gradients (NoGradGuard)
-// and unless both had one when the batch began, it is torch::nn::Linear. One backward at a time; autograd's nodes for
-// weight and bias run as always, their hooks with them, when the gradients have been written.
+// torch::nn::Linear for x of shape [n, inputs], except for the gradients. Between BeginBatch and EndBatch, backward
+// overwrites the gradients that weight and bias have (mutable_grad). It acts as torch::nn::Linear outside of a batch,
+// under NoGradGuard, and if weight or bias had no gradient when the batch began.
+//
+// Only one backward may run at a time. Autograd's nodes for weight and bias and their hooks still run, after the
+// gradients have been written.
 class LinearInPlaceImpl : public torch::nn::LinearImpl {
  public:
   using LinearImpl::LinearImpl;
@@ -22,20 +26,21 @@ class LinearInPlaceImpl : public torch::nn::LinearImpl {
   // Whether weight and bias have gradients to write into.
   bool WritesGradients() const { return weight.grad().defined() && bias.defined() && bias.grad().defined(); }
 
-  // As often as wanted in a batch: the gradients are the sums.
+  // May be called several times in a batch; the gradients are then the sums.
   torch::Tensor forward(const torch::Tensor& x);
 
-  // Before the first forward of a batch.
+  // Call it before the first forward of a batch.
   void BeginBatch();
-  // After backward: gradients that nothing was written to are zero.
+  // Call it after backward. Zeroes the gradients if backward did not reach this layer.
   void EndBatch();
 
-  // For backward alone: the gradients of weight and bias that `gradient`, of the output for the input x, gives.
+  // Called by backward only. Computes the gradients of weight and bias from the input `x` and `gradient`, the gradient
+  // of the output.
   void AddGradients(const torch::Tensor& x, const torch::Tensor& gradient);
 
  private:
-  bool writes_ = false;   // In this batch.
-  bool written_ = false;  // Already.
+  bool writes_ = false;   // Whether backward writes gradients directly in this batch.
+  bool written_ = false;  // Whether it has already done so; later ones are added.
 };
 TORCH_MODULE(LinearInPlace);
 

@@ -15,7 +15,8 @@ namespace {
 
 using torch::Tensor;
 
-// A layer and a plain one of the same values; the first has gradients that hold what an earlier batch left.
+// A layer and a plain torch::nn::Linear with the same values. The layer's gradients hold the remains of an earlier
+// batch.
 struct Pair {
   explicit Pair(int64_t inputs, int64_t outputs) : layer(inputs, outputs), plain(inputs, outputs) {
     torch::NoGradGuard no_grad;
@@ -33,8 +34,8 @@ void ExpectEqualGradients(const Pair& pair) {
   EXPECT_TRUE(torch::allclose(pair.layer->bias.grad(), pair.plain->bias.grad(), 1e-5, 1e-6));
 }
 
-// The output, the input's gradient and those of the parameters are autograd's, whatever the gradients held, in the
-// memory that they were in; batch after batch.
+// The output and all gradients equal autograd's, batch after batch, whatever the gradients held before. The gradients
+// stay in their memory.
 TEST(LinearInPlaceTest, IsLinear) {
   torch::manual_seed(1);
   Pair pair(5, 3);
@@ -55,7 +56,7 @@ TEST(LinearInPlaceTest, IsLinear) {
   }
 }
 
-// An input that is not trained needs no gradient, and gets none.
+// An input that needs no gradient gets none.
 TEST(LinearInPlaceTest, InputWithoutGradient) {
   torch::manual_seed(2);
   Pair pair(5, 3);
@@ -68,7 +69,7 @@ TEST(LinearInPlaceTest, InputWithoutGradient) {
   EXPECT_FALSE(x.grad().defined());
 }
 
-// A layer that is used twice has the sum of both uses' gradients.
+// A layer that is used twice in a batch gets the sum of both gradients.
 TEST(LinearInPlaceTest, UsedTwice) {
   torch::manual_seed(3);
   Pair pair(4, 4);
@@ -80,7 +81,7 @@ TEST(LinearInPlaceTest, UsedTwice) {
   ExpectEqualGradients(pair);
 }
 
-// What the loss does not depend on has gradients of zero.
+// A layer on which the loss does not depend gets gradients of zero.
 TEST(LinearInPlaceTest, NotUsed) {
   Pair pair(4, 4);
   pair.layer->BeginBatch();
@@ -102,7 +103,7 @@ class Told : public torch::autograd::FunctionPostHook {
   const std::function<void()> tell_;
 };
 
-// Whoever waits for a gradient is told once, when it is written.
+// A gradient's hook is called once, after the gradient has been written.
 TEST(LinearInPlaceTest, HooksOfGradients) {
   torch::manual_seed(4);
   Pair pair(4, 4);
@@ -122,7 +123,7 @@ TEST(LinearInPlaceTest, HooksOfGradients) {
   EXPECT_EQ(told, 2);
 }
 
-// Without gradients to write into, and where none are wanted, it is a layer like any other.
+// Without gradients to write into, and under NoGradGuard, it is an ordinary layer.
 TEST(LinearInPlaceTest, WithoutGradients) {
   torch::manual_seed(5);
   Pair pair(4, 4);
@@ -140,7 +141,7 @@ TEST(LinearInPlaceTest, WithoutGradients) {
   ExpectEqualGradients(pair);
 }
 
-// Without a bias autograd adds, and the end of a batch takes nothing away.
+// Without a bias autograd adds the gradients, and EndBatch does not zero them.
 TEST(LinearInPlaceTest, WithoutBias) {
   torch::manual_seed(6);
   LinearInPlace layer(torch::nn::LinearOptions(4, 4).bias(false));

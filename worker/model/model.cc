@@ -15,7 +15,8 @@
 #include "worker/model/linear.h"
 #include "worker/model/networks.h"
 
-// OpenBLAS keeps threads of its own, whatever LibTorch is told. Weak: another BLAS has no such function.
+// OpenBLAS has threads of its own, which LibTorch's setting does not limit. The symbol is weak because other BLAS
+// libraries do not have it.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int threads);
 
 namespace hooke {
@@ -30,14 +31,14 @@ NamedShape ShapeOf(const std::string& name, const torch::Tensor& tensor) {
   return shape;
 }
 
-// The next `tensor.numel()` floats of `memory` as a tensor of that shape; moves `offset` past them.
+// Views the next `tensor.numel()` floats of `memory` as a tensor of `tensor`'s shape, and moves `offset` past them.
 torch::Tensor NextView(absl::Span<float> memory, const torch::Tensor& tensor, uint64_t& offset) {
   torch::Tensor view = torch::from_blob(memory.data() + offset, tensor.sizes(), torch::kFloat32);
   offset += static_cast<uint64_t>(tensor.numel());
   return view;
 }
 
-// Tells that a parameter's gradient is complete.
+// Calls BatchHooks::gradient_ready after autograd has completed a parameter's gradient.
 class GradientHook : public torch::autograd::FunctionPostHook {
  public:
   GradientHook(const BatchHooks& hooks, size_t parameter) : hooks_(hooks), parameter_(parameter) {}
@@ -80,13 +81,16 @@ class TorchModel : public Model {
   BatchHooks hooks_;
   std::shared_ptr<Network> network_;
   std::vector<torch::Tensor> parameters_;
-  std::vector<torch::Tensor> buffers_;  // Float ones: batch norm's count of batches is not part of the model.
+  std::vector<torch::Tensor>
+      buffers_;  // Only float buffers: batch norm's integer count of batches is not part of the model.
   ModelLayout layout_;
   absl::Span<float> gradients_;
-  std::vector<LinearInPlaceImpl*> linear_;  // Of network_; they write their gradients.
-  std::vector<torch::Tensor> added_;        // All other gradients: autograd adds to them.
-  absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;  // Of a layer.
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // Of each parameter; variables hold them weakly.
+  std::vector<LinearInPlaceImpl*> linear_;  // Layers of network_ that write their own gradients.
+  std::vector<torch::Tensor> added_;        // All other gradients, to which autograd adds.
+  absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>>
+      parameters_of_;  // Indices of a layer's parameters.
+  std::vector<std::shared_ptr<torch::autograd::Node>>
+      accumulators_;  // One for each parameter; autograd itself holds them only weakly.
 };
 
 TorchModel::TorchModel(const NetworkKind& kind)
@@ -116,7 +120,7 @@ absl::Status TorchModel::Bind(const Arena& arena) {
     torch::Tensor view = NextView(arena.vector(), parameter, offset);
     view.copy_(parameter);
     parameter.set_data(view);
-    // Written or added to in place, as a gradient that exists is: it stays where the collectives expect it.
+    // A gradient that exists is changed in place, so it stays where the collectives expect it.
     parameter.mutable_grad() = NextView(gradients_, parameter, gradient_offset);
   }
   FindAdded();
@@ -143,9 +147,9 @@ void TorchModel::FindAdded() {
   }
 }
 
-// Once the parameters are where they stay: a new place is a new accumulator.
+// Called after the parameters have moved to the arena, because a move may give a parameter a new gradient accumulator.
 void TorchModel::Hook() {
-  torch::AutoGradMode with_grad(true);  // Only then has a variable an accumulator.
+  torch::AutoGradMode with_grad(true);  // Without it a parameter has no accumulator.
   for (size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i]));
     accumulators_.back()->add_post_hook(std::make_unique<GradientHook>(hooks_, i));
@@ -163,8 +167,8 @@ void TorchModel::Hook() {
   });
 }
 
-// LibTorch's default for linear and convolution layers (uniform within 1/sqrt(fan in)), from a generator of our own:
-// the global one is shared by all models of the process.
+// Sets LibTorch's default initial values for linear and convolution layers: uniform within 1/sqrt(fan in). They come
+// from a generator of our own, because all models of the process share the global one.
 void TorchModel::Initialize(uint64_t seed) {
   torch::NoGradGuard no_grad;
   torch::Generator generator = at::detail::createCPUGenerator(seed);
@@ -200,8 +204,8 @@ absl::StatusOr<TorchModel::Tensors> TorchModel::Prepare(const Batch& batch) {
           absl::StrCat("label ", label, " is out of range: the model knows classes 0 to ", kClasses - 1));
     }
   }
-  // With one channel, row-major is channels-last too; these strides make it so for LibTorch. Convolutions and pooling
-  // then run channels-last throughout, 1.5 times as fast on a CPU, while parameters stay row-major.
+  // With one channel, row-major memory is channels-last as well; these strides tell LibTorch so. Convolutions and
+  // pooling then run channels-last throughout, 1.5 times as fast on a CPU, while parameters stay row-major.
   Tensors tensors;
   tensors.images = torch::from_blob(const_cast<float*>(batch.pixels.data()), {samples, 1, kImageSide, kImageSide},
                                     {kImageSide * kImageSide, 1, kImageSide, 1}, torch::kFloat32);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_MODEL_MODEL_H_
 #define HOOKE_WORKER_MODEL_MODEL_H_
 
-// A network whose parameters, gradients and float buffers lie in a rank's arena. The trainer sees this interface and
-// plain spans; LibTorch is known to model.cc alone. A Model belongs to one thread; several live in one process.
+// A network whose parameters, gradients and float buffers lie in a rank's arena. The trainer sees only this interface
+// and plain spans; model.cc hides LibTorch. A Model belongs to one thread; a process may have several.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace hooke {
 
-// n samples: pixels is n * Model::input_values() floats, sample by sample; labels is n class numbers below
-// Model::classes().
+// n samples: n * Model::input_values() floats in `pixels`, sample by sample, and n class numbers below Model::classes()
+// in `labels`.
 struct Batch {
   absl::Span<const float> pixels;
   absl::Span<const int64_t> labels;
@@ -33,20 +33,20 @@ struct Evaluation {
   double loss_sum = 0;  // Cross entropy, summed over the samples.
 };
 
-// Where a batch is. Called in TrainBatch, by its thread; `parameter` counts ModelLayout::parameters.
+// Callbacks during TrainBatch, in its thread. `parameter` is an index into ModelLayout::parameters.
 struct BatchHooks {
-  // The forward pass is about to read this parameter: until the call returns it may still change.
+  // The forward pass is about to read this parameter. The parameter may still change until the call returns.
   std::function<void(size_t parameter)> before_use;
-  // Backward has completed this parameter's gradient, once for each that the loss depends on. From now on TrainBatch
-  // touches it no more.
+  // Backward has completed this parameter's gradient, and TrainBatch does not touch it again. Called once for each
+  // parameter on which the loss depends.
   std::function<void(size_t parameter)> gradient_ready;
 };
 
-// Which network a model is, for those who use it after its training.
+// Identifies the network of a model, for its use after training.
 struct Architecture {
   std::string name;
-  uint32_t version = 1;               // Grows when the network computes something else from the same parameters.
-  std::vector<uint32_t> input_shape;  // Of one sample, outermost first.
+  uint32_t version = 1;               // Higher if the network computes other outputs from the same parameters.
+  std::vector<uint32_t> input_shape;  // Shape of one sample, outermost dimension first.
 };
 
 class Model {
@@ -55,35 +55,35 @@ class Model {
 
   virtual const ModelLayout& layout() const = 0;
   virtual const Architecture& architecture() const = 0;
-  virtual uint64_t input_values() const = 0;  // Floats of one sample.
+  virtual uint64_t input_values() const = 0;  // Floats in one sample.
   virtual uint32_t classes() const = 0;
 
-  // Moves the model into the arena: its values are copied there, and from now on parameters, gradients and buffers are
-  // views of it. The arena has the sizes of layout() and outlives the model. INVALID_ARGUMENT where sizes differ.
-  // Called once, before the first batch.
+  // Moves the model into the arena: copies its values there, and from then on parameters, gradients and buffers are
+  // views of it. The arena has the sizes of layout() and outlives the model. INVALID_ARGUMENT: the sizes differ. Called
+  // once, before the first batch.
   virtual absl::Status Bind(const Arena& arena) = 0;
 
-  // From the next batch on; either may be null. They are called as long as the model trains: what they use outlives it,
-  // or is replaced before it ends.
+  // Sets the hooks from the next batch on; either may be null. Everything that they use must live until the model is
+  // gone or they are replaced.
   virtual void SetHooks(BatchHooks hooks) = 0;
 
-  // Fresh initial values; the same seed gives the same values, bit by bit, on every rank.
+  // Sets fresh initial values. The same seed gives bitwise the same values on every rank.
   virtual void Initialize(uint64_t seed) = 0;
 
-  // Forward and backward in training mode: the arena's gradients become those of the mean loss over the batch, which is
-  // returned. INVALID_ARGUMENT: a batch of a wrong length, or a label out of range.
+  // Runs forward and backward in training mode. Returns the mean loss over the batch, and the arena's gradients become
+  // its gradients. INVALID_ARGUMENT: the batch has a wrong length, or a label is out of range.
   virtual absl::StatusOr<float> TrainBatch(const Batch& batch) = 0;
 
-  // Forward in evaluation mode (batch norm uses its running statistics). Changes nothing.
+  // Runs forward in evaluation mode: batch norm uses its running statistics. Changes no value of the arena.
   virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch) = 0;
 };
 
 struct ModelOptions {
   std::string name;  // "mlp", "lenet", "resnet20".
-  int threads = 1;   // Of LibTorch's kernels in the calling thread; >= 1.
+  int threads = 1;   // Threads of LibTorch's kernels in the calling thread; >= 1.
 };
 
-// INVALID_ARGUMENT for an unknown name, listing those there are.
+// INVALID_ARGUMENT for an unknown name; the message lists the known ones.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options);
 
 std::vector<std::string> ModelNames();

@@ -1,4 +1,4 @@
-// Training steps of the built-in models on one core: samples per second.
+// Measures training steps of the built-in models on one core, in samples per second.
 
 #include <vector>
 

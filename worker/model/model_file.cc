@@ -28,11 +28,11 @@ absl::Status Bad(const std::string& path, absl::string_view what) {
 
 struct Tensor {
   NamedShape named;
-  uint64_t begin = 0;  // Bytes of the values, from the first tensor's.
+  uint64_t begin = 0;  // The values are bytes [begin, end), counted from the first tensor's.
   uint64_t end = 0;
 };
 
-// Nothing: it is no list of `count` whole numbers, or of any count where that is negative.
+// A list of `count` whole numbers, or of any length if `count` is negative. nullopt if `json` is no such list.
 std::optional<std::vector<uint64_t>> Numbers(const nlohmann::json& json, int count = -1) {
   if (!json.is_array() || (count >= 0 && json.size() != static_cast<size_t>(count))) return std::nullopt;
   std::vector<uint64_t> numbers;
@@ -43,7 +43,7 @@ std::optional<std::vector<uint64_t>> Numbers(const nlohmann::json& json, int cou
   return numbers;
 }
 
-// Whether the shape takes these bytes.
+// Whether the tensor's range of bytes has the length that its shape needs.
 bool Fills(const Tensor& tensor) {
   uint64_t bytes = sizeof(float);
   for (const uint64_t extent : tensor.named.shape) {

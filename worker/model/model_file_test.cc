@@ -27,7 +27,7 @@ class ModelFileTest : public ::testing::Test {
     return ReadModelFile(path_);
   }
 
-  // The header and so many values 0, 1, 2, ...
+  // A file with this header and `values` values 0, 1, 2, ...
   static std::string File(const std::string& header, int values) {
     std::string bytes;
     for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<char>(header.size() >> shift & 0xff));
@@ -57,7 +57,7 @@ TEST_F(ModelFileTest, ReadsTensorsAndMetadata) {
   EXPECT_EQ(model->metadata.at("mean"), "0.5");
 }
 
-// Every cut of a file is refused, and every other way in which it can be none.
+// A file that is cut short anywhere is refused, and so is every other kind of malformed file.
 TEST_F(ModelFileTest, RefusesWhatIsNoModel) {
   const std::string sound = File(kHeader, 5);
   for (size_t bytes = 0; bytes < sound.size(); ++bytes) {

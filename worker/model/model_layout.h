@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_MODEL_MODEL_LAYOUT_H_
 #define HOOKE_WORKER_MODEL_MODEL_LAYOUT_H_
 
-// The tensors of a model in the order in which they form the job's vector: first the parameters, then the float buffers
-// (batch-norm statistics), each row-major, without gaps. Plain values.
+// The tensors of a model, in the order in which they form the job's vector: first the parameters, then the float
+// buffers (batch-norm statistics). Each is row-major, and there are no gaps. Plain values.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +22,8 @@ struct NamedShape {
 };
 
 struct ModelLayout {
-  std::vector<NamedShape> parameters;  // What the optimizer steps.
-  std::vector<NamedShape> buffers;     // What only forward passes change; exchanged with the center all the same.
+  std::vector<NamedShape> parameters;  // The optimizer changes them.
+  std::vector<NamedShape> buffers;     // Only forward passes change them. They are exchanged with the center, too.
 
   uint64_t parameter_values() const { return Sum(parameters); }
   uint64_t buffer_values() const { return Sum(buffers); }

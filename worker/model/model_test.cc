@@ -15,7 +15,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Pixels and labels that any seed repeats.
+// Pixels and labels from fixed formulas.
 struct Samples {
   std::vector<float> pixels;
   std::vector<int64_t> labels;
@@ -49,7 +49,7 @@ BoundModel MakeBound(const std::string& name, uint64_t seed) {
   return {*std::move(arena), *std::move(model)};
 }
 
-// The networks are those of the documentation: their parameter counts, worked out by hand.
+// Each network has the parameter count that follows from its description, computed by hand.
 TEST(ModelTest, ParameterCounts) {
   struct Case {
     const char* name;
@@ -64,8 +64,7 @@ TEST(ModelTest, ParameterCounts) {
   }
 }
 
-// Gradients come out in the arena, equal to autograd's on an unbound network with the same values, also in the second
-// step.
+// The arena's gradients equal those of autograd on an unbound network with the same values, also in the second step.
 TEST(ModelTest, GradientsInTheArenaAreAutograds) {
   torch::set_num_threads(1);
   Samples samples = MakeSamples(6);
@@ -98,8 +97,7 @@ TEST(ModelTest, GradientsInTheArenaAreAutograds) {
   }
 }
 
-// What is written into the arena is what the model computes with: all-zero parameters give equal scores, so loss
-// log(10).
+// The model computes with the arena's values: if all parameters are zero, all scores are equal and the loss is log(10).
 TEST(ModelTest, TheArenaIsTheModel) {
   Samples samples = MakeSamples(4);
   BoundModel bound = MakeBound("mlp", 1);
@@ -109,7 +107,7 @@ TEST(ModelTest, TheArenaIsTheModel) {
   EXPECT_NEAR(*loss, std::log(10.0), 1e-6);
 }
 
-// One seed, one start: bitwise; another seed gives other values.
+// The same seed gives bitwise the same initial values; another seed gives others.
 TEST(ModelTest, SeedDecidesTheInitialValues) {
   for (const std::string& name : ModelNames()) {
     BoundModel a = MakeBound(name, 7);
@@ -120,7 +118,7 @@ TEST(ModelTest, SeedDecidesTheInitialValues) {
   }
 }
 
-// Batch-norm statistics live in the arena's buffers: training moves them, evaluation does not.
+// Batch-norm statistics lie in the arena's buffers. Training changes them, evaluation does not.
 TEST(ModelTest, BatchNormStatisticsAreInTheArena) {
   Samples samples = MakeSamples(8);
   BoundModel bound = MakeBound("resnet20", 1);
@@ -131,7 +129,7 @@ TEST(ModelTest, BatchNormStatisticsAreInTheArena) {
   EXPECT_THAT(bound.arena.buffers(), Not(ElementsAreArray(fresh)));
 }
 
-// A few steps on one small batch learn it: the loss falls and evaluation counts the samples right.
+// A few steps on one small batch learn it: the loss falls, and evaluation finds the samples correct.
 TEST(ModelTest, LearnsOneBatch) {
   Samples samples = MakeSamples(10);
   for (const std::string& name : ModelNames()) {
@@ -153,7 +151,7 @@ TEST(ModelTest, LearnsOneBatch) {
   }
 }
 
-// Wrong calls are errors that say what is wanted.
+// Wrong calls are errors whose message says what is right.
 TEST(ModelTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(std::string(MakeModel({.name = "gpt"}).status().message()), HasSubstr("mlp, lenet, resnet20"));
 

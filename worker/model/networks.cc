@@ -17,7 +17,8 @@ nn::Conv2d Conv3x3(int64_t inputs, int64_t filters, int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(inputs, filters, 3).stride(stride).padding(1).bias(false));
 }
 
-// ReLU after the maximum instead of before: the same values and gradients (both are monotone), a quarter of the work.
+// ReLU runs after the maximum instead of before it: a quarter of the work. Values and gradients are the same, because
+// both functions are monotone.
 torch::Tensor PoolRelu(const torch::Tensor& x) { return torch::relu(torch::max_pool2d(x, 2)); }
 
 }  // namespace
@@ -73,7 +74,7 @@ torch::Tensor ResNet20::Forward(Block& block, const torch::Tensor& x) {
   torch::Tensor y = torch::relu(Run(block.norm1, Run(block.conv1, x)));
   y = Run(block.norm2, Run(block.conv2, y));
   if (block.stride == 1) return torch::relu(y + x);
-  // Option A of the paper: every second pixel, and zeros for the channels that are new.
+  // Option A of the paper: take every second pixel, and pad the new channels with zeros.
   namespace F = torch::nn::functional;
   torch::Tensor shortcut = x.slice(2, 0, x.size(2), 2).slice(3, 0, x.size(3), 2);
   const int64_t missing = block.filters - x.size(1);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_MODEL_NETWORKS_H_
 #define HOOKE_WORKER_MODEL_NETWORKS_H_
 
-// The built-in networks, all for 28 x 28 grey images and 10 classes. Included by model.cc, torchscript.cc and their
-// tests only: it brings in LibTorch.
+// The built-in networks, all for 28 x 28 grey images and 10 classes. Only model.cc, torchscript.cc and their tests
+// include this file, because it includes LibTorch.
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -23,10 +23,10 @@ inline constexpr int64_t kClasses = 10;
 
 class Network : public torch::nn::Module {
  public:
-  // Images as a batch of shape [n, 1, 28, 28]; returns scores of shape [n, 10].
+  // `images` has the shape [n, 1, 28, 28]. Returns scores of shape [n, 10].
   virtual torch::Tensor forward(torch::Tensor images) = 0;
 
-  // Called in forward before a layer reads its parameters.
+  // forward calls it before a layer reads its parameters.
   using BeforeLayer = std::function<void(const torch::nn::Module& layer)>;
   void SetBeforeLayer(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
 
@@ -62,8 +62,8 @@ class LeNet : public Network {
   LinearInPlace fc1_{nullptr}, fc2_{nullptr};
 };
 
-// He et al., arXiv 1512.03385, section 4.2, n = 3: 3x3 convolutions with 16, 32, 64 filters, shortcuts without
-// parameters.
+// He et al., arXiv 1512.03385, section 4.2, with n = 3: 3x3 convolutions with 16, 32 and 64 filters, and shortcuts
+// without parameters.
 class ResNet20 : public Network {
  public:
   ResNet20();
@@ -88,8 +88,8 @@ class ResNet20 : public Network {
 
 struct NetworkKind {
   std::string name;
-  // Grows with each change of what the network computes from the same parameters, so that a model that was trained
-  // before is not taken for one of now.
+  // Raised whenever the network begins to compute other outputs from the same parameters. So a model that was trained
+  // with an older version is not mistaken for a current one.
   uint32_t version = 1;
   std::function<std::shared_ptr<Network>()> make;
 };

@@ -1,10 +1,12 @@
 #ifndef HOOKE_WORKER_MODEL_QUADRATIC_MODEL_H_
 #define HOOKE_WORKER_MODEL_QUADRATIC_MODEL_H_
 
-// A model without LibTorch, for tests: parameters w, loss of a batch = mean over its samples of |w - s|^2 / 2 / values,
-// where s is the sample's first pixel in every place. Its gradient, mean(w - s) / values, is exact by hand. One float
-// buffer counts the batches seen. w may come in several tensors, which forward reads from the first to the last and
-// backward completes from the last to the first.
+// A model without LibTorch, for tests. Its parameters w all aim at the batch's mean pixel s. The loss is the mean of
+// (w - s)^2 / 2 over the parameters. Each parameter's gradient is w - s, without the 1 / values of that mean, so that
+// it is easy to compute by hand. One float buffer counts the batches seen.
+//
+// w may consist of several tensors. Forward reads them from the first to the last, and backward completes them from the
+// last to the first.
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +88,7 @@ class QuadraticModel : public Model {
   const Architecture architecture_{"quadratic", 1, {1}};
   BatchHooks hooks_;
   ModelLayout layout_;
-  std::vector<uint64_t> begins_;  // Of each tensor's values, and the end.
+  std::vector<uint64_t> begins_;  // Where each tensor's values begin, and the end of the last.
   absl::Span<float> parameters_;
   absl::Span<float> buffers_;
   absl::Span<float> gradients_;

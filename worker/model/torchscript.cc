@@ -29,8 +29,8 @@ namespace {
 
 namespace jit = torch::jit;
 
-// $0: raw values of a sample; $1: its shape; $2: the largest raw value; $3: how a user writes the shape.
-// A tensor of bytes holds 0 to 255 and a tensor of floats 0 to 1, as in torchvision. 6 is float32.
+// $0 is the number of raw values in a sample, $1 its shape, $2 the largest raw value, and $3 the shape in error
+// messages. As in torchvision, a tensor of bytes holds 0 to 255 and a tensor of floats 0 to 1. 6 means float32.
 constexpr char kForward[] = R"(
 def forward(self, images: Tensor) -> Tensor:
     assert images.dim() > 1 and images.numel() == images.size(0) * $0, "images have the shape [n, $3]"
@@ -93,7 +93,8 @@ absl::Status Fill(const ModelFile& model, std::map<std::string, torch::Tensor>& 
   return absl::OkStatus();
 }
 
-// The module for "stage1_1_conv1.weight" is the member stage1_1_conv1, so that names are those of the safetensors file.
+// Makes a module that holds the tensors. "stage1_1_conv1.weight" goes into a submodule stage1_1_conv1, so that names
+// are those of the safetensors file.
 jit::Module Hold(const Network& network, const std::shared_ptr<jit::CompilationUnit>& unit) {
   jit::Module module("__torch__.HookeModel", unit);
   std::map<std::string, jit::Module> layers;
@@ -106,11 +107,12 @@ jit::Module Hold(const Network& network, const std::shared_ptr<jit::CompilationU
   return module;
 }
 
-// Adds the method `scores`, from normalized images to scores: what `network`, whose tensors the module holds, does.
+// Adds the method `scores`, which maps normalized images to scores. It is traced from `network`, whose tensors the
+// module holds.
 void TraceScores(Network& network, jit::Module& module) {
   const auto run = [&network](jit::Stack inputs) { return jit::Stack{network.forward(inputs[0].toTensor())}; };
   const auto no_name = [](const torch::autograd::Variable&) { return std::string(); };
-  // Two samples: with one, a dimension of 1 could be taken for a constant.
+  // Two samples, because the tracer could take a dimension of 1 for a constant.
   const jit::Stack example = {torch::zeros({2, 1, kImageSide, kImageSide})};
   const auto traced =
       jit::tracer::trace(example, run, no_name, /*strict=*/true, /*force_outplace=*/false, &module, {"normalized"});

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr Normalization kNormalization = {0.2860405969887955, 0.3530242445149223};
 
-// A network with values of its own in every tensor, and the file that says the same.
+// A network with values from a fixed seed, and a model file with the same values.
 struct Trained {
   std::shared_ptr<Network> network;
   ModelFile file;
@@ -61,7 +61,7 @@ torch::Tensor RawImages(int64_t count) {
   return torch::randint(0, 256, {count, kImageSide, kImageSide}, torch::kUInt8);
 }
 
-// As IdxDataset::WriteImages does.
+// Normalizes as IdxDataset::WriteImages does.
 torch::Tensor Normalized(const torch::Tensor& raw) {
   const PixelScale scale = ScaleOf(kNormalization);
   return (raw.to(torch::kFloat32) * scale.factor + scale.offset).reshape({-1, 1, kImageSide, kImageSide});
@@ -78,8 +78,9 @@ class TorchScriptTest : public ::testing::Test {
   const std::string path_ = folder_ + "/model.pt";
 };
 
-// Each built-in network: the file alone gives the scores of the network, from raw images of any of the shapes and types
-// it promises, for other numbers of images than it was traced with. Kernels may round in another order.
+// For each built-in network, the file alone gives the network's scores from raw images. It takes every promised shape
+// and type, and any number of images, not only the traced one. The comparison has a tolerance, because kernels may
+// round in another order.
 TEST_F(TorchScriptTest, GivesTheScoresOfTheNetwork) {
   torch::NoGradGuard no_grad;
   for (const NetworkKind& kind : Networks()) {
@@ -105,7 +106,7 @@ TEST_F(TorchScriptTest, GivesTheScoresOfTheNetwork) {
   }
 }
 
-// The names of its tensors are those of the safetensors file, and its metadata travel along.
+// The module has the tensor names and the metadata of the safetensors file.
 TEST_F(TorchScriptTest, KeepsNamesAndMetadata) {
   const Trained trained = Train(Networks().back());
   ASSERT_EQ(WriteTorchScript(trained.file, path_), absl::OkStatus());
@@ -122,7 +123,7 @@ TEST_F(TorchScriptTest, KeepsNamesAndMetadata) {
   EXPECT_EQ(metadata.at("hooke_job").toStringRef(), "bars-1");
 }
 
-// Images of another size are refused with the shape that is wanted, not cut into wrong ones.
+// Images of another size are refused, and the error names the right shape. They are not cut into wrong images.
 TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
   ASSERT_EQ(WriteTorchScript(Train(Networks().front()).file, path_), absl::OkStatus());
   torch::jit::Module module = torch::jit::load(path_);
@@ -136,7 +137,7 @@ TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
   }
 }
 
-// A file that does not say what it is, or says something else than this program builds, becomes no module.
+// A model file whose metadata are missing, or describe a network that this program does not build, becomes no module.
 TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   const struct {
     std::string error;
@@ -164,7 +165,7 @@ TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   }
 }
 
-// Where it cannot be written it says so; a full disk is noticed.
+// If the file cannot be written, the error says so; a full disk is noticed, too.
 TEST_F(TorchScriptTest, SaysThatTheDiskIsFull) {
   const ModelFile file = Train(Networks().front()).file;
   EXPECT_THAT(std::string(WriteTorchScript(file, "/dev/full").message()),
