@@ -32,7 +32,7 @@ struct LaunchOptions {
   std::string session_folder;
   std::string memory_folder;
   uint32_t threads_per_rank = 1;         // Cores for each slot; >= 1.
-  bool as_root = false;                  // Open MPI needs a flag to run as root.
+  bool as_root = false;                  // Whether the caller runs as root, which Open MPI must be told.
   std::vector<std::string> environment;  // "NAME=value": that of the calling process.
 };
 
