@@ -81,16 +81,16 @@ class TorchModel : public Model {
   BatchHooks hooks_;
   std::shared_ptr<Network> network_;
   std::vector<torch::Tensor> parameters_;
-  std::vector<torch::Tensor>
-      buffers_;  // Only float buffers: batch norm's integer count of batches is not part of the model.
+  // Only float buffers: batch norm's integer count of batches is not part of the model.
+  std::vector<torch::Tensor> buffers_;
   ModelLayout layout_;
   absl::Span<float> gradients_;
   std::vector<LinearInPlaceImpl*> linear_;  // Layers of network_ that write their own gradients.
   std::vector<torch::Tensor> added_;        // All other gradients, to which autograd adds.
-  absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>>
-      parameters_of_;  // Indices of a layer's parameters.
-  std::vector<std::shared_ptr<torch::autograd::Node>>
-      accumulators_;  // One for each parameter; autograd itself holds them only weakly.
+  // Indices of a layer's parameters.
+  absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;
+  // One for each parameter; autograd itself holds them only weakly.
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
 };
 
 TorchModel::TorchModel(const NetworkKind& kind)
