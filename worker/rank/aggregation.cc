@@ -10,22 +10,22 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// A group's own errors, which name ranks, come before those of an order that waits for it.
+// Longer than the group's own deadline, so that the group's error, which names ranks, comes first.
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
 AggregationOptions Effective(AggregationOptions options, int ranks) {
-  if (ranks == 1) {  // Nothing to hide, and nobody to send to.
+  if (ranks == 1) {  // There is no communication to hide, and no other rank.
     options.overlap = false;
     options.kind = AggregationKind::kAllReduce;
   }
   if (!options.overlap) {
-    options.order = IssuePolicy::kChained;  // The caller's own thread.
+    options.order = IssuePolicy::kChained;  // It runs in the caller's own thread.
     options.bucket_bytes = UINT64_MAX;
   }
   return options;
 }
 
-// The parts of a bucket are the same of its gradients and of its parameters.
+// A bucket of parameters is cut into the same parts as the bucket of its gradients.
 absl::Status CombineGradients(AggregationKind kind, Group& group, const TensorList& bucket) {
   switch (kind) {
     case AggregationKind::kAllReduce:
@@ -51,7 +51,7 @@ Aggregation::Plan Aggregation::MakePlan(const ModelLayout& layout, uint64_t buck
   for (const NamedShape& parameter : layout.parameters) values.push_back(parameter.values());
   Plan plan;
   plan.buckets = PlanBuckets(values, std::max<uint64_t>(bucket_bytes / sizeof(float), 1));
-  if (plan.buckets.empty()) plan.buckets.emplace_back();  // For the loss.
+  if (plan.buckets.empty()) plan.buckets.emplace_back();  // The loss needs a bucket.
   plan.bucket_of.resize(values.size());
   for (size_t b = 0; b < plan.buckets.size(); ++b) {
     const Bucket& bucket = plan.buckets[b];
@@ -104,7 +104,7 @@ std::vector<ValueRange> Aggregation::SteppedHere() const {
   own.reserve(plan_.buckets.size());
   const std::vector<TensorList> gradients = GradientLists();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
-    // The last one has values behind its parameters.
+    // The last bucket also has the buffers and the loss, behind its parameters.
     const ValueRange& bucket = plan_.buckets[b].values;
     const ValueRange part = EvenParts(gradients[b].size(), parts_.group->size())[rank];
     own.push_back(
@@ -159,7 +159,7 @@ std::vector<TensorList> Aggregation::GradientLists() const {
   return lists;
 }
 
-// The other way round: the first layers are needed first, and the buffers and the loss with them.
+// In the reverse order of the gradients: forward needs the first layers first, and with them the buffers and the loss.
 std::vector<TensorList> Aggregation::ParameterLists() const {
   const Arena& arena = *parts_.arena;
   std::vector<TensorList> lists;
@@ -184,7 +184,7 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
   if (absl::Status status = Settle(); !status.ok()) return status;
   last_.clear();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
-    // The last one holds the loss; in the others the gradients that the loss does not depend on may be missing.
+    // The last bucket holds the loss. In the others, gradients on which the loss does not depend may be missing.
     if (missing_[b] > 0 || b + 1 == plan_.buckets.size()) last_.push_back(b);
   }
   if (absl::Status status = gradients_->FinishWith(last_); !status.ok()) return status;
@@ -202,13 +202,13 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
 }
 
 void Aggregation::GradientReady(size_t parameter) {
-  if (distributing_) Settle().IgnoreError();  // Every layer has been used; kept in failure_.
+  if (distributing_) Settle().IgnoreError();  // Backward has begun, so every layer was used. failure_ keeps the error.
   const size_t bucket = plan_.bucket_of[parameter];
   const bool last = bucket + 1 == plan_.buckets.size();
   if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
 }
 
-// Chained, this is where the rank waits for others.
+// With the chained order the rank waits for the others here, so the time counts as collective.
 void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
   if (options_.order != IssuePolicy::kChained) return order.Ready(bucket);
   parts_.reporter->Enter(Phase::COLLECTIVE);
@@ -217,7 +217,7 @@ void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
 }
 
 absl::Status Aggregation::Distribute() {
-  if (plan_.buckets.size() == 1) {  // Nothing to hide it behind.
+  if (plan_.buckets.size() == 1) {  // With one bucket there is nothing to overlap.
     parts_.reporter->Enter(Phase::COLLECTIVE);
     failure_ = parameters_->FinishWith({0});
     parts_.reporter->Enter(Phase::COMPUTE);
@@ -226,7 +226,7 @@ absl::Status Aggregation::Distribute() {
   distributing_ = true;
   std::fill(arrived_.begin(), arrived_.end(), false);
   for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);
-  // All ranks know the loss before any of them goes on, and a forward pass changes the buffers.
+  // The first bucket has the loss, which all ranks must know, and the buffers, which a forward pass changes.
   return WaitForParameters(0);
 }
 

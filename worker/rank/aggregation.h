@@ -1,21 +1,23 @@
 #ifndef HOOKE_WORKER_RANK_AGGREGATION_H_
 #define HOOKE_WORKER_RANK_AGGREGATION_H_
 
-// One optimizer step of a group: forward, backward, and what the ranks do with their gradients. Used by the trainer.
+// One optimizer step of a group: forward, backward, the aggregation of the gradients, and the optimizer.
 //
-//   all-reduce  every rank gets the mean gradient, and each steps its optimizer.
-//   rooted      rank 0 alone gets it and steps its optimizer, then broadcasts the parameters: a bucket for each few
-//               layers, the first layers first (S-Caffe, Awan et al., PPoPP 2017). The other ranks have no optimizer.
-//   sharded     each rank gets 1/n of each bucket and steps an optimizer of that, then all gather the parameters, the
-//               first layers first. As many bytes as an all-reduce, 1/n of the optimizer's work and state on each rank
-//               (ZeRO's first stage, Rajbhandari et al., SC 2020).
+//   all-reduce  Every rank gets the mean gradient and steps its own optimizer.
+//   rooted      Only rank 0 gets the mean gradient and steps an optimizer. Then it broadcasts the parameters in
+//   buckets,
+//               the first layers first (S-Caffe, Awan et al., PPoPP 2017). The other ranks have no optimizer.
+//   sharded     Each rank gets 1/n of each bucket's gradient and steps an optimizer for that part. Then an all-gather
+//               spreads the parameters, the first layers first. It moves as many bytes as an all-reduce; each rank has
+//               1/n of the optimizer's work and state (ZeRO's first stage, Rajbhandari et al., SC 2020).
 //
-// With overlap, gradients are combined in buckets while backward goes on, and the parameters of rooted and sharded
-// travel beside the next forward pass, in which each layer waits for its own. Without, it is one collective after
-// backward (and one more after the optimizer). Loss and float buffers are averaged along with the gradients, in the
-// bucket of the first layers.
+// With overlap, gradients are combined in buckets while backward goes on. With rooted and sharded, the parameters
+// travel during the next forward pass, and each layer waits for its own. Without overlap there is one collective after
+// backward and, with rooted and sharded, one more after the optimizer.
 //
-// One thread. After an error the group is unusable.
+// Loss and float buffers are averaged along with the gradients, in the bucket of the first layers.
+//
+// All calls come from one thread. After an error the group is unusable.
 
 #include <cstdint>
 #include <memory>
@@ -35,7 +37,7 @@
 
 namespace hooke {
 
-// In Arena::Sizes::statistics: the loss.
+// Number of the arena's statistics (Arena::Sizes) that an aggregation uses: the loss.
 inline constexpr uint64_t kAggregationStatistics = 1;
 
 enum class AggregationKind { kAllReduce, kRooted, kSharded };
@@ -43,43 +45,44 @@ enum class AggregationKind { kAllReduce, kRooted, kSharded };
 struct AggregationOptions {
   AggregationKind kind = AggregationKind::kAllReduce;
   bool overlap = true;
-  // With overlap:
+  // The rest is for overlap only.
   IssuePolicy order = IssuePolicy::kFunneled;
-  uint64_t bucket_bytes = 4 << 20;  // A bucket closes when its gradients have so many.
-  int lanes = 2;                    // Of the concurrent order.
+  uint64_t bucket_bytes = 4 << 20;  // A bucket closes when its gradients have this many bytes.
+  int lanes = 2;                    // Number of communicators of the concurrent order.
 };
 
 class Aggregation {
  public:
-  // All outlive it; it sets the model's hooks for as long as it lives.
+  // All of these outlive the aggregation. It uses the model's hooks as long as it lives.
   struct Parts {
     Group* group = nullptr;
-    Model* model = nullptr;                     // Bound to the arena.
-    const Arena* arena = nullptr;               // With kAggregationStatistics.
-    std::optional<OptimizerOptions> optimizer;  // None: nobody steps, the gradients are for others: kAllReduce.
+    Model* model = nullptr;        // Bound to the arena.
+    const Arena* arena = nullptr;  // With kAggregationStatistics statistics.
+    // `nullopt`: the servers step instead; `kind` must be kAllReduce.
+    std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
   };
 
-  // Collective; INVALID_ARGUMENT, on all ranks, where they mean different steps, or as CheckOptimizer.
+  // Collective. INVALID_ARGUMENT, on all ranks: their options differ, or CheckOptimizer refuses the optimizer's.
   static absl::StatusOr<std::unique_ptr<Aggregation>> Make(const Parts& parts, const AggregationOptions& options);
   ~Aggregation();
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
-  // Collective. The mean loss of all ranks' batches before the step; then all ranks have the same parameters, but for
-  // those that are still on their way: see Settle. Errors are the model's and the group's.
+  // Collective. Returns the mean loss of all ranks' batches before the step. Afterwards all ranks have the same
+  // parameters, except for those that are still on their way: see Settle. Errors are the model's and the group's.
   absl::StatusOr<float> Step(const Batch& batch, double learning_rate);
 
-  // Returns when all of the arena's vector is there. To be called before anyone but Step reads or writes it, or calls a
-  // collective. Nothing to do after the first time until the next step.
+  // Returns when the whole vector of the arena has arrived. Must be called before anything but Step reads or writes the
+  // vector or calls a collective. A second call after the same step does nothing.
   absl::Status Settle();
 
  private:
-  // The buckets of gradients, and where each of them is.
+  // The buckets of gradients.
   struct Plan {
     std::vector<Bucket> buckets;
-    std::vector<size_t> bucket_of;  // Each parameter.
+    std::vector<size_t> bucket_of;  // The bucket of each parameter.
   };
   static Plan MakePlan(const ModelLayout& layout, uint64_t bucket_bytes);
 
@@ -101,7 +104,7 @@ class Aggregation {
   void BeforeUse(size_t parameter);
   void GradientReady(size_t parameter);
   void MakeReady(IssueOrder& order, size_t bucket);
-  // Rooted and sharded: the parameters set out for the ranks that have not stepped them.
+  // With rooted and sharded: starts to send the new parameters to the ranks that have not stepped them.
   absl::Status Distribute();
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();
@@ -112,14 +115,14 @@ class Aggregation {
   std::vector<Stepped> stepped_;
   std::vector<std::unique_ptr<Group>> clones_;
   std::unique_ptr<IssueOrder> gradients_;
-  std::unique_ptr<IssueOrder> parameters_;  // Null where every rank steps them; in the order of forward.
+  std::unique_ptr<IssueOrder> parameters_;  // In forward's order; null with all-reduce.
 
-  // Of the step that is under way.
-  std::vector<size_t> missing_;  // Gradients of each bucket.
-  std::vector<size_t> last_;     // Buckets that are complete with the batch only.
+  // State of the running step.
+  std::vector<size_t> missing_;  // Gradients still missing in each bucket.
+  std::vector<size_t> last_;     // Buckets that are complete only after the batch.
   bool distributing_ = false;
-  absl::Duration overlapped_;  // Reported so far.
-  std::vector<bool> arrived_;  // Buckets of parameters that have been waited for.
+  absl::Duration overlapped_;  // Overlapped time that was reported so far.
+  std::vector<bool> arrived_;  // Buckets of parameters that have arrived.
   absl::Status failure_;
 };
 

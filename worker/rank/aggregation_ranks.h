@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
 #define HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
 
-// Ranks that step together as threads of a test, every way that Aggregation knows.
+// For tests: ranks that are threads and step together, in every way that Aggregation supports.
 
 #include <algorithm>
 #include <cmath>
@@ -26,13 +26,13 @@ inline AggregationOptions Plain() {
   return options;
 }
 
-// A way of stepping, and how a failure calls it.
+// A way of stepping, and its name in test failures.
 struct Way {
   std::string name;
   AggregationOptions options;
 };
 
-// All there are; buckets of 256 bytes make several of the test's models.
+// All ways. Buckets of 256 bytes are small enough to divide the test's models into several.
 inline std::vector<Way> AllWays() {
   std::vector<Way> ways;
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
@@ -57,7 +57,7 @@ using MakeTheModel = std::function<std::unique_ptr<Model>()>;
 
 inline std::unique_ptr<Model> Quadratic() { return std::make_unique<QuadraticModel>(500, 6); }
 
-// What a rank has, and what it has come to.
+// The result of a rank's run.
 struct RankState {
   std::vector<float> vector;
   std::vector<float> losses;
@@ -93,7 +93,7 @@ inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, 
     absl::StatusOr<float> loss = (*aggregation)->Step({pixels, labels}, 0.1);
     if (!loss.ok()) return loss.status();
     state->losses.push_back(*loss);
-    // Now and then somebody else wants the vector.
+    // Now and then, as if something else needed the vector.
     if (step % 4 != 3 && step + 1 < run.steps) continue;
     if (absl::Status status = (*aggregation)->Settle(); !status.ok()) return status;
     if (absl::Status status = run.group->Barrier(); !status.ok()) return status;
@@ -123,7 +123,7 @@ inline RankState RunRank(const RankRun& run) {
   return state;
 }
 
-// `change` makes one rank's run differ from the others'.
+// `change` may make one rank's run differ from the others'.
 inline std::vector<RankState> RunGroup(int ranks, const RankRun& base,
                                        const std::function<void(int rank, RankRun&)>& change = nullptr) {
   GroupOptions options;

@@ -11,8 +11,8 @@
 namespace hooke {
 namespace {
 
-// As in aggregation_test.cc, with LibTorch's backward, whose hooks tell what is ready, and batch norm's buffers; two
-// groups at a time in one process.
+// The same as in aggregation_test.cc, but with LibTorch: its hooks report gradients, and batch norm has buffers. Two
+// groups run at a time in one process.
 TEST(AggregationTorchTest, EveryWayIsTheSameStep) {
   for (const std::string name : {"mlp", "resnet20"}) {
     RankRun base = RunOf(Plain());

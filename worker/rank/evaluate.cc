@@ -14,8 +14,8 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kBatch = 250;
-constexpr double kLossUnit = 1e-6;          // Losses are summed as integers: exact, whatever the ranks.
-constexpr double kMostLossPerSample = 1e6;  // A diverged model's loss is not finite.
+constexpr double kLossUnit = 1e-6;  // Losses are summed as integers, so that the number of ranks hardly matters.
+constexpr double kMostLossPerSample = 1e6;  // Limit for a diverged model, whose loss may be infinite.
 
 }  // namespace
 

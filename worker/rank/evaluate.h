@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_RANK_EVALUATE_H_
 #define HOOKE_WORKER_RANK_EVALUATE_H_
 
-// How good the values in the arena are on the test samples, which the ranks of the group share out among themselves.
+// Evaluates the values in the arena on the test samples. Each rank of the group takes a part of the samples.
 
 #include <cstdint>
 
@@ -13,10 +13,10 @@
 
 namespace hooke {
 
-// Collective; all ranks hold the same values and get the same result. Errors are the model's or the group's.
+// Collective. All ranks hold the same values and get the same result. Errors are the model's or the group's.
 absl::StatusOr<Evaluation> EvaluateInGroup(Group& group, Model& model, const Samples& test);
 
-// What the group reports of it.
+// The event with which the group reports the result.
 v1::CenterEvaluated EvaluatedMessage(const Evaluation& result, uint64_t step, double epoch);
 
 }  // namespace hooke

@@ -19,12 +19,12 @@
 namespace hooke {
 namespace {
 
-// One collective's share of a set: however large a set is, each of its collectives has the whole deadline.
+// Bytes in one broadcast. A large set takes several, and each of them has the whole deadline.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 // All ranks end with rank 0's bytes; the vectors have the same size.
 absl::Status BroadcastBytes(Group& group, std::vector<uint8_t>& bytes) {
-  // Collectives know no bytes. What does not fill a value travels as a number.
+  // Collectives have no byte type, so bytes travel as int32; the remaining ones travel as a number.
   const size_t whole = bytes.size() / sizeof(int32_t) * sizeof(int32_t);
   for (size_t at = 0; at < whole; at += kPieceBytes) {
     const absl::Span<char> piece(reinterpret_cast<char*>(bytes.data()) + at, std::min(kPieceBytes, whole - at));
@@ -38,7 +38,7 @@ absl::Status BroadcastBytes(Group& group, std::vector<uint8_t>& bytes) {
   return status;
 }
 
-// Everything about a set but its pixels and labels.
+// Broadcasts everything of a set except its pixels and labels, and makes room for these.
 absl::Status BroadcastShape(Group& group, IdxContent& content) {
   std::array<uint64_t, 5> numbers = {content.labels.size(), content.rows, content.columns,
                                      absl::bit_cast<uint64_t>(content.normalization.mean),
@@ -57,7 +57,7 @@ absl::Status BroadcastShape(Group& group, IdxContent& content) {
 absl::StatusOr<IdxDataset> LoadInGroup(Group& group, const IdxOptions& options, absl::Duration collective_timeout) {
   IdxContent content;
   RankZeroCall call;
-  call.timeout = absl::ZeroDuration();  // One attempt: no error of Load goes away by trying again.
+  call.timeout = absl::ZeroDuration();  // One attempt, because no error of Load goes away.
   call.collective_timeout = collective_timeout;
   RankZeroWork work;
   work.attempt = [&content, &options](absl::Time) {

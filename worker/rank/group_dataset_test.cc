@@ -46,7 +46,7 @@ class GroupDatasetTest : public testing::Test {
     std::ofstream(Prefix() + "-labels-idx1-ubyte", std::ios::binary) << BigEndian(0x801) << BigEndian(images) << labels;
   }
 
-  // What each rank of a group gets. Only rank 0 is told where the files are: another that read any would fail.
+  // Returns what each rank of a group gets. Only rank 0 knows where the files are, so any other that reads would fail.
   std::vector<absl::StatusOr<IdxDataset>> LoadByRanks(int ranks) const {
     GroupOptions options;
     options.deadline = kCollectiveTimeout;
@@ -65,10 +65,10 @@ class GroupDatasetTest : public testing::Test {
   }
 
   std::string made_;
-  std::string folder_;  // Of the files: `made_`, or one below it that does not exist.
+  std::string folder_;  // Folder of the files: `made_`, or a missing one below it.
 };
 
-// Files are read by rank 0 only, and every rank has all of them, whatever remains when bytes fill values of four.
+// Only rank 0 reads files, and every rank gets the whole set, even if its bytes do not fill whole int32 values.
 TEST_F(GroupDatasetTest, OneRankReadsForAll) {
   for (uint32_t images : {1, 2, 3, 4, 5, 1000}) {
     Write(images);
@@ -91,9 +91,9 @@ TEST_F(GroupDatasetTest, OneRankReadsForAll) {
   }
 }
 
-// What is wrong with the files every rank says, in the same words: any of them may be the first that is heard.
+// Every rank returns the same error for wrong files, because any rank's report may come first.
 TEST_F(GroupDatasetTest, AllRanksSayWhatIsWrong) {
-  // A prefix of some 400 bytes, so that the message, which has it twice, is as long as one may be here.
+  // The message has the prefix twice. With some 400 bytes it is about as long as a message between ranks may be.
   while (folder_.size() < 350) absl::StrAppend(&folder_, "/", std::string(40, 'a'));
   const absl::Status alone = IdxDataset::Load({Prefix()}).status();
   EXPECT_TRUE(absl::IsNotFound(alone)) << alone;

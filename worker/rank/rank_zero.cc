@@ -24,7 +24,7 @@ absl::Status Attempts(const RankZeroCall& call, const RankZeroWork& work, const 
   }
 }
 
-// Rank 0 says whether it is still working; all come to know.
+// Tells all ranks whether rank 0 is still working.
 absl::Status BroadcastWorking(Group& group, bool& working) {
   uint64_t number = working ? 1 : 0;
   absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&number, 1));

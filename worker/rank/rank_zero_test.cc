@@ -25,7 +25,7 @@ RankZeroCall Call(absl::Duration timeout) {
   return call;
 }
 
-// What the ranks of a group return, each in a thread of its own.
+// Runs each rank of a group in a thread of its own. Returns their results.
 std::vector<absl::Status> OfAllRanks(int ranks, const std::function<absl::Status(Group&)>& run) {
   GroupOptions options;
   options.deadline = kCollectiveTimeout;
@@ -40,7 +40,7 @@ std::vector<absl::Status> OfAllRanks(int ranks, const std::function<absl::Status
   return statuses;
 }
 
-// Work that takes longer than a collective may: nobody gives up meanwhile, and all can go on together afterwards.
+// If the work takes longer than a collective may, no rank gives up, and all can go on together afterwards.
 TEST(InRankZeroTest, TakesLongerThanACollective) {
   const std::vector<absl::Status> statuses = OfAllRanks(3, [](Group& group) {
     RankZeroWork work;
@@ -54,7 +54,7 @@ TEST(InRankZeroTest, TakesLongerThanACollective) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// All ranks learn how it went at last: after errors that may pass it is tried again, a final one ends it.
+// All ranks learn the final outcome. Errors that may pass lead to another attempt; a final error ends the work.
 TEST(InRankZeroTest, AllLearnTheOutcome) {
   int attempts = 0;
   const std::vector<absl::Status> statuses = OfAllRanks(3, [&attempts](Group& group) {
@@ -70,7 +70,7 @@ TEST(InRankZeroTest, AllLearnTheOutcome) {
   EXPECT_THAT(statuses, Each(absl::AbortedError("replaced")));
 }
 
-// A rank that is gone ends the work: rank 0 returns the group's error as soon as the work has stopped.
+// If a rank is gone, the work is stopped, and rank 0 then returns the group's error.
 TEST(InRankZeroTest, StopsWhenTheGroupFails) {
   absl::Notification stop;
   const std::vector<absl::Status> statuses = OfAllRanks(2, [&stop](Group& group) {

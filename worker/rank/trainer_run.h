@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_RANK_TRAINER_RUN_H_
 #define HOOKE_WORKER_RANK_TRAINER_RUN_H_
 
-// Groups that train as threads of a test, on a model of which every number is known, with two servers in memory. Used
-// by the trainer's tests.
+// For the trainer's tests: groups whose ranks are threads train a model that can be computed by hand, with two servers
+// in memory.
 
 #include <algorithm>
 #include <functional>
@@ -63,26 +63,26 @@ class RecordSink : public EventSink {
   Record* const record_;
 };
 
-// What a test says about a group; the rest is the same for all.
+// A test's settings for one group; all others are the same for all groups.
 struct GroupToTrain {
   uint32_t group = 0;
   int ranks = 1;
   uint32_t incarnation = 1;
   uint64_t seed = 1;
-  // This one rank reads what so many ranks of a group would: their batches, one after another.
+  // If not 0, the group's one rank reads the batches that this many ranks would read, one after another.
   uint32_t stands_for = 0;
-  std::function<void(uint64_t step)> before_step = {};  // In rank 0, before it reads a batch.
-  // Before this step each rank waits until it knows that all its servers are back; 0: nobody does.
+  std::function<void(uint64_t step)> before_step = {};  // Called on rank 0 before it reads a batch.
+  // Before this step each rank waits until it knows that all its servers are back; 0: never.
   uint64_t awaits_servers_at = 0;
 };
 
 struct GroupResult {
-  std::vector<absl::StatusOr<uint64_t>> steps;  // Of each rank.
+  std::vector<absl::StatusOr<uint64_t>> steps;  // One for each rank.
   std::vector<std::vector<float>> vectors;
-  v1::RankProgress progress;  // Of rank 0.
+  v1::RankProgress progress;  // Progress of rank 0.
 };
 
-// Of a test's groups, with the same options.
+// Runs a test's groups, all with the same options.
 class TrainerRun : public ::testing::Test {
  protected:
   TrainerRun() {
