@@ -1,10 +1,13 @@
 #ifndef HOOKE_WORKER_DAEMON_CLOCK_OFFSET_H_
 #define HOOKE_WORKER_DAEMON_CLOCK_OFFSET_H_
 
-// How this machine's monotonic clock relates to the coordinator's clock, from round trips: what is sent at s, answered
-// with the coordinator's time c and back at r was answered between s and r, so c - (s + r) / 2 is off by at most
-// (r - s) / 2. The best of the last round trips counts; with its age its bound grows by how far two clocks may drift
-// apart. Used by session.h, which asks once a second. Pure, not thread-safe.
+// Estimates the offset of the coordinator's clock from this machine's monotonic clock, from round trips.
+//
+// A message is sent at s, answered with the coordinator's time c, and its answer is received at r. The coordinator
+// answered between s and r, so the offset c - (s + r) / 2 is wrong by at most (r - s) / 2.
+//
+// The best of the last round trips counts. Its bound grows with its age, because two clocks may drift apart. Pure, not
+// thread-safe.
 
 #include <cstdint>
 #include <deque>
@@ -25,22 +28,22 @@ class ClockOffset {
   static constexpr size_t kRoundTripsMax = 16;
   static constexpr int64_t kDriftPerBillion = 200000;  // 200 ppm; quartz clocks stay below 100 each.
 
-  // Anything that cannot be one (answered before it was sent, times out of range) is ignored.
+  // Ignores an impossible round trip: received before it was sent, or with a time out of range.
   void Add(const ClockRoundTrip& trip);
 
   struct Estimate {
-    int64_t offset = 0;  // To be added to this machine's clock.
-    int64_t error = 0;   // The true offset is at most so far away.
+    int64_t offset = 0;  // Add it to this machine's clock for the coordinator's.
+    int64_t error = 0;   // Bound: the true offset is at most this far from `offset`.
   };
-  // Nothing before the first round trip.
+  // nullopt before the first round trip.
   std::optional<Estimate> Best(int64_t now) const;
 
  private:
   std::deque<ClockRoundTrip> trips_;
 };
 
-// What tells this machine's monotonic clock from others': the boot id, and the time namespace where there is one. "" if
-// the kernel does not say.
+// A name for this machine's monotonic clock that no other clock has: the boot id, and the time namespace if there is
+// one. "" if the kernel does not tell them.
 std::string MachineClockName();
 
 }  // namespace hooke

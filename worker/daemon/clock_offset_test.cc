@@ -9,9 +9,10 @@
 namespace hooke {
 namespace {
 
-constexpr int64_t kOffset = 1700000000000000000;  // Unix time less this machine's uptime.
+constexpr int64_t kOffset = 1700000000000000000;  // Unix time minus this machine's uptime.
 
-// Whatever the two ways take, and while the clocks drift apart by up to 200 ppm, the true offset is within the bound.
+// The true offset is within the bound, however long either direction takes, and while the clocks drift apart by up to
+// 200 ppm.
 TEST(ClockOffsetTest, BoundHolds) {
   std::mt19937_64 random(3);
   for (const double drift : {-2e-4, 0.0, 2e-4}) {
@@ -33,7 +34,7 @@ TEST(ClockOffsetTest, BoundHolds) {
   }
 }
 
-// The quickest round trip counts, until it is so old that a slower one says more.
+// The quickest round trip counts, until it is so old that a slower one has the smaller bound.
 TEST(ClockOffsetTest, QuickestCountsWhileItIsYoung) {
   ClockOffset offset;
   EXPECT_FALSE(offset.Best(0).has_value());
@@ -45,7 +46,7 @@ TEST(ClockOffsetTest, QuickestCountsWhileItIsYoung) {
   EXPECT_EQ(offset.Best(later + 2000000)->offset, 0);
 }
 
-// What a broken peer says changes nothing.
+// Impossible times from a broken peer change nothing.
 TEST(ClockOffsetTest, IgnoresNonsense) {
   ClockOffset offset;
   offset.Add({2000, 5, 1000});

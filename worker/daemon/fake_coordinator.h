@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
 #define HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
 
-// A coordinator for tests that does what the test says: welcomes workers or refuses them, keeps what they send, sends
-// them commands.
+// A coordinator for tests. As the test says, it welcomes workers or refuses them, and sends them commands. It keeps the
+// messages that they send.
 
 #include <functional>
 #include <memory>
@@ -32,15 +32,15 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  // To the worker that is connected; false if there is none.
+  // Sends a command to the connected worker; false if there is none.
   bool Send(const v1::WorkerCommand& command);
 
-  // The first message, of all that came, for which `wanted` holds; waits for it for at most 20 s, then an empty
-  // message.
+  // Returns the first of all messages so far for which `wanted` holds. Waits at most 20 s for one, then returns an
+  // empty message.
   v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
-  // Whether there are `count` such messages within 20 s.
+  // Waits at most 20 s for `count` such messages; false if there are fewer.
   bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
-  // All that came so far.
+  // All messages so far.
   std::vector<v1::WorkerMessage> received();
 
  private:
@@ -56,7 +56,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// ---- What tests look for in messages, and say in commands.
+// ---- Commands that tests send, and conditions on messages.
 
 v1::WorkerCommand StartCommand(const std::string& behaviour, uint32_t ranks, uint32_t incarnation = 1);
 v1::WorkerCommand StopCommand(const std::string& reason, uint32_t incarnation = 1);

@@ -1,7 +1,13 @@
-// What a test's mpirun starts in place of hooke-rank: speaks RankEvents and behaves as the job's model name says; needs
-// neither MPI nor LibTorch. "done": three steps, then done. "run": for ever. "fail", "exit3": rank 1 fails with a word,
-// without one. "all fail": all ranks fail with a word. "children": rank 0 leaves a child in a session of its own and
-// runs. "talk": as done, after printing odd lines.
+// A program that a test's mpirun starts in place of hooke-rank. It speaks RankEvents and needs neither MPI nor
+// LibTorch. The job's model name chooses its behaviour:
+//
+//   done      does three steps and is done
+//   run       runs for ever
+//   fail      rank 1 reports a failure
+//   exit3     rank 1 exits without a report
+//   all fail  all ranks report a failure
+//   children  rank 0 leaves a child in a session of its own; all run for ever
+//   talk      prints odd lines, then like "done"
 
 #include <signal.h>
 #include <spawn.h>

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_DAEMON_FLAGS_H_
 #define HOOKE_WORKER_DAEMON_FLAGS_H_
 
-// hooke-worker's command line. Used by main.cc.
+// hooke-worker's command line.
 
 #include <optional>
 #include <string>
@@ -13,12 +13,12 @@
 
 namespace hooke {
 
-// What the defaults are made from: the environment, as main sees it.
+// The facts from which main makes the flags' defaults.
 struct FlagDefaults {
   std::string home;  // $HOME; empty: not set.
   std::string path;  // $PATH.
   std::string host_name;
-  std::string own_folder;  // Of the running executable.
+  std::string own_folder;  // Folder of the running executable.
   uint32_t cores = 1;      // >= 1.
 };
 
@@ -28,8 +28,8 @@ struct WorkerFlags {
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
-// The flags, or the exit status of a run that is over: 0 after --help or --version, 2 after a usage error, which has
-// been printed.
+// The flags. If there are none, the program ends with `exit_status`: 0 after --help or --version, 2 after a usage
+// error, which has been printed.
 struct ParsedFlags {
   std::optional<WorkerFlags> flags;
   int exit_status = 0;
@@ -39,7 +39,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
 // All options in one line, for the log.
 std::string ToString(const WorkerFlags& flags);
 
-// The first of `names` that is executable in a folder of `path` (as $PATH is written); without one the last name.
+// Returns the first of `names` that is executable in a folder of `path` (written like $PATH), or else the last name.
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path);
 
 }  // namespace hooke

@@ -38,7 +38,7 @@ absl::StatusOr<std::string> MakeMemoryFolder() {
   return absl::FailedPreconditionError(absl::StrCat("cannot make a folder in /dev/shm or /tmp: ", strerror(errno)));
 }
 
-// Removes a folder that a group used, and the one its link names: only one that could be ours.
+// Removes a group's folder and the folder that its link names. That one is removed only if it looks like one of ours.
 void RemoveGroup(const fs::path& path) {
   std::error_code error;
   const std::string memory = fs::read_symlink(path / "memory", error).string();

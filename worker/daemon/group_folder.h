@@ -4,13 +4,13 @@
 // The folders of a worker and of its running groups.
 //
 // <state folder>/lock               held by the daemon that uses the folder
-// <state folder>/groups/<group>/    start file, the launcher's session files; one for each running group
-// /dev/shm/hooke-XXXXXX/            the group's unix socket and what the MPI library's own ranks share: on a tmpfs,
-//                                   under a name short enough for a socket; "memory" in the group's folder is a link
-//                                   to it. /tmp where there is no /dev/shm.
+// <state folder>/groups/<group>/    one for each running group: its start file and the launcher's session files
+// /dev/shm/hooke-XXXXXX/            the group's unix socket, and files that ranks share through the MPI library. It is
+// on
+//                                   a tmpfs, and its name is short enough for a socket. The link "memory" in the
+//                                   group's folder points to it. Without /dev/shm it is in /tmp.
 //
-// Folders are readable by their owner alone. What a killed daemon left is removed when the next one opens the state
-// folder.
+// Only their owner can read the folders. A daemon that opens the state folder removes the remains of a killed one.
 
 #include <memory>
 #include <string>
@@ -22,8 +22,8 @@ namespace hooke {
 
 class WorkerFolder {
  public:
-  // Makes the folder where it is missing, locks it, removes what another daemon left in it. FAILED_PRECONDITION: in use
-  // by another daemon.
+  // Makes the folder if it is missing, locks it, and removes the remains of an earlier daemon. FAILED_PRECONDITION: it
+  // cannot be made, or another daemon uses it.
   static absl::StatusOr<std::unique_ptr<WorkerFolder>> Open(const std::string& path);
   ~WorkerFolder();
   WorkerFolder(const WorkerFolder&) = delete;
@@ -40,7 +40,7 @@ class WorkerFolder {
 
 class GroupFolder {
  public:
-  // `groups`: WorkerFolder::groups(). `name`: 1 to 100 of [a-z0-9-], of no other running group.
+  // `groups` is WorkerFolder::groups(). `name` is 1 to 100 characters of [a-z0-9-]; no other running group may have it.
   static absl::StatusOr<std::unique_ptr<GroupFolder>> Make(const std::string& groups, absl::string_view name);
   // Removes both folders.
   ~GroupFolder();
@@ -50,7 +50,7 @@ class GroupFolder {
   const std::string& path() const { return path_; }
   const std::string& memory_path() const { return memory_path_; }
   std::string start_file() const { return path_ + "/start"; }
-  std::string socket() const { return memory_path_ + "/events"; }  // Within what a socket's address holds.
+  std::string socket() const { return memory_path_ + "/events"; }  // Short enough for a socket's address.
 
   absl::Status WriteStartFile(const std::string& bytes) const;
 
@@ -62,7 +62,7 @@ class GroupFolder {
   const std::string memory_path_;
 };
 
-// OK, or INVALID_ARGUMENT when `path` is longer than a unix socket's address can be (107 bytes).
+// INVALID_ARGUMENT if `path` is longer than a unix socket's address can be (107 bytes).
 absl::Status CheckSocketPath(absl::string_view path);
 
 }  // namespace hooke

@@ -54,8 +54,8 @@ TEST_F(GroupFolderTest, Locked) {
   EXPECT_TRUE(WorkerFolder::Open(path_).ok());
 }
 
-// What a killed daemon left is removed at the next start, its shared memory too; a link to anything else is not
-// followed.
+// The remains of a killed daemon are removed at the next start, and its shared memory with them. A link to anything
+// else is not followed.
 TEST_F(GroupFolderTest, LeftoversAreRemoved) {
   std::string memory = "/tmp/hooke-XXXXXX";
   ASSERT_NE(mkdtemp(memory.data()), nullptr);

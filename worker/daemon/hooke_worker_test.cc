@@ -1,4 +1,4 @@
-// The program hooke-worker as a process: its flags, its exit statuses, and what is left when it goes.
+// Tests the program hooke-worker as a process: its flags, its exit statuses, and that it leaves nothing behind.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ class HookeWorkerTest : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  // Starts the program; what it prints goes to a file.
+  // Starts the program; its output goes to a file.
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), fs::absolute("worker/daemon/hooke-worker").string());
     std::vector<char*> argv;
@@ -71,7 +71,7 @@ class HookeWorkerTest : public ::testing::Test {
     }
   }
 
-  // The exit status, or minus the signal, within 20 s.
+  // Waits at most 20 s for the end. Returns the exit status, or minus the signal that ended it.
   int Wait() {
     const absl::Time limit = absl::Now() + absl::Seconds(20);
     int status = 0;
@@ -99,7 +99,7 @@ class HookeWorkerTest : public ::testing::Test {
   std::vector<pid_t> ranks_;
 };
 
-// SIGKILL of the daemon: its groups do not outlive it. The next one on that folder removes what was left.
+// A daemon's groups do not outlive its SIGKILL. The next daemon on that folder removes the remains.
 TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
   FakeCoordinator coordinator({});
   StartWith(coordinator);
@@ -120,8 +120,8 @@ TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
   EXPECT_EQ(Kill(SIGTERM), 0);
 }
 
-// SIGTERM: all groups are stopped, the coordinator is told, the exit status is 0. The ready file was written at the
-// welcome.
+// SIGTERM stops all groups, the coordinator gets their ends, and the exit status is 0. The ready file was written at
+// the welcome.
 TEST_F(HookeWorkerTest, SigtermStopsEverything) {
   FakeCoordinator coordinator({});
   StartWith(coordinator);
@@ -144,7 +144,7 @@ TEST_F(HookeWorkerTest, NoCoordinator) {
   EXPECT_EQ(Kill(SIGINT), 0) << Output();
 }
 
-// A name that another worker has: exit status 1, and what to do.
+// If another worker has the name, the exit status is 1 and the error says what to do.
 TEST_F(HookeWorkerTest, NameIsTaken) {
   FakeCoordinator::Options options;
   options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "");

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Of these events each replaces the one before of its rank.
+// Events of these kinds replace their rank's last one of the same kind.
 bool IsReplaceable(const v1::RankEvent& event) { return event.has_progress() || event.has_profile(); }
 
 bool Replaces(const v1::RankReport& report, const v1::GroupEvent& older) {
@@ -20,7 +20,7 @@ bool IsDroppable(const v1::GroupEvent& event) {
   return event.has_silence() || (event.has_report() && event.report().event().has_notice());
 }
 
-// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+// Length of the UTF-8 character with which `text` begins; 0 if it begins with none.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -30,7 +30,7 @@ size_t CharacterBytes(absl::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, beyond U+10FFFF.
+  // Refuses overlong forms, surrogates, and characters beyond U+10FFFF.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
   if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
   return length;
@@ -44,7 +44,7 @@ std::string CleanLine(absl::string_view text, size_t bytes_max) {
     const size_t length = CharacterBytes(text);
     const bool control = length == 1 && (text[0] == 0x7F || (text[0] < 0x20 && text[0] != '\t'));
     if (length == 0 || control) {
-      // A carriage return at the end is no more than another system's line end.
+      // A carriage return at the end is only another system's line end.
       if (text != "\r") clean.push_back('?');
       text.remove_prefix(1);
       continue;
@@ -86,7 +86,7 @@ bool Outbox::HasNext() const {
 }
 
 std::optional<v1::WorkerMessage> Outbox::TakeNext() {
-  // Other groups may have a new event each time, so an end and the lines that it waits for must not come last.
+  // Ends and the lines for which they wait go first: other groups may have a new event each time.
   for (auto& [key, group] : groups_) {
     const v1::GroupEvent* const event = NextEvent(group);
     if (event == nullptr || !event->has_ended()) continue;

@@ -1,13 +1,12 @@
 #ifndef HOOKE_WORKER_DAEMON_OUTBOX_H_
 #define HOOKE_WORKER_DAEMON_OUTBOX_H_
 
-// What a worker has to tell its coordinator and has not been told is stored: events by group, each with its number,
-// until EventsSeen; log lines until they were sent. Used by session.h. Pure: no threads, network or clock. Not
-// thread-safe.
+// A worker's messages that the coordinator has not stored yet. Events are kept by group, each with its number, until
+// EventsSeen. Log lines are kept until they were sent. Pure: no threads, network or clock. Not thread-safe.
 //
-// Bounded, also while the coordinator is away for days: of a rank's progress reports and profiles only the newest is
-// kept; past `events_max` in a group the oldest notices and silences go; log lines go oldest first. What went is said
-// in the log. Starts, ends, failures, evaluations: never.
+// Its memory is bounded, even while the coordinator is away for days. Only the newest progress report and the newest
+// profile of a rank are kept. Past `events_max` in a group the oldest notices and silences are dropped; of the log, the
+// oldest lines. The log says what was dropped. Starts, ends, failures and evaluations are never dropped.
 
 #include <cstdint>
 #include <deque>
@@ -23,8 +22,8 @@
 namespace hooke {
 
 struct OutboxOptions {
-  size_t events_max = 4096;          // Of a group.
-  size_t log_bytes_max = 4 << 20;    // Of all groups.
+  size_t events_max = 4096;          // Events of one group.
+  size_t log_bytes_max = 4 << 20;    // Log lines of all groups.
   size_t log_line_bytes_max = 8192;  // Longer lines are cut.
   size_t log_message_bytes_max = 256 << 10;
 };
@@ -35,24 +34,24 @@ class Outbox {
 
   // Fills in the event's group and its number: one more than the last of that group.
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
-  // `text`: one line, any bytes; what is not UTF-8 or a control character becomes '?'.
+  // `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
-  // The next message to send; nothing when all was sent. Events come before log lines, but a group's end comes after
-  // its own lines: so its job's log ends with the reason of the end. An end that is next in its group, and the lines
-  // that it waits for, come before the events of other groups.
+  // The next message to send; nullopt if all were sent. Events come before log lines. But a group's end comes after the
+  // group's own lines, so that its job's log ends with the reason of the end. An end that is next in its group, and the
+  // lines for which it waits, come before the events of other groups.
   bool HasNext() const;
   std::optional<v1::WorkerMessage> TakeNext();
 
   // The coordinator has stored the group's events up to `number`.
   void Seen(const v1::GroupId& group, uint64_t number);
-  // A new stream: all events that were not seen go again.
+  // Call it for a new stream: all events that were not seen are sent again.
   void Rewind();
 
   // Groups whose end has not been seen.
   std::vector<v1::GroupId> EndedGroups() const;
   bool HasEnded(const v1::GroupId& group) const;
-  // No event waits for being sent or seen, no line for being sent.
+  // Whether all events were sent and seen, and all lines sent.
   bool empty() const;
 
  private:

@@ -41,7 +41,7 @@ v1::GroupEvent Ended() {
   return event;
 }
 
-// "number:kind" of all events to send now.
+// Takes all messages to send now. Returns "number:kind" for each event.
 std::vector<std::string> TakeAll(Outbox& outbox) {
   std::vector<std::string> taken;
   while (std::optional<v1::WorkerMessage> message = outbox.TakeNext()) {
@@ -67,7 +67,7 @@ std::vector<std::string> TakeLog(Outbox& outbox) {
   return lines;
 }
 
-// Events stay until they were seen, and go again on a new stream with the same numbers.
+// Events stay until they were seen. On a new stream they are sent again with the same numbers.
 TEST(OutboxTest, EventsStayUntilSeen) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());
@@ -87,7 +87,7 @@ TEST(OutboxTest, EventsStayUntilSeen) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre());
 }
 
-// Of each rank's progress only the newest waits: a coordinator that is away costs no memory. Everything else stays.
+// Only the newest progress of each rank waits, so an absent coordinator costs no memory. All other events stay.
 TEST(OutboxTest, ProgressIsCoalesced) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());
@@ -99,7 +99,7 @@ TEST(OutboxTest, ProgressIsCoalesced) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2000:step1000", "2001:step1000", "2002:a"));
 }
 
-// The same of profiles, which do not stand in for progress.
+// Only the newest profile of a rank waits. A profile does not replace a progress report.
 TEST(OutboxTest, ProfilesAreCoalesced) {
   Outbox outbox({});
   for (uint64_t i = 1; i <= 100; ++i) {
@@ -113,7 +113,7 @@ TEST(OutboxTest, ProfilesAreCoalesced) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
-// Incarnations of a group are told apart, and counted each from 1.
+// Incarnations of a group are kept apart; each has numbers from 1.
 TEST(OutboxTest, GroupsAreApart) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Ended());
@@ -123,10 +123,10 @@ TEST(OutboxTest, GroupsAreApart) {
   outbox.Rewind();
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started"));
   EXPECT_FALSE(outbox.HasEnded(Id(1)));
-  outbox.Seen(Id(3), 9);  // Never heard of.
+  outbox.Seen(Id(3), 9);  // No such group.
 }
 
-// Past the bound the oldest notices go, never the start or the end.
+// Past the bound the oldest notices are dropped, never the start or the end.
 TEST(OutboxTest, EventsAreBounded) {
   OutboxOptions options;
   options.events_max = 3;
@@ -145,7 +145,7 @@ TEST(OutboxTest, NothingAfterTheEnd) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:ended"));
 }
 
-// The log is bounded: the oldest lines go, and one line says how many.
+// The log is bounded: the oldest lines are dropped, and one line says how many.
 TEST(OutboxTest, LogIsBounded) {
   OutboxOptions options;
   options.log_bytes_max = 22;
@@ -184,7 +184,7 @@ TEST(OutboxTest, LinesComeBeforeTheEnd) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
-// A group's end goes out although another group has a new event each time.
+// A group's end is sent even if another group has a new event each time.
 TEST(OutboxTest, AnEndDoesNotStarveBehindABusyGroup) {
   Outbox outbox({});
   outbox.AddEvent(Id(2), Started());

@@ -113,7 +113,7 @@ uint64_t RankWatch::FurthestStep() const {
 
 GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const {
   if (AllDone() && launcher.exit_ok) return {true, absl::StatusCode::kOk, "all ranks are done"};
-  // What the daemon was asked to do comes first, then what a rank said or did, then what only the launcher knows.
+  // A reason from outside comes first, then a rank's own failure, then the launcher's knowledge.
   const bool stopped_for_failure = first_failure_.has_value() && stopped == first_failure_->status;
   if (!stopped.ok() && !stopped_for_failure) return {false, stopped.code(), std::string(stopped.message())};
   if (first_failure_.has_value() && !first_failure_->gone) {
@@ -123,7 +123,7 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
   if (AllDone())
     return {false, absl::StatusCode::kUnavailable, absl::StrCat("all ranks were done, but ", launcher.exit)};
   const LauncherVerdict said =
-      stopped.ok() ? launcher.said : LauncherVerdict();  // Else it speaks of what we did to it.
+      stopped.ok() ? launcher.said : LauncherVerdict();  // If we stopped it, it reports our own signals.
   const std::optional<uint32_t> rank = FirstToDie(said);
   std::string message;
   if (!rank.has_value()) {
@@ -139,9 +139,10 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
 }
 
 std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const {
-  // A launcher that names a rank saw it die first (Open MPI): several streams may break within microseconds.
+  // A launcher that names a rank saw it die first (Open MPI). Our streams cannot tell: several may break within
+  // microseconds.
   if (said.rank.has_value() && *said.rank < ranks_.size()) return said.rank;
-  // One that names a process names any that did not end well, also one that it killed itself (MPICH).
+  // A launcher that names a process (MPICH) may name one that it killed itself, so a broken stream is better evidence.
   if (first_failure_.has_value()) return first_failure_->rank;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     if (said.pid.has_value() && ranks_[i].pid == *said.pid) return i;
@@ -150,7 +151,7 @@ std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const
 }
 
 void RankWatch::NoteFailure(Failure failure) {
-  // Later ones are mostly its consequences: a rank that waited for the first, or was killed by the launcher.
+  // Later failures are mostly consequences: a rank waited for the first one, or the launcher killed it.
   if (!first_failure_.has_value()) first_failure_ = std::move(failure);
 }
 

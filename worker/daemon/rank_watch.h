@@ -1,9 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_RANK_WATCH_H_
 #define HOOKE_WORKER_DAEMON_RANK_WATCH_H_
 
-// What a daemon knows of its group's ranks from their reports: who is silent, since when and at which step, what failed
-// first, whether the group has to be stopped, how it ended. Pure: knows no threads, sockets, processes or clocks. Used
-// by group_run.h. Not thread-safe.
+// Judges a group from its ranks' reports: which ranks are silent, since when and at which step; what failed first;
+// whether the group must be stopped; and how it ended. Pure: no threads, sockets, processes or clocks. Not thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -21,29 +20,29 @@ struct RankWatchOptions {
   uint32_t ranks = 1;                              // >= 1.
   absl::Time started;                              // When the launcher was started.
   absl::Duration silent_after = absl::Seconds(4);  // A rank reports at least once a second.
-  absl::Duration first_word_within =
-      absl::Seconds(30);  // Loading libraries from a cold disk takes a while; then it counts as silent.
-  absl::Duration give_up_after =
-      absl::Seconds(30);  // A rank silent for so long ends its group (before its first word: 4x).
-  absl::Duration launcher_grace = absl::Seconds(3);  // A rank is gone: the launcher has to notice within this.
-  absl::Duration finish_within = absl::Seconds(30);  // All ranks are done: the launcher has to end within this.
+  // Before its first report a rank counts as silent only after this: loading libraries from a cold disk takes a while.
+  absl::Duration first_word_within = absl::Seconds(30);
+  // A rank that is silent for this long ends its group. Before its first report it has four times as long.
+  absl::Duration give_up_after = absl::Seconds(30);
+  absl::Duration launcher_grace = absl::Seconds(3);  // Time for the launcher to notice that a rank is gone.
+  absl::Duration finish_within = absl::Seconds(30);  // Time for the launcher to end after all ranks are done.
 };
 
 struct SilenceChange {
-  bool silent = true;  // False: it answers again.
+  bool silent = true;  // False: the rank reports again.
   std::string what;    // "rank 1 (pid 1234)".
-  absl::Time since;    // Its last word.
-  uint64_t step = 0;   // The last it reported.
+  absl::Time since;    // When it last reported.
+  uint64_t step = 0;   // The last step that it reported.
 };
 
-// How the group ended, for a person and for the coordinator's decision to try again.
+// How the group ended: the message is for people, and the code decides whether the coordinator tries again.
 struct GroupVerdict {
   bool ok = false;
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string message;
 };
 
-// The launcher's part in it.
+// How the launcher ended.
 struct LauncherEnd {
   bool exit_ok = false;
   std::string exit;        // "mpirun exited with status 137".
@@ -55,7 +54,7 @@ class RankWatch {
  public:
   explicit RankWatch(const RankWatchOptions& options);
 
-  // ---- Reports. A rank number outside the group is refused by Hello; the others want a rank that Hello accepted.
+  // ---- Reports. Hello refuses a rank number outside the group; the others take only ranks that Hello accepted.
   struct HelloReport {
     uint32_t rank = 0;
     uint32_t ranks = 0;
@@ -70,19 +69,18 @@ class RankWatch {
   void StreamEnded(uint32_t rank, absl::Time now);
 
   // ---- Decisions.
-  // Time passes: call it every fraction of a second. Returns the silences that began or ended since the last call. When
-  // the daemon itself did not run for a while (calls further apart than half of `silent_after`), that time counts for
-  // no rank.
+  // Call it every fraction of a second. Returns the silences that began or ended since the last call. If calls are
+  // further apart than half of `silent_after`, the daemon itself did not run, and that time counts against no rank.
   std::vector<SilenceChange> Tick(absl::Time now);
   // OK, or why the group has to be stopped now.
   absl::Status MustStop(absl::Time now) const;
-  // Whether the launcher is ending the group already, if it was stopped for the reason `stopped`: a rank that gives up
-  // leaves after its last word, and a launcher that sees a rank leave ends the others.
+  // Whether the launcher ends the group by itself after a stop for the reason `stopped`. It does so if a rank gave up:
+  // that rank leaves after its report, and a launcher that sees a rank leave ends the others.
   bool LauncherEndsByItself(const absl::Status& stopped) const;
   bool AllDone() const;
-  // Of its ranks, as far as they have said.
+  // The highest step that a rank has reported.
   uint64_t FurthestStep() const;
-  // How the group ended. `stopped`: why the daemon stopped it, OK if it did not.
+  // How the group ended. `stopped` is why the daemon stopped it; OK: it did not.
   GroupVerdict Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const;
 
  private:
@@ -96,16 +94,16 @@ class RankWatch {
   };
   struct Failure {
     uint32_t rank = 0;
-    bool gone = false;  // Its stream broke without a last word.
+    bool gone = false;  // Its stream broke without a final report.
     absl::Status status;
     absl::Time when;
   };
 
   void NoteFailure(Failure failure);
-  // Whose end was the group's, as far as that is known.
+  // The rank whose end caused the group's end, if that is known.
   std::optional<uint32_t> FirstToDie(const LauncherVerdict& said) const;
   std::string Name(uint32_t rank) const;
-  // After how long without a word a rank in its state is silent; infinite for one that has said its last.
+  // After this long without a report the rank counts as silent. Infinite if it has sent its final report.
   absl::Duration SilentAfter(const Rank& rank) const;
   absl::Duration GiveUpAfter(const Rank& rank) const;
 

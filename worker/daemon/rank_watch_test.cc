@@ -30,8 +30,8 @@ RankWatch Reporting() {
 
 LauncherEnd Exit(int status) { return {status == 0, absl::StrCat("mpirun exited with status ", status), {}, ""}; }
 
-// A rank that says nothing for 4 s is named, once, with the time and step of its last word; and once more when it is
-// back.
+// A rank that reports nothing for 4 s is named once, with the time and step of its last report. It is named again when
+// it is back.
 TEST(RankWatchTest, SilenceBeginsAndEnds) {
   RankWatch watch = Reporting();
   watch.Progress(1, 17, At(2));
@@ -54,7 +54,7 @@ TEST(RankWatchTest, SilenceBeginsAndEnds) {
   EXPECT_TRUE(watch.MustStop(At(7.5)).ok());
 }
 
-// A rank silent for 30 s ends its group: a stopped process ends nothing by itself.
+// A rank that is silent for 30 s ends its group, because a stopped process ends nothing by itself.
 TEST(RankWatchTest, LongSilenceStopsTheGroup) {
   RankWatch watch = Reporting();
   watch.Progress(1, 5, At(1));
@@ -94,7 +94,7 @@ TEST(RankWatchTest, OwnPauseIsForgiven) {
   EXPECT_EQ(watch.Tick(At(62)).size() + watch.Tick(At(63)).size() + watch.Tick(At(64.5)).size(), 2u);
 }
 
-// Ranks that are done are not silent, and the group ends well with the launcher.
+// Ranks that are done do not count as silent, and the group ends well when the launcher does.
 TEST(RankWatchTest, AllDone) {
   RankWatch watch = Reporting();
   watch.Done(0, At(2));
@@ -112,7 +112,7 @@ TEST(RankWatchTest, AllDone) {
   EXPECT_EQ(watch.MustStop(At(34)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// A rank that gives up stops the group at once; its words are the group's, whatever follows from it.
+// A rank that gives up stops the group at once. Its error becomes the group's, whatever failures follow.
 TEST(RankWatchTest, FirstFailureCounts) {
   RankWatch watch = Reporting();
   watch.Failed(1, absl::NotFoundError("no file /data/x"), At(2));
@@ -125,7 +125,7 @@ TEST(RankWatchTest, FirstFailureCounts) {
   EXPECT_EQ(verdict.message, "rank 1 (pid 101): no file /data/x");
 }
 
-// A launcher ends the group by itself only where a rank has given up: it has to be killed where a rank is silent, or
+// A launcher ends the group by itself only if a rank has given up. It must be killed if a rank is silent, or if
 // somebody else has stopped the group.
 TEST(RankWatchTest, WhoEndsTheGroup) {
   RankWatch watch = Reporting();
@@ -140,7 +140,7 @@ TEST(RankWatchTest, WhoEndsTheGroup) {
   EXPECT_FALSE(gone.LauncherEndsByItself(gone.MustStop(At(6))));
 }
 
-// A rank whose stream breaks leaves the launcher a moment to end the group itself.
+// After a rank's stream breaks, the launcher has a moment to end the group itself.
 TEST(RankWatchTest, GoneRank) {
   RankWatch watch = Reporting();
   watch.StreamEnded(1, At(2));
@@ -167,8 +167,8 @@ TEST(RankWatchTest, LauncherKnowsWhoDied) {
   EXPECT_THAT(watch.Verdict(launcher, absl::OkStatus()).message, HasSubstr("rank 0 (pid 100)"));
 }
 
-// One that names a process may name a rank that it killed itself: the first broken stream decides, the signal is told
-// where it fits.
+// A launcher that names a process may name a rank that it killed itself. So the first broken stream decides; the signal
+// is reported only for that rank.
 TEST(RankWatchTest, LauncherNamesAProcess) {
   RankWatch watch = Reporting();
   LauncherEnd launcher = Exit(3);
@@ -184,7 +184,7 @@ TEST(RankWatchTest, LauncherNamesAProcess) {
             "rank 0 (pid 100) exited with status 3; mpirun exited with status 3");
 }
 
-// After the daemon has stopped a group, the launcher's words are about that.
+// After the daemon has stopped a group, the launcher's report describes only that stop and is ignored.
 TEST(RankWatchTest, LauncherSpeaksOfOurStop) {
   RankWatch watch = Reporting();
   watch.StreamEnded(1, At(2));
@@ -196,7 +196,7 @@ TEST(RankWatchTest, LauncherSpeaksOfOurStop) {
             "rank 1 (pid 101) is gone without a word; mpirun exited with status 15; last line of output: cannot go on");
 }
 
-// A launcher that ends before any rank reported: its last words are all there is to say.
+// If the launcher ends before any rank reported, its last line of output is the only reason.
 TEST(RankWatchTest, NothingWasHeard) {
   LauncherEnd launcher = Exit(127);
   launcher.last_words = "setpriv: failed to execute /x: No such file or directory";
@@ -215,7 +215,8 @@ TEST(RankWatchTest, Stopped) {
   EXPECT_EQ(verdict.message, "stopped: job cancelled");
 }
 
-// Wrong ranks are refused: out of range, of another size (started by the other library's mpirun), twice.
+// Hello refuses a rank that is out of range, that has another group size (started by the other library's mpirun), or
+// that reports twice.
 TEST(RankWatchTest, HelloIsChecked) {
   RankWatch watch = Watch(2);
   EXPECT_EQ(watch.Hello({2, 2, 1}, At(0)).code(), absl::StatusCode::kInvalidArgument);

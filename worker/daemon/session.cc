@@ -14,10 +14,10 @@ namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   grpc::ChannelArguments arguments;
-  // A channel of its own for each try: backoff between tries is ours.
+  // Each try gets a channel of its own, because we do the backoff between tries ourselves.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Pings are rare enough for any server's limits. What matters is what comes with them: TCP_USER_TIMEOUT, by which
-  // unanswered heartbeats break the connection to a machine that is gone.
+  // Keepalive also sets TCP_USER_TIMEOUT, which is what we need: unanswered heartbeats then break the connection to a
+  // machine that is gone. The pings themselves are rare enough for any server's limits.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
@@ -136,8 +136,8 @@ bool Session::WriteHello(Stream& stream) {
   *hello = options_.hello;
   for (const v1::GroupId& group : callbacks_.running_groups()) *hello->add_running() = group;
   {
-    // A group whose end is still to be told counts as running: otherwise it would be taken for lost and be placed
-    // again.
+    // A group whose end was not delivered yet counts as running. Otherwise the coordinator would take it for lost and
+    // place it again.
     absl::MutexLock lock(&mutex_);
     outbox_.Rewind();
     for (const v1::GroupId& group : outbox_.EndedGroups()) {
@@ -155,7 +155,8 @@ bool Session::AwaitWelcome() {
   return link_ == Link::kWelcomed;
 }
 
-// After a write failed the reader sees the stream's end too. False: the stream is still up, and is to be cancelled.
+// After a failed write, waits for the reader to see the stream's end too. False: the stream is still up, so the caller
+// must cancel it.
 bool Session::AwaitDown() {
   absl::MutexLock lock(&mutex_);
   if (link_ == Link::kConnecting) return false;
@@ -198,7 +199,7 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
   if (command.has_clock()) return HandleClock(command.clock());
-  if (!command.has_seen()) return;  // From a newer coordinator.
+  if (!command.has_seen()) return;  // An unknown command, from a newer coordinator.
   absl::MutexLock lock(&mutex_);
   outbox_.Seen(command.seen().group(), command.seen().number());
 }

@@ -1,12 +1,12 @@
 #ifndef HOOKE_WORKER_DAEMON_SESSION_H_
 #define HOOKE_WORKER_DAEMON_SESSION_H_
 
-// The worker's one stream to the coordinator: hello, a heartbeat each second, events and log lines up; commands down.
-// It reconnects for ever; what the coordinator has not stored goes again, so a restart of either side's network or of
-// the coordinator loses nothing.
+// The worker's only stream to the coordinator. It sends hello, a heartbeat each second, events and log lines, and
+// receives commands. It reconnects for ever. Events that the coordinator has not stored are sent again, so neither a
+// broken network nor a restart of the coordinator loses any.
 //
-// Made and destroyed by WorkerDaemon. One thread connects and writes, one more (per connection) reads; callbacks run on
-// these, without a lock held, and must not block for long. AddEvent, AddLog, Flush: any thread.
+// One thread connects and writes; a second one, for each connection, reads. Callbacks run on these threads without a
+// lock held, and must not block for long. Any thread may call AddEvent, AddLog and Flush.
 
 #include <cstdint>
 #include <functional>
@@ -33,33 +33,34 @@ struct SessionOptions {
   absl::Duration heartbeat_every = absl::Seconds(1);
   absl::Duration welcome_within = absl::Seconds(10);
   absl::Duration backoff_min = absl::Milliseconds(200);  // Doubles with each failure in a row.
-  absl::Duration backoff_max = absl::Seconds(1);  // No longer: after a restart of the coordinator people wait for news.
+  absl::Duration backoff_max =
+      absl::Seconds(1);  // Short, because people wait for news after a restart of the coordinator.
   OutboxOptions outbox;
-  std::string machine;             // Names the clock of this machine (MachineClockName); "": not known.
-  std::function<int64_t()> clock;  // That clock, in nanoseconds; any thread. Null: profiles go without an offset.
+  std::string machine;             // MachineClockName() of this machine; "": not known.
+  std::function<int64_t()> clock;  // Reads that clock in nanoseconds, from any thread. Null: profiles get no offset.
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
-// What the session asks of the daemon.
+// The session's calls to the daemon.
 struct SessionCallbacks {
   std::function<std::vector<v1::GroupId>()> running_groups;
   std::function<void(const v1::StartGroup&)> start_group;
   std::function<void(const v1::StopGroup&)> stop_group;
   std::function<void()> welcomed;  // Once, after the first welcome.
-  // The coordinator refuses this worker, so that trying again is of no use. Once, before any welcome; nothing is tried
-  // after it.
+  // Called at most once, before any welcome: the coordinator refuses this worker for good. The session does not try
+  // again.
   std::function<void(const absl::Status&)> refused;
 };
 
 class Session {
  public:
   Session(SessionOptions options, SessionCallbacks callbacks);
-  // Ends the stream; what was not flushed is lost.
+  // Ends the stream. Events that were not flushed are lost.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Starts connecting; called once. From here on callbacks may come.
+  // Starts connecting. Called once; callbacks may come from then on.
   void Start();
 
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
@@ -102,7 +103,7 @@ class Session {
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
   bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Of the stream, while there is one.
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Context of the stream, while there is one.
   std::thread thread_;
 };
 

@@ -45,7 +45,7 @@ std::function<bool(const v1::WorkerMessage&)> IsNumber(uint64_t number) {
   return [number](const v1::WorkerMessage& message) { return message.event().number() == number; };
 }
 
-// Hands each line to a function.
+// A log sink that calls a function for each line.
 class CallingSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit CallingSink(std::function<void()> on_line) : on_line_(std::move(on_line)) {}
@@ -58,7 +58,7 @@ class CallingSink : public spdlog::sinks::base_sink<std::mutex> {
   const std::function<void()> on_line_;
 };
 
-// A session with callbacks that tests look at.
+// A session whose callbacks set what tests look at.
 class TestSession {
  public:
   explicit TestSession(const std::string& coordinator,
@@ -88,11 +88,12 @@ class TestSession {
 
   std::atomic<int64_t> monotonic_ns{0};
   absl::Notification welcomed, start, refused;
-  absl::Status refusal;  // After `refused`.
+  absl::Status refusal;  // Set before `refused` is notified.
   std::unique_ptr<Session> session;
 };
 
-// Hello comes first, then events in order, log lines and heartbeats; commands come down; what was seen is forgotten.
+// Hello comes first, then events in order, log lines and heartbeats. Commands arrive. Events that were seen are
+// dropped.
 TEST(SessionTest, Conversation) {
   FakeCoordinator coordinator({});
   TestSession test(coordinator.address());
@@ -108,7 +109,8 @@ TEST(SessionTest, Conversation) {
   EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
-// A profile goes on with the name of this machine's clock, and with what round trips of heartbeats tell of its offset.
+// The session adds to a profile the name of this machine's clock, and its offset as the heartbeats' round trips give
+// it.
 TEST(SessionTest, AddsTheClockToProfiles) {
   FakeCoordinator coordinator({});
   TestSession test(coordinator.address());
@@ -134,8 +136,8 @@ TEST(SessionTest, AddsTheClockToProfiles) {
   EXPECT_GT(profile.clock().error_ns(), 0);
 }
 
-// Events that were sent but not stored go again to a coordinator that restarted, with their numbers; a group that ended
-// meanwhile is named in hello, so that it is not taken for lost.
+// Events that were sent but not stored go again, with their numbers, to a coordinator that restarted. Hello names a
+// group that ended meanwhile, so that it is not taken for lost.
 TEST(SessionTest, RestartedCoordinatorHearsAgain) {
   FakeCoordinator::Options options;
   options.ack = false;
@@ -158,7 +160,7 @@ TEST(SessionTest, RestartedCoordinatorHearsAgain) {
   EXPECT_FALSE(test.session->EndIsPending(Id()));
 }
 
-// A name that is taken is an answer, not a reason to try again.
+// If the name is taken, the session is refused and does not try again.
 TEST(SessionTest, RefusedAtFirstHello) {
   FakeCoordinator::Options options;
   options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "w1 is connected");
@@ -198,7 +200,7 @@ TEST(SessionTest, NoWelcome) {
   EXPECT_TRUE(coordinator.WaitForCount(IsHello, 2));
 }
 
-// Lines are logged without a lock: a slow disk under the log holds up nobody who adds events.
+// Lines are logged without a lock, so a slow disk under the log does not delay callers that add events.
 TEST(SessionTest, LogsWithoutALock) {
   std::string address;
   { address = FakeCoordinator({}).address(); }
@@ -214,7 +216,7 @@ TEST(SessionTest, LogsWithoutALock) {
   EXPECT_TRUE(logged.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
-// Nobody listens: trying goes on for ever, and ending the session does not wait.
+// If nobody listens, the session tries for ever, and its destructor does not wait.
 TEST(SessionTest, NobodyThere) {
   std::string address;
   { address = FakeCoordinator({}).address(); }

@@ -1,5 +1,5 @@
-// A launcher whose end does not come: what the daemon says, and that it does not wait for ever. A log that blocks where
-// the launcher's line is written stands for the kernel: it keeps the end of the process from being seen.
+// If a launcher does not end, the daemon says so and does not wait for ever. In place of the kernel, a log that blocks
+// on the launcher's line keeps the process's end from being seen.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,8 @@ class BlockingSink final : public spdlog::sinks::sink {
   absl::Notification released;
 };
 
-// A group that was killed and does not end is spoken of, and holds up neither StopAll nor, once it has ended, anything.
+// A group that was killed and does not end is reported, and StopAll does not wait for it. Once it has ended, it delays
+// nothing.
 TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   const std::string folder = fs::absolute(testing::TempDir()).string() + "/stuck" + std::to_string(getpid());
   fs::create_directories(folder);
@@ -73,7 +74,7 @@ TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   ASSERT_TRUE(sink->reached.WaitForNotificationWithTimeout(kLimit));
   ASSERT_TRUE(coordinator.Send(StopCommand("enough")));
   const v1::WorkerMessage silence = coordinator.WaitFor([](const v1::WorkerMessage& message) {
-    // On a slow machine its ranks, of which there are none, may be called silent first.
+    // On a slow machine its ranks may be reported silent first, because the launcher starts none.
     return IsSilence(true)(message) && message.event().silence().silence().what().rfind("mpirun", 0) == 0;
   });
   EXPECT_THAT(silence.event().silence().silence().what(),
@@ -81,7 +82,7 @@ TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   EXPECT_EQ((*daemon)->StopAll(absl::Milliseconds(10)),
             absl::DeadlineExceededError("not ended within 10ms: test-1-0-1"));
 
-  // What is placed on it now is no failure of that group: it goes unanswered, and is lost with this worker's session.
+  // A group that is placed here now has not failed. It gets no answer and is lost with this worker's session.
   ASSERT_TRUE(coordinator.Send(StartCommand("late", 1, /*incarnation=*/2)));
   ASSERT_TRUE(sink->not_started.WaitForNotificationWithTimeout(kLimit));
 

@@ -53,7 +53,7 @@ absl::Status CheckOptions(const WorkerOptions& options) {
   return absl::OkStatus();
 }
 
-// What the ranks' profiles count in.
+// The clock of the ranks' profiles.
 int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -106,7 +106,7 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
 
 WorkerDaemon::~WorkerDaemon() {
   (void)StopAll(absl::ZeroDuration());
-  collector_.join();  // Ends after the last run.
+  collector_.join();  // The collector ends after the last run.
   session_->Flush(absl::Now() + options_.flush_within);
   session_.reset();
 }
@@ -149,12 +149,12 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
     session_->AddEvent(id, RefusedEvent(refused));
     return;
   }
-  if (session_->EndIsPending(id)) return;  // A repeat: it has run and ended.
+  if (session_->EndIsPending(id)) return;  // A repeated command: the group has run and ended.
   absl::MutexLock lock(&mutex_);
   const std::string name = GroupName(id);
-  if (runs_.count(name) > 0) return;  // A repeat: it runs.
+  if (runs_.count(name) > 0) return;  // A repeated command: the group runs.
   if (shutdown_) {
-    // Unanswered: the coordinator sees it end with this worker's session, and counts it as no failure of the group.
+    // We do not answer. The coordinator then takes the group for lost with this worker's session, not for failed.
     options_.logger->warn("not starting group {}: this worker is shutting down", name);
     return;
   }
@@ -195,7 +195,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
 void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
   absl::MutexLock lock(&mutex_);
   const auto found = runs_.find(GroupName(stop.group()));
-  // One that is not here has ended; the coordinator has been told, or is about to be.
+  // A group that is not here has ended, and the session delivers its end.
   if (found != runs_.end()) found->second.run->Stop(absl::CancelledError(absl::StrCat("stopped: ", stop.reason())));
 }
 
@@ -222,7 +222,7 @@ void WorkerDaemon::NoteRefusal(const absl::Status& why) {
 
 void WorkerDaemon::CollectEndedRuns() {
   while (true) {
-    std::vector<std::unique_ptr<GroupRun>> ended;  // Destroyed without the lock: that waits for their threads.
+    std::vector<std::unique_ptr<GroupRun>> ended;  // Destroyed without the lock, because that waits for their threads.
     absl::MutexLock lock(&mutex_);
     auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return any_ended_ || (shutdown_ && runs_.empty()); };
     mutex_.Await(absl::Condition(&work));

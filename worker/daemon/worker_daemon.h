@@ -1,9 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
 #define HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
 
-// A node's worker: it holds a session with the coordinator, starts and stops groups as that says, and tells it what
-// becomes of them. Groups go on while the coordinator is away. Made by main.cc, and by tests: several fit in one
-// process.
+// A node's worker. It keeps a session with the coordinator, starts and stops groups on its commands, and reports their
+// events. Groups go on while the coordinator is away. Several workers fit in one process.
 
 #include <functional>
 #include <map>
@@ -23,7 +22,7 @@
 
 namespace hooke {
 
-constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);  // Of a collective, of an exchange.
+constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);  // Range of collective_timeout and exchange_timeout.
 constexpr absl::Duration kTimeoutMax = absl::Hours(24);
 
 struct WorkerOptions {
@@ -31,37 +30,38 @@ struct WorkerOptions {
   std::string name;  // Unique in the cluster.
   std::string site = "default";
   uint32_t slots = 1;     // 1 to 4096.
-  std::string state_dir;  // Absolute path; of this worker alone.
+  std::string state_dir;  // Absolute path of a folder that no other worker uses.
   std::string version;
-  // How groups are started: flavour, mpirun, rank_binary, threads_per_rank, as_root, environment.
+  // How groups are started. Only flavour, mpirun, rank_binary, threads_per_rank, as_root and environment are set.
   LaunchOptions launch;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
   absl::Duration stop_grace = absl::Seconds(2);    // GroupRunOptions::stop_grace.
   absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
-  absl::Duration flush_within = absl::Seconds(2);  // At the end: how long the coordinator has to take the last events.
-  std::function<void()> on_welcome;                // Once, from a thread of the daemon; may be empty.
-  std::shared_ptr<spdlog::logger> logger;          // Not null.
+  absl::Duration flush_within =
+      absl::Seconds(2);                    // How long the end waits for the coordinator to take the last events.
+  std::function<void()> on_welcome;        // Called once, from a thread of the daemon; may be empty.
+  std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
 class WorkerDaemon {
  public:
-  // INVALID_ARGUMENT for options out of range; NOT_FOUND when hooke-rank or mpirun is missing; FAILED_PRECONDITION for
-  // a state folder that cannot be used. All say what to do.
+  // INVALID_ARGUMENT: an option is out of range. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the
+  // state folder cannot be used. All messages say what to do.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Stops all groups with everything that came from them, and starts no more. DEADLINE_EXCEEDED, with their names,
-  // where some have not ended within `limit`: then only the end of this process ends them, and the destructor would
-  // wait.
+  // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some have not ended within
+  // `limit`; the message names them. Then only the end of this process ends them, and the destructor would wait for
+  // them.
   absl::Status StopAll(absl::Duration limit);
 
-  // StopAll without a limit; tells the coordinator, ends the session.
+  // Stops all groups without a limit, delivers their ends to the coordinator, and ends the session.
   ~WorkerDaemon();
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;
 
-  // OK, or why the coordinator refuses this worker: then the daemon has nothing left to do.
+  // OK, or why the coordinator refuses this worker; the daemon then does nothing more.
   absl::Status Refusal();
 
  private:
@@ -88,8 +88,8 @@ class WorkerDaemon {
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Session> session_;  // Constant from before any thread to after the last.
-  std::thread collector_;             // Destroys runs that have ended: they cannot do it themselves.
+  std::unique_ptr<Session> session_;  // Set before the first thread starts, reset after the last has ended.
+  std::thread collector_;             // Destroys ended runs, because a run's own thread cannot.
 };
 
 }  // namespace hooke

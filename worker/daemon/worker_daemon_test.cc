@@ -1,5 +1,5 @@
-// A daemon in this process, a real mpirun, fake_rank in place of hooke-rank, a coordinator that does what the test
-// says.
+// Tests a daemon in this process with a real mpirun, fake_rank in place of hooke-rank, and a coordinator that does what
+// the test says.
 
 #include "worker/daemon/worker_daemon.h"
 
@@ -35,8 +35,8 @@ bool Lives(pid_t pid) {
   return stat.has_value() && stat->state != 'Z';
 }
 
-// MPICH's launcher kills the other ranks the same way and does not say whom first: then only the broken stream is
-// known.
+// MPICH's launcher kills the other ranks in the same way and does not say which died first. Then only the broken stream
+// is known.
 ::testing::Matcher<std::string> IsKilled(pid_t pid) {
   const std::string who = absl::StrCat("rank 1 (pid ", pid, ") ");
   const std::string exit = "; mpirun exited with status ";
@@ -77,7 +77,7 @@ class WorkerDaemonTest : public ::testing::Test {
     daemon_ = *std::move(daemon);
   }
 
-  // A running group of two ranks; their ids.
+  // Starts a group of two ranks that runs. Returns their process ids.
   std::vector<pid_t> StartRunning(const std::string& behaviour) {
     StartDaemon();
     EXPECT_TRUE(coordinator_->Send(StartCommand(behaviour, 2)));
@@ -100,7 +100,7 @@ class WorkerDaemonTest : public ::testing::Test {
   std::unique_ptr<WorkerDaemon> daemon_;
 };
 
-// A group starts, reports and ends well; its events come in order, each once, with growing numbers.
+// A group starts, reports and ends well. Its events come in order, each once, with growing numbers.
 TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("done", 2)));
@@ -119,8 +119,8 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
-// SIGKILL of one rank ends the group; the message says which rank, its pid and the signal, and that another try makes
-// sense.
+// SIGKILL of one rank ends the group. The message names the rank, its pid and the signal; the code says that another
+// try makes sense.
 TEST_F(WorkerDaemonTest, KilledRank) {
   const std::vector<pid_t> pids = StartRunning("run");
   kill(pids[1], SIGKILL);
@@ -131,8 +131,8 @@ TEST_F(WorkerDaemonTest, KilledRank) {
   EXPECT_FALSE(Lives(pids[0]));
 }
 
-// A stopped rank is named within 10 s, with the time and step of its last word, and again when it goes on; StopGroup
-// kills it though it is stopped.
+// A stopped rank is named within 10 s, with the time and step of its last report, and again when it goes on. StopGroup
+// kills a rank even while it is stopped.
 TEST_F(WorkerDaemonTest, StoppedRank) {
   const std::vector<pid_t> pids = StartRunning("run");
   kill(pids[1], SIGSTOP);
@@ -152,7 +152,7 @@ TEST_F(WorkerDaemonTest, StoppedRank) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
 }
 
-// A rank's own words are the group's, with their code: this one is not to be tried again. The other ranks are stopped.
+// A rank's own error becomes the group's, with its code, which here forbids another try. The other ranks are stopped.
 TEST_F(WorkerDaemonTest, FailedRank) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("fail", 2)));
@@ -162,9 +162,9 @@ TEST_F(WorkerDaemonTest, FailedRank) {
   EXPECT_THAT(end.message(), HasSubstr("): no file /data/train"));
 }
 
-// A launcher that is ending the group itself is let alone, and killed where it takes too long: Open MPI's crashes when
-// it is sent SIGTERM then, and its trace of 20 lines would hide the cause. So does one that is stopped from outside
-// then.
+// A launcher that is ending the group itself gets no signal, and is killed only if it takes too long. Open MPI's would
+// crash on SIGTERM then, and its trace of 20 lines would hide the cause. The same holds if the group is stopped from
+// outside at that moment.
 TEST_F(WorkerDaemonTest, LauncherDoesNotCrash) {
   StartDaemon();
   constexpr int kRuns = 20;
@@ -186,7 +186,7 @@ TEST_F(WorkerDaemonTest, LauncherDoesNotCrash) {
   }
 }
 
-// A rank that exits without a word: its exit status and its last line of output are in the message.
+// If a rank exits without a report, the message has its exit status and the last line of its output.
 TEST_F(WorkerDaemonTest, ExitedRank) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("exit3", 2)));
@@ -198,8 +198,8 @@ TEST_F(WorkerDaemonTest, ExitedRank) {
   EXPECT_THAT(end.message(), HasSubstr(") exited with status 3; mpirun exited with status 3"));
 }
 
-// The group goes on while the coordinator is away; the restarted one finds it in hello, hears the newest progress and
-// can stop it.
+// The group goes on while the coordinator is away. The restarted coordinator finds it in hello, gets the newest
+// progress and can stop it.
 TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
   const std::vector<pid_t> pids = StartRunning("run");
   FakeCoordinator::Options options;
@@ -217,7 +217,7 @@ TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
   EXPECT_EQ(End().message(), "stopped: enough");
 }
 
-// The end of a group that nobody heard is told to the coordinator that comes back.
+// If a group ends while the coordinator is away, the coordinator gets the end when it is back.
 TEST_F(WorkerDaemonTest, EndIsDeliveredLater) {
   const std::vector<pid_t> pids = StartRunning("run");
   FakeCoordinator::Options options;
@@ -246,7 +246,7 @@ TEST_F(WorkerDaemonTest, ChildrenOfRanksDie) {
   EXPECT_FALSE(Lives(child));
 }
 
-// What ranks print arrives with who said it, also before the end and whatever the bytes.
+// The ranks' output arrives with its writer's name, before the group's end, whatever its bytes are.
 TEST_F(WorkerDaemonTest, LogIsForwarded) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("talk", 2)));
@@ -285,7 +285,7 @@ TEST_F(WorkerDaemonTest, BadCommands) {
   for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(message.event().has_started());
 }
 
-// Two daemons in one process: each has its groups; the one that ends takes only its own.
+// Two daemons in one process have their own groups. When one ends, it ends only its own.
 TEST_F(WorkerDaemonTest, TwoInOneProcess) {
   FakeCoordinator other({});
   WorkerOptions options = Options();
@@ -304,7 +304,7 @@ TEST_F(WorkerDaemonTest, TwoInOneProcess) {
   fs::remove_all(options.state_dir);
 }
 
-// What is wrong with the options is said before anything starts.
+// Wrong options are refused, with the reason, before anything starts.
 TEST_F(WorkerDaemonTest, BadOptions) {
   const auto start = [](const WorkerOptions& options) { return WorkerDaemon::Start(options).status(); };
   WorkerOptions options = Options();

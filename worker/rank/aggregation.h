@@ -64,7 +64,7 @@ class Aggregation {
     absl::Duration collective_timeout;
   };
 
-  // Collective. INVALID_ARGUMENT, on all ranks: their options differ, or CheckOptimizer refuses the optimizer's.
+  // Collective. INVALID_ARGUMENT: the ranks' steps would differ (on all ranks), or CheckOptimizer refuses the options.
   static absl::StatusOr<std::unique_ptr<Aggregation>> Make(const Parts& parts, const AggregationOptions& options);
   ~Aggregation();
   Aggregation(const Aggregation&) = delete;
