@@ -18,9 +18,9 @@ namespace hooke {
 
 // All in nanoseconds.
 struct ClockRoundTrip {
-  int64_t sent = 0;      // This machine's clock.
-  int64_t answered = 0;  // The coordinator's.
-  int64_t received = 0;  // This machine's.
+  int64_t sent = 0;      // By this machine's clock.
+  int64_t answered = 0;  // By the coordinator's clock.
+  int64_t received = 0;  // By this machine's clock.
 };
 
 class ClockOffset {

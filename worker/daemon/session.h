@@ -82,7 +82,7 @@ class Session {
   };
 
   void Run();
-  StreamEnd RunStream();  // From hello to the stream's end.
+  StreamEnd RunStream();  // Runs one stream, from hello to its end.
   bool WriteHello(Stream& stream);
   bool AwaitWelcome();
   bool AwaitDown();

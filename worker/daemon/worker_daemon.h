@@ -84,7 +84,7 @@ class WorkerDaemon {
   const WorkerOptions options_;
   const std::unique_ptr<WorkerFolder> state_folder_;
   absl::Mutex mutex_;
-  std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // By GroupName.
+  std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -21,7 +21,7 @@
 namespace hooke {
 
 ValuesHeader HeaderOf(const BlocksToSend& blocks);
-// As long as the header announces. Points into the memory that `blocks` points into.
+// The payload of the message, as long as the header announces. Points into the memory that `blocks` points into.
 absl::Span<const char> PayloadOf(const BlocksToSend& blocks);
 
 // The limits of an answer.

@@ -60,7 +60,7 @@ class CenterClient {
   // first difference. After an error `vector` is unspecified.
   absl::Status Pull(absl::Span<float> vector, absl::Time deadline) const;
 
-  // Has every server save its shard. OK: this group's exchange `sequence` is on every server's disk. DATA_LOSS: a
+  // Makes every server save its shard. OK: this group's exchange `sequence` is on every server's disk. DATA_LOSS: a
   // server restarted before it saved, and has lost the exchange. `vector` is as in Attach.
   absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
 

@@ -15,8 +15,8 @@ struct ExchangePatience {
   // Longest time from the start of the exchange to an answer, and from each answer to the next. So a slow link may take
   // long, however much is exchanged, as long as answers come.
   absl::Duration silence;
-  absl::Duration first;                             // For the first answer, if the server failed the last exchange.
-  absl::Duration whole = absl::InfiniteDuration();  // For the whole exchange.
+  absl::Duration first;  // Time for the first answer, if the server failed the previous exchange.
+  absl::Duration whole = absl::InfiniteDuration();  // Time for the whole exchange.
   // Skip a server that is known to be away (server_presence.h), which costs no time.
   bool skips_absent = false;
   // Under the job's rule a server may hold an answer back until other groups come. Silence does not mean then that the
@@ -27,7 +27,7 @@ struct ExchangePatience {
 struct ExchangeProgress {
   absl::Time started;
   std::optional<absl::Time> answered;  // When the last answer came.
-  bool suspect = false;                // The last exchange failed.
+  bool suspect = false;                // The previous exchange failed.
 };
 
 absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress);
@@ -37,9 +37,9 @@ absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProg
 // ExchangePatience::first, not `silence`.
 bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now);
 
-// What a rank's patience depends on. Ranks that are done wait for the others in a collective, which fails after
-// `collective`. So exchanges must end before. The only rank of a group keeps nobody waiting: it also gets the time that
-// `values` take in both directions.
+// The inputs of a rank's patience. Ranks that are done wait for the others in a collective, which fails after
+// `collective`. So exchanges must end before. The only rank of a group keeps no rank waiting: it also gets the time
+// that `values` take in both directions.
 struct GroupPatience {
   absl::Duration exchange;    // --exchange-timeout.
   absl::Duration grace;       // How long servers may wait for other groups.

@@ -20,7 +20,7 @@ TEST(ExchangeDeadline, IsOfSilence) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, kStart + absl::Seconds(16), false}), kStart + absl::Seconds(20));
 }
 
-// A server that failed the last exchange gets only the short time for its first answer.
+// A server that failed the previous exchange gets only the short time for its first answer.
 TEST(ExchangeDeadline, ASuspectMustAnswerSoon) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, true}), kStart + absl::Seconds(1));
 }

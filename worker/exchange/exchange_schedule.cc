@@ -10,7 +10,7 @@ namespace hooke {
 namespace {
 
 // Indices of the statistics.
-constexpr size_t kDue = 0;   // 0 or 1.
+constexpr size_t kDue = 0;   // 1 if an exchange is due, otherwise 0.
 constexpr size_t kTurn = 1;  // The next fragment.
 
 }  // namespace

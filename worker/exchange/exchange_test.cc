@@ -276,7 +276,7 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   EXPECT_EQ(group.front(), 4.0f);
 }
 
-// A server that failed the last exchange comes back without its disk. It gets the exchange's whole time to take its
+// A server that failed the previous exchange comes back without its disk. It gets the exchange's whole time to take its
 // shard again, not the short one: other groups may be creating the shard meanwhile.
 TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   Attach(Ramp(1, 0));

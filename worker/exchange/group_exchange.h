@@ -80,7 +80,7 @@ class GroupExchange {
   // The step after which the unsettled exchange began, if there is one.
   std::optional<uint64_t> in_flight_since() const { return in_flight_since_; }
 
-  // Whether this rank's last exchange missed a server. Ranks may differ here: before the group takes a branch on it,
+  // Whether this rank's latest exchange missed a server. Ranks may differ here: before the group takes a branch on it,
   // the ranks must agree.
   bool missed() const { return missed_; }
   uint64_t settled() const { return settled_; }  // Number of settled exchanges.

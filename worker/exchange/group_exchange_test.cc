@@ -230,8 +230,8 @@ TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
   }
 }
 
-// While a server holds its answers back, the group goes on with its steps; they are applied when they are due, and
-// nobody has missed anything.
+// While a server holds its answers back, the group goes on with its steps. The answers are applied when they are due,
+// and no exchange counts as failed.
 TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   rhythm_ = {.interval = 8, .delay = 5, .steps_total = 30};
   uint64_t steps_meanwhile = 0;

@@ -65,7 +65,7 @@ class InMemoryServer {
     uint64_t sequence = 0;
     std::vector<float> answer;
   };
-  using Applied = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // By group and block.
+  using Applied = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // Keyed by group and block.
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
   absl::Status Initialize(const InitialValues& values);

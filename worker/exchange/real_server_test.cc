@@ -220,8 +220,8 @@ TEST_P(RealServerTest, FinalErrors) {
   EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
 }
 
-// Two groups of a quorum of two without a grace window: as soon as both are there, they meet, however long the first
-// one has been waiting for the second.
+// With a quorum of two and no grace window, two groups meet as soon as both are there. It does not matter how long the
+// first one has waited for the second.
 TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
   constexpr int kLonelyTries = 6;
   constexpr absl::Duration kAtOnce = absl::Seconds(5);  // Generous, for a busy machine.

@@ -72,7 +72,7 @@ class ServerCalls {
  public:
   virtual ~ServerCalls() = default;
 
-  virtual const std::string& address() const = 0;  // For messages.
+  virtual const std::string& address() const = 0;  // The server's name in messages.
   virtual absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request, absl::Time deadline) = 0;
   virtual absl::Status Initialize(const InitialValues& values, absl::Time deadline) = 0;
   // Gives every message to `sink`, in order, in the calling thread. An error of the sink ends the call with that error.

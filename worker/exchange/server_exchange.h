@@ -147,7 +147,7 @@ class ServerExchange {
   Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
-  // Who gets an answer. `sink` is null if the answer comes too late to count.
+  // The receiver of an answer. `sink` is null if the answer comes too late to count.
   struct Delivery {
     std::shared_ptr<const AnswerSink> sink;
     absl::Span<const float> sent;      // The values that were sent.

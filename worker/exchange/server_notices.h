@@ -28,7 +28,7 @@ class ServerNotices {
   };
 
   const absl::Time attached_;
-  std::map<std::string, Server> servers_;  // By address.
+  std::map<std::string, Server> servers_;  // Keyed by address.
 };
 
 }  // namespace hooke

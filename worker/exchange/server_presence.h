@@ -23,9 +23,9 @@ namespace hooke {
 // How an exchange ended for one server.
 enum class ExchangeEnd {
   kComplete,  // Every block was answered.
-  kPartial,   // Some were, so the server is there but slow.
-  kSilent,    // None was.
-  kMayWait,   // Some or all were not, and the server may have waited for other groups.
+  kPartial,   // Some blocks were answered, so the server is there but slow.
+  kSilent,    // No block was answered.
+  kMayWait,   // Some or all blocks were not answered, perhaps because the server waited for other groups.
 };
 
 class ServerPresence {

@@ -151,7 +151,7 @@ TEST(ModelTest, LearnsOneBatch) {
   }
 }
 
-// Wrong calls are errors whose message says what is right.
+// Wrong calls return errors that say what is allowed.
 TEST(ModelTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(std::string(MakeModel({.name = "gpt"}).status().message()), HasSubstr("mlp, lenet, resnet20"));
 
