@@ -15,7 +15,7 @@ namespace {
 constexpr int kDigitBits = 12;
 constexpr int kDigits = 6;
 constexpr size_t kMessageBytes = 1000;
-constexpr size_t kAddressBytes = 300;  // Most bytes of the missing server's address.
+constexpr size_t kAddressBytes = 300;  // Of the server for want of which it failed.
 
 // At most `bytes_max` of `text`, at `place`: a length, then the characters.
 void PutText(absl::string_view text, size_t bytes_max, float* place) {

@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_EXCHANGE_AGREEMENT_H_
 #define HOOKE_WORKER_EXCHANGE_AGREEMENT_H_
 
-// Spreads a fact that one rank of a group knows to all its ranks, so that all take the same branch, always. Built on
-// the group's collectives of floats; all functions are collective. Errors are the group's, and then the group is
-// unusable.
+// How the ranks of a group come to know the same thing when one of them has learned it: so that all take the same
+// branch, always. Built on the group's collectives of floats; all functions are collective. Errors are the group's, and
+// then the group is unusable.
 
 #include <cstdint>
 

@@ -78,8 +78,7 @@ TEST(ServerPresence, SlowIsNotAway) {
           {"partial", 50, true, 50}});
 }
 
-// A server whose round lacks its quorum is asked and tried at once, however often; people do not hear that it is
-// absent.
+// A server whose round lacks its quorum is asked and tried at once, however often. It is not reported absent.
 TEST(ServerPresence, WaitingForOtherGroupsIsNotAway) {
   ServerPresence presence;
   for (int i = 0; i < 100; ++i) {

@@ -20,7 +20,7 @@ struct ShardJobNumbers {
 // Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
 
-// The encoding of the values that a group of such a job sends. The values of `averaging` must be in range.
+// How such a group encodes what it sends; what the servers expect. `averaging` is in range.
 Encoding ExchangeEncoding(const v1::AveragingSpec& averaging);
 
 }  // namespace hooke

@@ -51,7 +51,7 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
   parameter("osc_sm_backing_directory", options.memory_folder);
   // mpirun knows only its own ranks, not other groups on the same cores, so waiting ranks always yield.
   parameter("mpi_yield_when_idle", "1");
-  // One TCP connection reaches half of a link's two directions at once.
+  // A single TCP connection reaches only half of a link's speed while both directions are used at once.
   parameter("btl_tcp_links", "4");
 }
 
