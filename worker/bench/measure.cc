@@ -40,7 +40,7 @@ class Measurer {
     if (absl::Status status = SetUp(cells); !status.ok()) return status;
     if (absl::Status status = AgreeOnTime(); !status.ok()) return status;
     const double time_max = absl::ToDoubleSeconds(options_.time_max);
-    size_t operations_left = 5;
+    size_t operations_left = 5;  // The plan has five operations.
     for (size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
       while (end < cells.size() && cells[end].operation == cells[begin].operation) ++end;
       options_.on_operation(NameOf(cells[begin].operation));

@@ -273,8 +273,8 @@ TEST_F(IdxDatasetTest, LabelOutOfRange) {
   EXPECT_EQ(set->label(1), 46);
 }
 
-// gzip data is refused if a bit of its body or checksum is flipped, if it is cut short anywhere, and if it is no gzip
-// data at all.
+// gzip data is refused if a bit of its body or checksum is flipped, or if it is cut short anywhere. Data that are not
+// gzip are refused, too.
 TEST_F(IdxDatasetTest, CorruptGzip) {
   WriteGoodLabels();
   const std::string path = images_ + ".gz";

@@ -28,6 +28,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
       server.on_presence = [tell = options.on_presence, i](std::optional<absl::Time> since) { tell(i, since); };
     }
     const Range shard = partition.ShardBlocks({i, options.servers.size()});
+    // One rank of the group is enough to report a shard's setback.
     if (options.on_setback && shard.begin == server.blocks.begin) {
       SetbackPlace place;
       place.address = server.calls->address();

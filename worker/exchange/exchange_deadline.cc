@@ -20,6 +20,7 @@ ExchangePatience PatienceOf(const GroupPatience& group) {
   // Less than the collective's limit, or the ranks that wait there would give up first.
   patience.whole = group.collective * 2 / 3;
   if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
+  // No later exchange makes up for the last one, so it skips no server and waits as long as the other ranks can.
   if (group.last) {
     patience.silence = patience.first = group.collective * 2 / 3;
     return patience;

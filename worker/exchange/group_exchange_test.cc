@@ -173,8 +173,8 @@ class GroupExchangeTest : public ::testing::Test {
   std::vector<std::unique_ptr<ServerCalls>> calls_;
 };
 
-// With any delay and any number of fragments, group and center end where the formula says, block by block, and all
-// ranks with the same bits.
+// With any delay and any number of fragments, group and center end where the formula says, block by block. All ranks
+// end with the same bits.
 TEST_F(GroupExchangeTest, FollowsTheReference) {
   const ExchangeRhythm rhythms[] = {
       {.interval = 4, .steps_total = 18},

@@ -136,6 +136,7 @@ class Process::Runner {
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
+    // Otherwise the child would inherit our blocked and ignored signals.
     sigset_t signals;
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes, &signals);
@@ -204,6 +205,7 @@ class Process::Runner {
   ProcessEnd Reap() {
     siginfo_t info = {};
     ProcessEnd end;
+    // WNOWAIT leaves the root a zombie until KillRest.
     if (waitid(P_PID, process_.pid_, &info, WEXITED | WNOWAIT) != 0) return {255, 0};
     if (info.si_code == CLD_EXITED) {
       end.exit_status = info.si_status;

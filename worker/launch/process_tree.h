@@ -4,8 +4,8 @@
 // A process and all its descendants, as /proc shows them. They include children in another process group or session,
 // and orphans that became children of this process or of init.
 //
-// A process belongs to the tree if its parent does, if it was seen in the tree before, or if it is an orphan whose
-// environment holds the tree's mark. A process is identified by its id and start time, so a reused id is never
+// A process belongs to the tree if its parent does, or if it was seen in the tree before. An orphan belongs to it if
+// its environment holds the tree's mark. A process is identified by its id and start time, so a reused id is never
 // signalled. Not thread-safe.
 
 #include <sys/types.h>
