@@ -21,7 +21,7 @@ struct RanksOptions {
   std::vector<std::string> environment;  // "NAME=value": that of this process.
   int ranks = 2;
   sigset_t stop_signals;  // Any of them ends the ranks. They must be blocked in every thread.
-  // Gets the output of ranks and mpirun, line by line, on another thread.
+  // Called for each line of output of the ranks and mpirun, on another thread.
   std::function<void(absl::string_view line)> on_line;
 };
 

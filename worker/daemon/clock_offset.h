@@ -16,7 +16,7 @@
 
 namespace hooke {
 
-// All in nanoseconds.
+// All times are in nanoseconds.
 struct ClockRoundTrip {
   int64_t sent = 0;      // By this machine's clock.
   int64_t answered = 0;  // By the coordinator's clock.

@@ -34,7 +34,7 @@ class InMemoryServer {
   void FailQuestions(int times);
   // True: blocks are applied, but no answer gets through, not even to a question.
   void SetLosingAnswers(bool losing);
-  // The stream breaks after so many more messages were applied; the answer to the last of them is lost.
+  // The stream breaks after `messages` more messages were applied. The answer to the last of them is lost.
   void BreakAfterApplying(int messages);
   // Exchanges end with this error from now on; OK: no more.
   void SetError(absl::Status error);
