@@ -103,36 +103,50 @@ std::string EncodeOpening(const v1::Sender& sender) {
   std::string message(kOpeningHeaderBytes, '\0');
   Put(static_cast<uint8_t>(FrameKind::kOpening), 0, message.data());
   Put(kWireVersion, 1, message.data());
-  Put(static_cast<uint16_t>(sender.job_id().size()), 2, message.data());
+  Put(static_cast<uint8_t>(sender.job_id().size()), 2, message.data());
+  Put(static_cast<uint8_t>(sender.job_key().size()), 3, message.data());
   Put(sender.group(), 4, message.data());
   Put(sender.rank(), 8, message.data());
   Put(sender.incarnation(), 12, message.data());
-  return message + sender.job_id();
+  return absl::StrCat(message, sender.job_id(), sender.job_key());
 }
 
-size_t OpeningTailBytes(absl::string_view header) { return Get<uint16_t>(header, 2); }
-
-absl::StatusOr<v1::Sender> DecodeOpening(absl::string_view message) {
+absl::StatusOr<size_t> OpeningTailBytes(absl::string_view message) {
   if (message.size() < kOpeningHeaderBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("an opening has ", message.size(), " bytes; it has at least ", kOpeningHeaderBytes));
   }
+  absl::StatusOr<FrameKind> kind = ReadKind(message);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FrameKind::kOpening) return absl::InvalidArgumentError("the first message is no opening");
   const uint8_t version = Get<uint8_t>(message, 1);
   if (version != kWireVersion) {
     return absl::InvalidArgumentError(absl::StrCat("an opening is of version ", version, " of the wire format; ",
                                                    kWireVersion, " is allowed: install one version everywhere"));
   }
-  const uint16_t job_id_bytes = Get<uint16_t>(message, 2);
-  const absl::string_view job_id = message.substr(kOpeningHeaderBytes);
-  if (job_id.size() != job_id_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an opening announces a job id of ", job_id_bytes, " bytes and has ", job_id.size()));
+  const uint8_t job_id_bytes = Get<uint8_t>(message, 2);
+  if (job_id_bytes > kJobIdBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("an opening announces a job id of ", job_id_bytes, " bytes; 1 to ",
+                                                   kJobIdBytesMax, " are allowed"));
   }
+  return size_t{job_id_bytes} + Get<uint8_t>(message, 3);
+}
+
+absl::StatusOr<v1::Sender> DecodeOpening(absl::string_view message) {
+  absl::StatusOr<size_t> tail_bytes = OpeningTailBytes(message);
+  if (!tail_bytes.ok()) return tail_bytes.status();
+  const absl::string_view tail = message.substr(kOpeningHeaderBytes);
+  if (tail.size() != *tail_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("an opening announces a job id and a job key of ", *tail_bytes,
+                                                   " bytes together and has ", tail.size()));
+  }
+  const uint8_t job_id_bytes = Get<uint8_t>(message, 2);
   v1::Sender sender;
   sender.set_group(Get<uint32_t>(message, 4));
   sender.set_rank(Get<uint32_t>(message, 8));
   sender.set_incarnation(Get<uint32_t>(message, 12));
-  sender.set_job_id(std::string(job_id));
+  sender.set_job_id(std::string(tail.substr(0, job_id_bytes)));
+  sender.set_job_key(std::string(tail.substr(job_id_bytes)));
   return sender;
 }
 

@@ -33,9 +33,10 @@ inline constexpr uint8_t kWireTypeMax = 6;
 const char* WireTypeName(WireType type);
 std::string WireTypeText(WireType type);
 
-inline constexpr uint8_t kWireVersion = 1;
+inline constexpr uint8_t kWireVersion = 2;
 inline constexpr size_t kJobIdBytesMax = 100;
-inline constexpr size_t kOpeningHeaderBytes = 16;                  // The job id follows.
+inline constexpr size_t kJobKeyBytesMax = 255;
+inline constexpr size_t kOpeningHeaderBytes = 16;                  // The job id and the job key follow.
 inline constexpr size_t kValuesHeaderBytes = 24;                   // The values follow.
 inline constexpr size_t kRefusalHeaderBytes = kValuesHeaderBytes;  // The text follows.
 inline constexpr uint64_t kFrameValuesMax = 0xffffffff;
@@ -55,14 +56,15 @@ uint64_t PayloadBytes(const ValuesHeader& header);
 // INVALID_ARGUMENT if it is neither an opening nor values.
 absl::StatusOr<FrameKind> ReadKind(absl::string_view start);
 
-// `sender.job_id` may have at most 65535 bytes.
+// `sender.job_id` and `sender.job_key` may have at most 255 bytes each.
 std::string EncodeOpening(const v1::Sender& sender);
 // `message` is the whole opening. INVALID_ARGUMENT if it is too short, has another version, or announces another length
-// of the job id. The sender's numbers are not checked.
+// of the job id or key. The sender's numbers are not checked.
 absl::StatusOr<v1::Sender> DecodeOpening(absl::string_view message);
 
-// The bytes of an opening that follow its first kOpeningHeaderBytes.
-size_t OpeningTailBytes(absl::string_view header);
+// The bytes of an opening that follow its first kOpeningHeaderBytes, which `message` begins with. INVALID_ARGUMENT: too
+// short, no opening, another version, or a job id longer than kJobIdBytesMax.
+absl::StatusOr<size_t> OpeningTailBytes(absl::string_view message);
 
 // Writes the header into the first kValuesHeaderBytes of `message`.
 void EncodeValuesHeader(const ValuesHeader& header, absl::Span<char> message);

@@ -112,15 +112,9 @@ absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
   std::string message(kOpeningHeaderBytes, '\0');
   absl::Status status = Receive(absl::MakeSpan(&message[0], message.size()), deadline);
   if (!status.ok()) return status;
-  absl::StatusOr<FrameKind> kind = ReadKind(message);
-  if (!kind.ok()) return kind.status();
-  if (*kind != FrameKind::kOpening) return absl::InvalidArgumentError("the first message is no opening");
-  const size_t tail_bytes = OpeningTailBytes(message);
-  if (tail_bytes > kJobIdBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an opening announces a job id of ", tail_bytes, " bytes; 1 to ", kJobIdBytesMax, " are allowed"));
-  }
-  message.resize(kOpeningHeaderBytes + tail_bytes);
+  const absl::StatusOr<size_t> tail_bytes = OpeningTailBytes(message);
+  if (!tail_bytes.ok()) return tail_bytes.status();
+  message.resize(kOpeningHeaderBytes + *tail_bytes);
   const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
   if (status = Receive(tail, deadline); !status.ok()) return status;
   return DecodeOpening(message);

@@ -17,6 +17,7 @@ v1::Sender ExampleSender() {
   sender.set_group(2);
   sender.set_rank(1);
   sender.set_incarnation(3);
+  sender.set_job_key("key7");
   return sender;
 }
 
@@ -25,7 +26,7 @@ std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), byt
 // The worked example of docs/wire.md encodes to the bytes printed there.
 TEST(Frame, WorkedExample) {
   EXPECT_EQ(EncodeOpening(ExampleSender()),
-            Bytes({1, 1, 5, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'j', 'o', 'b', '-', '1'}));
+            Bytes({1, 2, 5, 4, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'j', 'o', 'b', '-', '1', 'k', 'e', 'y', '7'}));
   std::string message(kValuesHeaderBytes, 'x');
   EncodeValuesHeader({16, 0x8000, 2}, absl::MakeSpan(&message[0], message.size()));
   EXPECT_EQ(message, Bytes({2, 1, 0, 0, 2, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0}));
@@ -37,7 +38,8 @@ TEST(Frame, RoundTrip) {
   sender.set_group(~uint32_t{0});
   sender.set_rank(~uint32_t{0} - 1);
   sender.set_incarnation(~uint32_t{0} - 2);
-  sender.set_job_id(std::string(65535, 'j'));
+  sender.set_job_id(std::string(kJobIdBytesMax, 'j'));
+  sender.set_job_key(std::string(kJobKeyBytesMax, '\0'));
   EXPECT_EQ(DecodeOpening(EncodeOpening(sender)).value().SerializeAsString(), sender.SerializeAsString());
   for (const uint64_t large : {uint64_t{0}, uint64_t{1} << 32, ~uint64_t{0}}) {
     std::string message(kValuesHeaderBytes, '\0');
@@ -71,8 +73,10 @@ TEST(Frame, Refusals) {
   EXPECT_THAT(refusal(ReadKind("").status()), HasSubstr("begins with its kind, 1 or 2"));
   EXPECT_THAT(refusal(ReadKind(std::string(1, '\0')).status()), HasSubstr("of kind 0; 1 (opening) and 2 (values)"));
   EXPECT_THAT(refusal(DecodeOpening(opening.substr(0, 15)).status()), HasSubstr("has 15 bytes; it has at least 16"));
-  EXPECT_THAT(refusal(DecodeOpening(with(opening, 1, 2)).status()), HasSubstr("of version 2 of the wire format; 1"));
-  EXPECT_THAT(refusal(DecodeOpening(opening + "x").status()), HasSubstr("a job id of 5 bytes and has 6"));
+  EXPECT_THAT(refusal(DecodeOpening(with(opening, 1, 1)).status()), HasSubstr("of version 1 of the wire format; 2"));
+  EXPECT_THAT(refusal(DecodeOpening(with(opening, 2, 101)).status()), HasSubstr("a job id of 101 bytes; 1 to 100"));
+  EXPECT_THAT(refusal(DecodeOpening(opening + "x").status()), HasSubstr("of 9 bytes together and has 10"));
+  EXPECT_THAT(refusal(DecodeOpening(values).status()), HasSubstr("the first message is no opening"));
   EXPECT_THAT(of_values(values.substr(0, 23)), HasSubstr("has 23 bytes; it has more than 24"));
   EXPECT_THAT(of_values(with(values, 1, 0)), HasSubstr("of type 0; 1 (float32) to 6 (top_k) are allowed"));
   EXPECT_THAT(of_values(with(values, 1, 7)), HasSubstr("of type 7; 1 (float32) to 6 (top_k) are allowed"));

@@ -23,7 +23,7 @@ struct Speaker {
   uint32_t incarnation = 1;
 };
 
-// ABORTED: what an incarnation of a group is told once a later one, `by`, has spoken.
+// ABORTED: what an incarnation of a group is told once a later one, `by`, has attached.
 absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by);
 
 // The right to initialize.

@@ -29,7 +29,10 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 // A center of zeros in blocks of four, ten unless said otherwise, and where exchanges with it are taken.
 class DirectExchangesTest : public ::testing::Test {
  protected:
-  DirectExchangesTest() { Start(MakeAttachRequest({})); }
+  DirectExchangesTest() {
+    Start(MakeAttachRequest({}));
+    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({}, 1)).ok());
+  }
 
   void Start(const v1::AttachRequest& request) {
     const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
@@ -40,7 +43,7 @@ class DirectExchangesTest : public ::testing::Test {
     store_ = ParameterStore::Load(options).value();
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
-    const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
+    const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
     for (uint64_t block = 0; block < shard->blocks(); ++block) {
       const Range range = shard->BlockRange(block);
       const std::vector<float> zeros(range.size());
@@ -86,7 +89,7 @@ TEST_F(DirectExchangesTest, BothSockets) {
   EXPECT_THAT(Exchange(*tcp, {1, 0, 10}, eights).value(), Each(2.0f));
   EXPECT_THAT(Exchange(local, {1, 0, 10}, eights).value(), Each(1.5f));
   EXPECT_THAT(Exchange(*tcp, {1, 0, 10}, eights).value(), Each(2.0f));
-  EXPECT_THAT(store_->Find("job-1").value()->CopyBlock(2).values, Each(3.5f));
+  EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(2).values, Each(3.5f));
 }
 
 // What the session refuses comes back with its code and text, and ends the connection.
@@ -103,7 +106,29 @@ TEST_F(DirectExchangesTest, Refusals) {
   const absl::Status refusal = Exchange(*wrong, {1, 1, 3}, {1, 2, 3}).status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refusal.message()), HasSubstr("a block has 3 values from value 1 on"));
-  EXPECT_THAT(store_->Find("job-1").value()->CopyBlock(0).values, Each(0.0f));
+  EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(0).values, Each(0.0f));
+}
+
+// An incarnation that nobody has attached, with the job's key or without it, ends no connection of the group that is
+// here and does not replace it.
+TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
+  const std::unique_ptr<FrameSocket> own = Connect();
+  ASSERT_TRUE(own->SendOpening(MakeSender({})).ok());
+  ASSERT_TRUE(Exchange(*own, {1, 0, 4}, {1, 2, 3, 4}).ok());
+  TestCenter guessed;
+  guessed.job_key = "a job's kez";
+  TestCenter without;
+  without.job_key = "";
+  const auto refusal = [this](const TestCenter& center, uint32_t incarnation) {
+    const std::unique_ptr<FrameSocket> stranger = Connect();
+    EXPECT_TRUE(stranger->SendOpening(MakeSender(center, 0, 0, incarnation)).ok());
+    return stranger->ReceiveHeader().value().refusal.code();
+  };
+  EXPECT_EQ(refusal(guessed, 1), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refusal(without, 0xffffffff), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refusal({}, 0xffffffff), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(Exchange(*own, {2, 0, 4}, {1, 2, 3, 4}).ok());
+  EXPECT_EQ(store_->Find(MakeSender({})).value()->Incarnations()[0], 1u);
 }
 
 // A rank has one connection: its next one ends the one before, whatever it does, and changes nothing else. Other ranks'
@@ -112,6 +137,7 @@ TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
   const std::unique_ptr<FrameSocket> other = Connect();
   ASSERT_TRUE(other->SendOpening(MakeSender({}, 1)).ok());
   ASSERT_TRUE(Exchange(*other, {1, 0, 4}, {1, 2, 3, 4}).ok());
+  ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({}, 0, 2)).ok());
   std::vector<std::unique_ptr<FrameSocket>> connections;
   connections.reserve(20);
   for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
@@ -157,7 +183,7 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   }
   deliver(std::string(1 << 16, '\xff'));
   deliver("GET / HTTP/1.1\r\nHost: hooke\r\n\r\n");
-  EXPECT_EQ(store_->Find("job-1").value()->updates(), 0u);
+  EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 0u);
   const std::unique_ptr<FrameSocket> good = Connect();
   ASSERT_TRUE(good->SendOpening(MakeSender({})).ok());
   EXPECT_TRUE(Exchange(*good, {1, 0, 4}, {1, 2, 3, 4}).ok());
@@ -190,7 +216,7 @@ TEST_F(DirectExchangesTest, ManyConnections) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_EQ(store_->Find("job-1").value()->updates(), 2u * 40 * 3);
+  EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u * 40 * 3);
 }
 
 // A connection that has ended waits for its round nonetheless. A rank that begins another block on every new one has a

@@ -79,7 +79,7 @@ absl::StatusOr<bool> ExchangeSession::Receive(const grpc::ByteBuffer& message, g
 absl::Status ExchangeSession::Open(const v1::Sender& sender) {
   if (shard_ != nullptr) return absl::InvalidArgumentError("Exchange: a second opening; one is allowed, first");
   if (absl::Status status = CheckJobId(sender.job_id()); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender.job_id());
+  absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender);
   if (!shard.ok()) return shard.status();
   if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(sender)); !status.ok()) return status;
   shard_ = *std::move(shard);
@@ -177,7 +177,7 @@ absl::Status InitializeSession::Open(const IncomingFrame& frame) {
   if (shard_ != nullptr) return absl::InvalidArgumentError("Initialize: a second opening; one is allowed, first");
   absl::StatusOr<v1::Sender> sender = ReadSender(frame);
   if (!sender.ok()) return sender.status();
-  absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender->job_id());
+  absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(*sender);
   if (!shard.ok()) return shard.status();
   if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(*sender)); !status.ok()) return status;
   shard_ = *std::move(shard);

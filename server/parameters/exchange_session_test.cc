@@ -148,7 +148,7 @@ TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
-  EXPECT_FALSE(store_->Find("job-1").value()->initialized());
+  EXPECT_FALSE(store_->Find(SenderOf("job-1")).value()->initialized());
 }
 
 // A repeated Initialize of a center that has values is told so at once, and changes nothing.
@@ -157,11 +157,12 @@ TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
   InitializeSession session(store_.get());
   EXPECT_FALSE(session.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender({}))).value());
   EXPECT_TRUE(session.Finish().ok());
-  EXPECT_EQ(store_->Find("job-1").value()->CopyBlock(0).values, Ramp(0, 4));
+  EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->CopyBlock(0).values, Ramp(0, 4));
 }
 
 // A group that has no right to initialize is told to attach again.
 TEST_F(ExchangeSessionTest, InitializeWithoutTheRight) {
+  ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({}, 1)).ok());
   InitializeSession session(store_.get());
   ASSERT_TRUE(session.Receive(absl::UnixEpoch(), OpeningMessage(MakeSender({}, 1))).value());
   const absl::Status status = session.Receive(absl::UnixEpoch(), Values(0, 0, 4)).status();
@@ -234,7 +235,7 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
 // Any bytes that a peer sends as compressed values are applied as finite values or refused, also twice, and the answer
 // to a repeat is the same bytes.
 TEST_P(CompressedSessionTest, AnyBytes) {
-  const std::shared_ptr<Shard> shard = store_->Find("job-1").value();
+  const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
   std::mt19937_64 random(1);
   int taken = 0;
   for (uint64_t sequence = 1; sequence <= 500; ++sequence) {

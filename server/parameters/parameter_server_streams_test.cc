@@ -113,7 +113,7 @@ TEST(ParameterServerStreams, StrangersBytes) {
       {std::string(1 << 20, '\xff')},
       {opening.substr(0, 15)},
       {opening + "x"},
-      {changed(opening, 1, 2)},
+      {changed(opening, 1, 1)},
       {values},
       {opening, opening},
       {opening, ""},
@@ -144,6 +144,7 @@ TEST(ParameterServerStreams, ARanksNextStreamEndsTheOneBefore) {
   MakeCenter(server, center);
   TestGroup group = MakeGroup(server, center);
   TestGroup another = MakeGroup(server, center, 1);
+  ASSERT_TRUE(another.Attach().ok());
   OpenStream other(another);
   ASSERT_TRUE(other.stream->Write(OpeningMessage(MakeSender(center, 1))));
   ASSERT_TRUE(other.Exchange(1, Ramp(0, kBlockValues)));

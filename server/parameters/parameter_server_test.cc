@@ -76,6 +76,11 @@ TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   center.shard_count = 2;
   for (center.shard_index = 0; center.shard_index < 2; ++center.shard_index)
     MakeCenter(*servers[center.shard_index], center);
+  for (center.shard_index = 0; center.shard_index < 2; ++center.shard_index) {
+    for (uint32_t group = 1; group < 3; ++group) {
+      ASSERT_TRUE(MakeGroup(*servers[center.shard_index], center, group).Attach().ok());
+    }
+  }
   std::vector<std::vector<float>> x;
   for (uint32_t group = 0; group < 3; ++group) x.push_back(Ramp(0, kValues, 10.0f * static_cast<float>(group)));
   std::vector<std::thread> threads;
@@ -105,7 +110,7 @@ v1::LocateResponse Locate(TestGroup& to, uint32_t group) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
   v1::LocateRequest request;
-  request.mutable_sender()->set_job_id("job-1");
+  *request.mutable_sender() = SenderOf("job-1");
   request.mutable_sender()->set_group(group);
   v1::LocateResponse response;
   EXPECT_TRUE(to.stub().Locate(&context, request, &response).ok());
@@ -122,6 +127,7 @@ TEST(ParameterServer, RestartsFromItsFolder) {
     TestServer server(OpenFolderStorage(folder).value());
     MakeCenter(server, center);
     TestGroup group = MakeGroup(server, center, 1);
+    EXPECT_TRUE(group.Attach().ok());
     EXPECT_TRUE(group.Exchange({16, group.Blocks()}, absl::MakeSpan(x)).ok());
     EXPECT_FALSE(Locate(group, 1).has_restored()) << "the shard was made here";
   }
@@ -164,7 +170,7 @@ TEST(ParameterServer, Saves) {
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::SaveRequest request;
-    request.set_job_id(job_id);
+    *request.mutable_sender() = SenderOf(job_id);
     v1::SaveResponse response;
     return group.stub().Save(&context, request, &response).error_code();
   };
@@ -211,6 +217,65 @@ TEST(ParameterServer, Refusals) {
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(large.message()),
               HasSubstr("of this server's 4194304 are free; raise --max-center-bytes or add servers"));
+}
+
+// Whoever lacks the job's key cannot replace its group by calls in the name of a later start, can have nothing saved,
+// and leaves nothing in the snapshot. The group goes on, also after the server was started again.
+TEST(ParameterServer, StrangersReplaceNobody) {
+  const auto storage = std::make_shared<InMemoryStorage>();
+  const TestCenter center = LargeCenter();
+  TestCenter without = center;
+  without.job_key = "";
+  std::vector<float> x = Ramp(0, kValues, 8);
+  for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    TestServer server(storage);
+    if (sequence == 1) MakeCenter(server, center);
+    TestGroup stranger = MakeGroup(server, without, 0, 0, 0xffffffff);
+    const size_t snapshots = storage->List().value().size();
+    const auto pace = [&stranger](const v1::Sender& sender) {
+      grpc::ClientContext context;
+      SetDeadline(&context);
+      v1::PaceRequest request;
+      *request.mutable_sender() = sender;
+      request.set_steps_per_second(1000);
+      v1::PaceResponse response;
+      return stranger.stub().Pace(&context, request, &response);
+    };
+    const auto save = [&stranger](const v1::Sender& sender) {
+      grpc::ClientContext context;
+      SetDeadline(&context);
+      v1::SaveRequest request;
+      *request.mutable_sender() = sender;
+      v1::SaveResponse response;
+      return stranger.stub().Save(&context, request, &response).error_code();
+    };
+    const auto knows_origin = [&stranger](const v1::Sender& sender) {
+      grpc::ClientContext context;
+      SetDeadline(&context);
+      v1::LocateRequest request;
+      *request.mutable_sender() = sender;
+      v1::LocateResponse response;
+      EXPECT_TRUE(stranger.stub().Locate(&context, request, &response).ok());
+      return response.has_restored();
+    };
+    const grpc::Status refused = pace(MakeSender(without, 0, 0, 0xffffffff));
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_THAT(refused.error_message(), HasSubstr("this is not the key of job job-1"));
+    EXPECT_EQ(pace(MakeSender(center, 0, 0, 0xffffffff)).error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(stranger.Exchange({1, {0}}, absl::MakeSpan(x)).code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(stranger.Initialize(x).code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(stranger.Attach().status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(save(MakeSender(without)), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_EQ(storage->List().value().size(), snapshots);
+    EXPECT_FALSE(knows_origin(MakeSender(without)));
+    EXPECT_EQ(knows_origin(MakeSender(center)), sequence == 2);
+
+    EXPECT_TRUE(pace(MakeSender(center)).ok());
+    TestGroup group = MakeGroup(server, center);
+    const absl::Status status = group.Exchange({sequence, group.Blocks()}, absl::MakeSpan(x));
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(save(MakeSender(center)), grpc::StatusCode::OK);
+  }
 }
 
 // Options that cannot work are refused.

@@ -124,20 +124,34 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   return response;
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(absl::string_view job_id) const {
-  absl::MutexLock lock(&mutex_);
-  return ShardOf(job_id);
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) const {
+  absl::StatusOr<std::shared_ptr<Shard>> shard;
+  {
+    absl::MutexLock lock(&mutex_);
+    shard = ShardOf(sender.job_id());
+  }
+  if (!shard.ok()) return shard;
+  absl::Status status = CheckKey(sender.job_id(), (*shard)->plan().job.job_key(), sender.job_key());
+  if (!status.ok()) return status;
+  return shard;
 }
 
-std::optional<ParameterStore::Origin> ParameterStore::OriginOf(absl::string_view job_id, uint32_t group) const {
+std::optional<ParameterStore::Origin> ParameterStore::OriginOf(const v1::Sender& sender) const {
   absl::MutexLock lock(&mutex_);
-  const auto job = jobs_.find(job_id);
-  if (job == jobs_.end() || job->second->shard == nullptr || group >= job->second->origins.size()) return std::nullopt;
-  return job->second->origins[group];
+  const auto found = jobs_.find(sender.job_id());
+  if (found == jobs_.end() || found->second->shard == nullptr) return std::nullopt;
+  const Job& job = *found->second;
+  if (sender.group() >= job.origins.size()) return std::nullopt;
+  if (!CheckKey(sender.job_id(), job.shard->plan().job.job_key(), sender.job_key()).ok()) return std::nullopt;
+  return job.origins[sender.group()];
 }
 
 absl::Status ParameterStore::FinishInitialize(absl::string_view job_id, const Speaker& speaker) {
-  absl::StatusOr<std::shared_ptr<Shard>> shard = Find(job_id);
+  absl::StatusOr<std::shared_ptr<Shard>> shard;
+  {
+    absl::MutexLock lock(&mutex_);
+    shard = ShardOf(job_id);
+  }
   if (!shard.ok()) return shard.status();
   if (absl::Status status = (*shard)->CompleteInitialize(speaker); !status.ok()) return status;
   return Snapshot(job_id, Due::kIfNone);
@@ -185,14 +199,17 @@ absl::Status ParameterStore::SnapshotChanged() {
   return first_error;
 }
 
-absl::Status ParameterStore::Save(absl::string_view job_id) {
+absl::Status ParameterStore::Save(const v1::Sender& sender) {
+  const std::string& job_id = sender.job_id();
   {
     absl::MutexLock lock(&mutex_);
     const auto job = jobs_.find(job_id);
-    if (job != jobs_.end() && job->second->sealed) return absl::OkStatus();
+    if (job != jobs_.end() && job->second->sealed) return CheckKey(job_id, job->second->key, sender.job_key());
     absl::StatusOr<std::shared_ptr<Shard>> shard = ShardOf(job_id);
     if (absl::IsNotFound(shard.status())) return NoCenter(job_id);
     if (!shard.ok()) return shard.status();
+    absl::Status status = CheckKey(job_id, (*shard)->plan().job.job_key(), sender.job_key());
+    if (!status.ok()) return status;
     if (!(*shard)->initialized()) return NoValues(job_id);
   }
   return Snapshot(job_id, Due::kIfChanged);

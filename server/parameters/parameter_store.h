@@ -55,16 +55,17 @@ class ParameterStore {
   // loaded), DATA_LOSS (lost).
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
-  // The shard of a running job. NOT_FOUND: attach first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost.
-  // UNAVAILABLE: not loaded.
-  absl::StatusOr<std::shared_ptr<Shard>> Find(absl::string_view job_id) const;
+  // The shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: it has not. NOT_FOUND: attach
+  // first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost. UNAVAILABLE: not loaded.
+  absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender) const;
 
-  // What the job's shard was loaded from, for one of its groups; none: it was made here, or is not in memory.
+  // What the sender's shard was loaded from, for its group; none: it was made here, is not in memory, or is not for a
+  // sender with this key.
   struct Origin {
     absl::Time snapshot;    // When it was written.
     uint64_t sequence = 0;  // Shard::HighestSequence of the group, then.
   };
-  std::optional<Origin> OriginOf(absl::string_view job_id, uint32_t group) const;
+  std::optional<Origin> OriginOf(const v1::Sender& sender) const;
 
   // The initial values are written: the center has values from now on, and a first snapshot is on disk after OK.
   absl::Status FinishInitialize(absl::string_view job_id, const Speaker& speaker);
@@ -85,8 +86,9 @@ class ParameterStore {
   absl::Status SnapshotChanged();
 
   // Writes a snapshot of one job's shard if it changed since its last: after OK, what was answered before the call is
-  // on disk. OK, too, for a sealed job. NOT_FOUND: no center, or no values yet. DATA_LOSS: lost. Else the disk's error.
-  absl::Status Save(absl::string_view job_id);
+  // on disk. OK, too, for a sealed job. PERMISSION_DENIED as Find. NOT_FOUND: no center, or no values yet. DATA_LOSS:
+  // lost. Else the disk's error.
+  absl::Status Save(const v1::Sender& sender);
 
   // Whoever waits for other groups in an exchange gets UNAVAILABLE, now and later: the server stops.
   void StopWaiting();

@@ -60,7 +60,7 @@ class ParameterStoreTest : public ::testing::Test {
   }
 
   void WriteValues(const TestCenter& center) {
-    const auto shard = store_->Find(center.job_id).value();
+    const auto shard = store_->Find(MakeSender(center)).value();
     for (uint64_t block = 0; block < shard->blocks(); ++block) {
       const Range range = shard->BlockRange(block);
       ASSERT_TRUE(shard->WriteInitial(kNow, {}, range.begin, Ramp(range.begin, range.size())).ok());
@@ -69,7 +69,7 @@ class ParameterStoreTest : public ::testing::Test {
 
   // Moves the first block by `by`.
   void Exchange(const std::string& job_id, uint64_t sequence, float by) {
-    const auto shard = store_->Find(job_id).value();
+    const auto shard = store_->Find(SenderOf(job_id)).value();
     std::vector<float> x = shard->CopyBlock(0).values;
     for (float& value : x) value += 4 * by;
     std::vector<float> answer(x.size());
@@ -120,7 +120,7 @@ TEST_F(ParameterStoreTest, RestartsFromTheLastSnapshot) {
   EXPECT_EQ(Read("job-1").value(), Moved(1));
   Exchange("job-1", 32, 1);
   EXPECT_EQ(Read("job-1").value(), Moved(2));
-  EXPECT_EQ(store_->Find("job-1").value()->updates(), 2u);
+  EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u);
 }
 
 // Only what changed is written, and two versions are kept.
@@ -148,7 +148,7 @@ TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenABitFlipped) {
   Restart();
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
   EXPECT_THAT(log_.str(),
-              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 208 is "));
+              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 221 is "));
   EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is used"));
   Exchange("job-1", 16, 2);
   ASSERT_TRUE(store_->SnapshotChanged().ok());
@@ -226,8 +226,8 @@ TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
       HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room to load it: the "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("raise --max-center-bytes or add servers; then start the "));
   EXPECT_THAT(log_.str(), HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room"));
-  EXPECT_EQ(store_->Find("job-0").status(), status);
-  EXPECT_EQ(store_->Save("job-0"), status);
+  EXPECT_EQ(store_->Find(SenderOf("job-0")).status(), status);
+  EXPECT_EQ(store_->Save(SenderOf("job-0")), status);
   EXPECT_TRUE(store_->Attach(kNow, MakeAttachRequest({}, 0, 2)).ok());
   EXPECT_TRUE(store_->SnapshotChanged().ok());
   Restart();
@@ -311,37 +311,34 @@ TEST_F(ParameterStoreTest, ReadyNeedsASnapshot) {
 
 // Save: what was answered is on disk after OK, nothing is written twice, and the disk's error is passed on.
 TEST_F(ParameterStoreTest, Saves) {
-  EXPECT_EQ(store_->Save("job-1").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
-  EXPECT_EQ(store_->Save("job-1").code(), absl::StatusCode::kNotFound) << "no values yet";
+  EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kNotFound) << "no values yet";
   MakeCenter({});
   Exchange("job-1", 16, 1);
   storage_->SetFreeBytes(0);
-  EXPECT_EQ(store_->Save("job-1").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kResourceExhausted);
   storage_->SetFreeBytes(100000);
-  EXPECT_TRUE(store_->Save("job-1").ok());
-  EXPECT_TRUE(store_->Save("job-1").ok());
+  EXPECT_TRUE(store_->Save(SenderOf("job-1")).ok());
+  EXPECT_TRUE(store_->Save(SenderOf("job-1")).ok());
   EXPECT_EQ(storage_->List().value().size(), 2u);
   Restart();
   EXPECT_EQ(Read("job-1").value(), Moved(1));
   ASSERT_TRUE(store_->Seal("job-1").ok());
-  EXPECT_TRUE(store_->Save("job-1").ok());
+  EXPECT_TRUE(store_->Save(SenderOf("job-1")).ok());
   const std::vector<std::string> names = storage_->List().value();
   for (const std::string& name : names) storage_->Truncate(name, 100);
   Restart();
-  EXPECT_EQ(store_->Save("job-1").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kDataLoss);
 }
 
 // A job that has the id of an earlier one does not get that one's center, whether it still trains or has ended, also
 // after a restart.
 TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
-  v1::AttachRequest first = MakeAttachRequest({});
-  first.mutable_job()->set_job_key("first");
+  const v1::AttachRequest first = MakeAttachRequest({});
   v1::AttachRequest second = MakeAttachRequest({});
   second.mutable_job()->set_job_key("second");
-  ASSERT_TRUE(store_->Attach(kNow, first).ok());
-  WriteValues({});
-  ASSERT_TRUE(store_->FinishInitialize("job-1", {}).ok());
+  MakeCenter({});
   for (int round = 0; round < 4; ++round) {
     const absl::Status status = store_->Attach(kNow, second).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -368,7 +365,8 @@ TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   WriteValues({});
   ASSERT_TRUE(store_->FinishInitialize("job-1", {}).ok());
   std::vector<float> answer(4);
-  const absl::Status status = store_->Find("job-1").value()->ApplyBlock({{}, 1, 0}, Ramp(0, 4), absl::MakeSpan(answer));
+  const absl::Status status =
+      store_->Find(SenderOf("job-1")).value()->ApplyBlock({{}, 1, 0}, Ramp(0, 4), absl::MakeSpan(answer));
   EXPECT_EQ(status, absl::UnavailableError("this parameter server is stopping; try again"));
 }
 
@@ -412,7 +410,7 @@ TEST_F(ParameterStoreTest, MachineWithoutMemory) {
 TEST_F(ParameterStoreTest, SealsAJobThatEnded) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
-  const auto shard = store_->Find("job-1").value();
+  const auto shard = store_->Find(SenderOf("job-1")).value();
   for (int restart = 0; restart < 2; ++restart) {
     EXPECT_TRUE(store_->Seal("job-1").ok());
     EXPECT_EQ(store_->center_bytes(), 0u);
@@ -421,7 +419,7 @@ TEST_F(ParameterStoreTest, SealsAJobThatEnded) {
     const absl::Status status = store_->Attach(kNow, MakeAttachRequest({})).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(status.message(), "job job-1 has ended; its center can only be pulled");
-    EXPECT_EQ(store_->Find("job-1").status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(store_->Find(SenderOf("job-1")).status().code(), absl::StatusCode::kFailedPrecondition);
     Restart();
   }
   std::vector<float> answer(4);
@@ -463,7 +461,7 @@ TEST_F(ParameterStoreTest, ManyThreads) {
         center.job_id = name(job);
         const Speaker speaker = {group, 0, 1};
         const auto state = store_->Attach(kNow, MakeAttachRequest(center, group)).value().state();
-        const auto shard = store_->Find(center.job_id).value();
+        const auto shard = store_->Find(MakeSender(center)).value();
         if (state == v1::AttachResponse::INITIALIZE) {
           for (uint64_t block = 0; block < shard->blocks(); ++block) {
             const Range range = shard->BlockRange(block);

@@ -133,7 +133,7 @@ grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::Lo
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   *response = options_.direct;
-  const auto origin = options_.store->OriginOf(request->sender().job_id(), request->sender().group());
+  const auto origin = options_.store->OriginOf(request->sender());
   if (!origin.has_value()) return grpc::Status::OK;
   response->mutable_restored()->set_loaded_unix_us(absl::ToUnixMicros(started_));
   response->mutable_restored()->set_snapshot_unix_ms(absl::ToUnixMillis(origin->snapshot));
@@ -146,7 +146,7 @@ grpc::Status ParameterService::Pace(grpc::ServerContext* context, const v1::Pace
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   const v1::Sender& sender = request->sender();
-  absl::StatusOr<std::shared_ptr<Shard>> shard = options_.store->Find(sender.job_id());
+  absl::StatusOr<std::shared_ptr<Shard>> shard = options_.store->Find(sender);
   if (!shard.ok()) return Reply(*context, "Pace", shard.status());
   const Speaker speaker = {sender.group(), sender.rank(), sender.incarnation()};
   absl::StatusOr<Shard::Pace> pace = (*shard)->TellPace(options_.clock(), speaker, request->steps_per_second());
@@ -167,8 +167,10 @@ grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::Save
                                     v1::SaveResponse* /*response*/) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  if (absl::Status status = CheckJobId(request->job_id()); !status.ok()) return Reply(*context, "Save", status);
-  return Reply(*context, "Save", options_.store->Save(request->job_id()));
+  if (absl::Status status = CheckJobId(request->sender().job_id()); !status.ok()) {
+    return Reply(*context, "Save", status);
+  }
+  return Reply(*context, "Save", options_.store->Save(request->sender()));
 }
 
 grpc::Status ParameterService::Reply(const grpc::ServerContext& context, absl::string_view call,

@@ -136,7 +136,7 @@ absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_
 
 absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status status = Admit(speaker); !status.ok()) return status;
+  if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
   if (attach_.initialized) return absl::OkStatus();
   if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
   attach_.initialized = true;
@@ -173,7 +173,7 @@ bool Shard::initialized() const {
   return attach_.initialized;
 }
 
-absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
+absl::Status Shard::CheckNumbers(const Speaker& speaker) const {
   if (speaker.group >= plan_.job.groups()) {
     return absl::InvalidArgumentError(
         absl::StrCat("sender.group is ", speaker.group, "; 0 to ", plan_.job.groups() - 1, " are allowed"));
@@ -183,13 +183,23 @@ absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
         absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan_.job.ranks() - 1, " are allowed"));
   }
   if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
-  const uint32_t highest = incarnations_[speaker.group];
-  if (speaker.incarnation >= highest) return absl::OkStatus();
-  return Replaced(speaker.group, speaker.incarnation, highest);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
+  if (absl::Status status = CheckNumbers(speaker); !status.ok()) return status;
+  const uint32_t attached = incarnations_[speaker.group];
+  if (speaker.incarnation == attached) return absl::OkStatus();
+  if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
+  return absl::NotFoundError(absl::StrCat("start ", speaker.incarnation, " of group ", speaker.group,
+                                          " has not attached to the center of job ", plan_.job_id,
+                                          " on this server; attach to it first"));
 }
 
 absl::Status Shard::Admit(const Speaker& speaker) {
-  if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
+  if (absl::Status status = CheckNumbers(speaker); !status.ok()) return status;
+  const uint32_t attached = incarnations_[speaker.group];
+  if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
   incarnations_[speaker.group] = speaker.incarnation;
   return absl::OkStatus();
 }

@@ -64,12 +64,12 @@ class Shard {
     bool changed = true;         // Another answer than this incarnation of the group got last: worth a log line.
     uint64_t last_sequence = 0;  // The lowest over the blocks; the largest uint64 where the shard has no blocks.
   };
-  // ABORTED: a later incarnation of the group has spoken. INVALID_ARGUMENT: there is no such group, rank or
-  // incarnation.
+  // The only way to make an incarnation known here: who calls it has seen that the speaker has the job's key. ABORTED:
+  // a later incarnation of the group has attached. INVALID_ARGUMENT: there is no such group, rank or incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
 
   // Notes how fast a group is (0: it has not measured), and says what it should know before an exchange: pace.h.
-  // INVALID_ARGUMENT: the speed is no number. Else as ApplyBlock.
+  // INVALID_ARGUMENT: the speed is no number. Else as ApplyBlock, of an exchange.
   struct Pace {
     uint32_t next_fragment = 0;
     double fastest_steps_per_second = 0;
@@ -83,7 +83,8 @@ class Shard {
   // All blocks are written: the center has values from now on. OK and without effect where it has already.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
-  // Whether it may speak now. INVALID_ARGUMENT or ABORTED as Attach.
+  // Whether it may speak now: its incarnation is the last one that has attached. INVALID_ARGUMENT or ABORTED as Attach;
+  // NOT_FOUND: a later one, which has not attached here.
   absl::Status CheckSpeaker(const Speaker& speaker) const;
 
   struct Exchange {
@@ -95,7 +96,8 @@ class Shard {
   // length of `values`. With rounds, or a bound on staleness, it waits for other groups, and for a dead one no longer
   // than the grace window. INVALID_ARGUMENT: the block, the sequence or a value is not allowed; or, of finite values,
   // the center would not be finite: then it stays as it was, for all groups of the round. ABORTED: a later
-  // incarnation has spoken. NOT_FOUND: the center has no values yet (attach). FAILED_PRECONDITION: closed. UNAVAILABLE:
+  // incarnation has attached. NOT_FOUND: the center has no values yet, or this incarnation has not attached here (after
+  // a start from a snapshot that is older than it): attach. FAILED_PRECONDITION: closed. UNAVAILABLE:
   // the round had no quorum within kRoundTimeout beyond the grace window, the same exchange came again on another
   // stream, or the server stops: try again. After an error `answer` is unspecified, and the exchange, sent again, is
   // applied once.
@@ -120,7 +122,7 @@ class Shard {
     std::vector<float> state;  // Of the rule: RuleTraits::state_values for each of the values.
   };
   BlockCopy CopyBlock(uint64_t block) const;
-  // The highest incarnation seen of each group; 0: none.
+  // The highest incarnation of each group that has attached; 0: none.
   std::vector<uint32_t> Incarnations() const;
 
   // Puts a snapshot back; before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations.
@@ -177,7 +179,9 @@ class Shard {
 
   // Notes the speaker's incarnation. INVALID_ARGUMENT or ABORTED.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckOpen(const Speaker& speaker) ABSL_LOCKS_EXCLUDED(mutex_);
+  // INVALID_ARGUMENT: there is no such group, rank or incarnation.
+  absl::Status CheckNumbers(const Speaker& speaker) const;
+  absl::Status CheckOpen(const Speaker& speaker) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckExchange(const Exchange& exchange, uint64_t block) const;
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -203,7 +207,7 @@ class Shard {
   uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);
   std::shared_ptr<const Pass> OpenPass(const Block& block, std::vector<uint32_t> live)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Whether the group has spoken, now or before the server was started again.
+  // Whether the group has attached, now or before the server was started again.
   bool HasCome(uint32_t group) const { return incarnations_[group] > 0; }
   void DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -259,7 +263,7 @@ class Shard {
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  // By group; 0: none seen. Set under mutex_; read, too, by who waits, under a block's mutex.
+  // By group: the last one that attached; 0: none. Set under mutex_; read, too, by who waits, under a block's mutex.
   const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;

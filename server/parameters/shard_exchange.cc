@@ -58,9 +58,9 @@ void Shard::LeaveAtEnd(const Turn& turn) {
   WakeAll();
 }
 
-absl::Status Shard::CheckOpen(const Speaker& speaker) {
+absl::Status Shard::CheckOpen(const Speaker& speaker) const {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status status = Admit(speaker); !status.ok()) return status;
+  if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
   if (closed_) return Ended();
   if (attach_.initialized) return absl::OkStatus();
   return absl::NotFoundError(

@@ -17,6 +17,14 @@
 namespace hooke {
 namespace {
 
+// In a time that does not tell how much of `key` is right.
+bool SameKey(absl::string_view center_key, absl::string_view key) {
+  if (center_key.size() != key.size()) return false;
+  volatile unsigned char differs = 0;
+  for (size_t i = 0; i < key.size(); ++i) differs = differs | static_cast<unsigned char>(center_key[i] ^ key[i]);
+  return differs == 0;
+}
+
 constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
@@ -147,8 +155,15 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
   return plan;
 }
 
+absl::Status CheckKey(absl::string_view job_id, absl::string_view center_key, absl::string_view key) {
+  if (SameKey(center_key, key)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "this is not the key of job ", job_id,
+      "; only its groups, which the coordinator has started, have it (or another job had this id on this server)"));
+}
+
 absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group) {
-  if (center_key == group.job.job_key()) return absl::OkStatus();
+  if (SameKey(center_key, group.job.job_key())) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "another job had the id ", group.job_id, " here, and its center is kept; submit the job under another name, or ",
       "stop this server, remove the files ", group.job_id,

@@ -52,6 +52,10 @@ uint32_t ChooseWindow(const ShardPlan& plan);
 // `block_values` >= 1.
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
 
+// PERMISSION_DENIED where `key` is not the key of the center: whoever speaks is not of job `job_id`. Two empty keys are
+// equal.
+absl::Status CheckKey(absl::string_view job_id, absl::string_view center_key, absl::string_view key);
+
 // FAILED_PRECONDITION, and what to do, where the group is of another job than the center that has its id. Equal keys,
 // also two empty ones, are the same job.
 absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);

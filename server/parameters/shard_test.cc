@@ -27,6 +27,7 @@ std::unique_ptr<Shard> MakeShard(const TestCenter& center, uint64_t block_values
   return Shard::Create(PlanShard(MakeAttachRequest(center), block_values).value()).value();
 }
 
+// By this speaker; the first start of each other group has attached then.
 void Initialize(Shard& shard, const Speaker& speaker = {}) {
   ASSERT_EQ(shard.Attach(kNow, speaker, kLease).value().answer, AttachAnswer::kInitialize);
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
@@ -34,6 +35,10 @@ void Initialize(Shard& shard, const Speaker& speaker = {}) {
     ASSERT_TRUE(shard.WriteInitial(kNow, speaker, range.begin, Ramp(range.begin, range.size())).ok());
   }
   ASSERT_TRUE(shard.CompleteInitialize(speaker).ok());
+  for (uint32_t group = 0; group < shard.plan().job.groups(); ++group) {
+    const uint32_t incarnation = group == speaker.group ? speaker.incarnation : 1;
+    ASSERT_TRUE(shard.Attach(kNow, {group, 0, incarnation}, kLease).ok());
+  }
 }
 
 std::unique_ptr<Shard> MakeInitializedShard(const TestCenter& center) {
@@ -151,6 +156,25 @@ TEST(Shard, OldIncarnationIsAborted) {
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 1}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok())
       << "another group is not concerned";
   EXPECT_EQ(shard->updates(), 3u);
+}
+
+// Only Attach makes an incarnation known: whatever else a later one calls is refused, and the present one goes on.
+TEST(Shard, AnIncarnationThatHasNotAttachedChangesNothing) {
+  const auto shard = MakeInitializedShard({});
+  ASSERT_TRUE(shard->Attach(kNow, {1, 0, 4}, kLease).ok());
+  const Speaker stranger = {1, 0, std::numeric_limits<uint32_t>::max()};
+  std::vector<float> answer(4);
+  for (const absl::Status& status : {shard->CheckSpeaker(stranger), shard->CompleteInitialize(stranger),
+                                     shard->TellPace(kNow, stranger, 1000).status(),
+                                     shard->ApplyBlock({stranger, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)),
+                                     shard->ApplyBlock({stranger, 16, 1000}, Ramp(0, 4, 8), absl::MakeSpan(answer))}) {
+    EXPECT_EQ(status, absl::NotFoundError("start 4294967295 of group 1 has not attached to the center of job job-1 on "
+                                          "this server; attach to it first"));
+  }
+  EXPECT_EQ(shard->Incarnations(), (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(shard->updates(), 0u);
+  EXPECT_EQ(shard->TellPace(kNow, {1, 0, 4}, 2).value().fastest_steps_per_second, 2);
+  EXPECT_TRUE(shard->ApplyBlock({{1, 0, 4}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok());
 }
 
 // A late duplicate of an earlier exchange does not undo the later one.

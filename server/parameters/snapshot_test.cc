@@ -23,11 +23,13 @@ constexpr char kName[] = "a.snapshot";
 std::unique_ptr<Shard> MakeTestShard() {
   TestCenter center;
   center.values = 3;
+  center.job_key = "";
   auto shard = Shard::Create(PlanShard(MakeAttachRequest(center), 2).value()).value();
   EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {}, absl::Seconds(20)).ok());
   EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, 0, {1.0f, 2.0f}).ok());
   EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), {}, 2, {3.0f}).ok());
   EXPECT_TRUE(shard->CompleteInitialize({}).ok());
+  EXPECT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 2}, absl::Seconds(20)).ok());
   std::vector<float> answer(1);
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 2}, 16, 2}, {7.0f}, absl::MakeSpan(answer)).ok());
   return shard;

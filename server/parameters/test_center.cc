@@ -5,6 +5,7 @@ namespace hooke {
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, uint32_t incarnation) {
   v1::AttachRequest request;
   *request.mutable_sender() = MakeSender(center, group, 0, incarnation);
+  request.mutable_job()->set_job_key(center.job_key);
   request.mutable_job()->set_rule(v1::AveragingSpec::ELASTIC);
   request.mutable_job()->set_alpha(center.alpha);
   request.mutable_job()->set_compression(center.compression);
@@ -40,7 +41,14 @@ v1::Sender MakeSender(const TestCenter& center, uint32_t group, uint32_t rank, u
   sender.set_group(group);
   sender.set_rank(rank);
   sender.set_incarnation(incarnation);
+  sender.set_job_key(center.job_key);
   return sender;
+}
+
+v1::Sender SenderOf(const std::string& job_id) {
+  TestCenter center;
+  center.job_id = job_id;
+  return MakeSender(center);
 }
 
 std::vector<float> Ramp(uint64_t first, uint64_t count, float shift) {

@@ -15,6 +15,7 @@ namespace hooke {
 // One parameter "w" of `values` values, elastic rule.
 struct TestCenter {
   std::string job_id = "job-1";
+  std::string job_key = "a job's key";
   uint64_t values = 10;
   uint32_t groups = 2;
   uint32_t ranks = 1;
@@ -32,6 +33,9 @@ v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0
 v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate);
 
 v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);
+
+// Group 0 of another job of the default key.
+v1::Sender SenderOf(const std::string& job_id);
 
 // `count` different values from `first` on: value i of a vector is i / 8 + shift, exact in float32 for small i.
 std::vector<float> Ramp(uint64_t first, uint64_t count, float shift = 0);

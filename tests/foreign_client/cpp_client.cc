@@ -25,6 +25,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 struct Options {
   std::string server;
   std::string job;
+  std::string job_key;
   double alpha = 0;
   uint32_t compression = 1;
   std::vector<uint64_t> sequences;
@@ -54,6 +55,7 @@ absl::Status Run(const Options& options) {
   CenterOptions center;
   center.sender.set_job_id(options.job);
   center.sender.set_incarnation(1);
+  center.sender.set_job_key(options.job_key);
   center.job.set_rule(v1::AveragingSpec::ELASTIC);
   center.job.set_alpha(options.alpha);
   if (options.compression != 1) center.job.set_compression(options.compression);
@@ -92,6 +94,7 @@ int main(int argc, char** argv) try {
   hooke::Options options;
   command.Add("--server", options.server, "HOST:PORT").Required();
   command.Add("--job", options.job, "The job's id").Required();
+  command.Add("--job-key", options.job_key, "The job's key");
   command.Add("--alpha", options.alpha, "Of the elastic rule").Required();
   command.Add("--compression", options.compression, "Type of the values on the wire, docs/wire.md's number");
   command.Add("--sequence", options.sequences, "Of an exchange; several, growing").Required();

@@ -32,7 +32,7 @@ class ForeignClient(ServerTest):
         sequences = [f"--sequence={sequence}" for sequence in SEQUENCES]
         names = [f"--{name}={path}" for name, path in zip(("initial", "own", "x", "center"), files)]
         command = [HERE / "cpp_client", f"--server={self.address}", f"--job={job_id}", f"--alpha={ALPHA}", *names, *sequences]
-        command.append(f"--compression={compression}")
+        command += [f"--compression={compression}", f"--job-key={wire_client.JOB_KEY}"]
         subprocess.run(command, check=True, timeout=60)
         return [array.array("f", pathlib.Path(path).read_bytes()) for path in files[2:]]
 

@@ -13,7 +13,8 @@ from real_server import BLOCK_VALUES, ServerTest, VALUES, initial, own  # noqa: 
 import wire_client  # noqa: E402
 import wire_codec  # noqa: E402
 
-INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, ABORTED = 3, 5, 9, 10
+INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION, ABORTED = 3, 5, 7, 9, 10
+KEY = wire_client.JOB_KEY
 JOB = "refusals"
 
 
@@ -74,13 +75,16 @@ class Refusals(ServerTest):
             "no known kind": ([opening, with_byte(block(), 0, 9)], INVALID_ARGUMENT, "kind 9"),
             "no opening": ([block()], INVALID_ARGUMENT, "opening"),
             "two openings": ([opening, opening, block()], INVALID_ARGUMENT, "a second opening"),
-            "another version": ([wire_codec.opening(JOB, version=2)], INVALID_ARGUMENT, "version 2"),
+            "another version": ([wire_codec.opening(JOB, job_key=KEY, version=1)], INVALID_ARGUMENT, "version 1"),
             "no job's id": ([wire_codec.opening("No job")], INVALID_ARGUMENT, "a-z, 0-9 and -"),
             "a job that is not here": ([wire_codec.opening("another"), block()], NOT_FOUND, "another"),
-            "a group beyond the last": ([wire_codec.opening(JOB, group=1), block()], INVALID_ARGUMENT, "sender.group is 1"),
-            "a rank beyond the last": ([wire_codec.opening(JOB, rank=1), block()], INVALID_ARGUMENT, "sender.rank is 1"),
-            "incarnation 0": ([wire_codec.opening(JOB, incarnation=0), block()], INVALID_ARGUMENT, "incarnation is 0"),
-            "an incarnation that was replaced": ([wire_codec.opening(JOB, incarnation=1), block()], ABORTED, "replaced by start 2"),
+            "a group beyond the last": ([wire_codec.opening(JOB, 1, job_key=KEY), block()], INVALID_ARGUMENT, "sender.group is 1"),
+            "a rank beyond the last": ([wire_codec.opening(JOB, 0, 1, job_key=KEY), block()], INVALID_ARGUMENT, "sender.rank is 1"),
+            "incarnation 0": ([wire_codec.opening(JOB, 0, 0, 0, KEY), block()], INVALID_ARGUMENT, "incarnation is 0"),
+            "an incarnation that was replaced": ([wire_codec.opening(JOB, 0, 0, 1, KEY), block()], ABORTED, "replaced by start 2"),
+            "an incarnation that has not attached": ([wire_codec.opening(JOB, 0, 0, 3, KEY), block()], NOT_FOUND, "start 3 of group 0 has not"),
+            "no key": ([wire_codec.opening(JOB, 0, 0, 2), block()], PERMISSION_DENIED, "not the key of job"),
+            "another key": ([wire_codec.opening(JOB, 0, 0, 2**32 - 1, KEY + "!"), block()], PERMISSION_DENIED, "not the key of job"),
         }
         for way in wire_client.WAYS:
             for name, (stream, status, words) in cases.items():
@@ -89,6 +93,17 @@ class Refusals(ServerTest):
                     self.assertEqual(got, status, text)
                     self.assertIn(words, text)
         self.assertEqual(self.group.pull().tobytes(), initial().tobytes())
+
+    def test_a_stranger_s_calls(self):
+        """Whoever lacks the job's key can neither say the group's speed nor save, and does not replace the group."""
+        stranger = self.new_group(incarnation=2**32 - 1)
+        stranger.sender.job_key = ""
+        for call in (lambda: stranger.pace(1), stranger.save):
+            with self.assertRaises(wire_client.Refused) as refusal:
+                call()
+            self.assertEqual(refusal.exception.status, PERMISSION_DENIED, refusal.exception.text)
+        self.group.pace(1)
+        self.group.save()
 
     def test_a_length_that_is_not_the_count_s(self):
         """gRPC tells a message's length, which must be the one that follows from its count."""

@@ -34,14 +34,18 @@ def refused(error):
     return Refused(error.code().value[0], error.details())
 
 
+JOB_KEY = "of these tests"
+
+
 def elastic(alpha):
     """A job of one group of one rank on one server."""
-    return messages.JobSpecForShard(rule=ELASTIC, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1)
+    return messages.JobSpecForShard(rule=ELASTIC, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1, job_key=JOB_KEY)
 
 
 def stepped(rule, groups, interval, parameters, learning_rate=1, quorum=None, fragments=1):
     """A job of `groups` groups of one rank on one server; plain SGD steps its center. Without a `quorum` a round needs all groups."""
-    job = messages.JobSpecForShard(rule=rule, groups=groups, ranks=1, shard_index=0, shard_count=1, interval=interval, parameters=parameters)
+    job = messages.JobSpecForShard(rule=rule, groups=groups, ranks=1, shard_index=0, shard_count=1, job_key=JOB_KEY)
+    job.interval, job.parameters = interval, parameters
     job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, learning_rate, 1
     job.epochs, job.steps_per_epoch, job.fragments = 1, 1000, fragments
     if rule != ASYNC:
@@ -176,7 +180,7 @@ class Group:
         self.job, self.count = job, count
         value_type = job.compression or wire_codec.FLOAT32
         self.encoding = value_type, wire_codec.entries_of_whole_run(job.top_k) if value_type == wire_codec.TOP_K else 0
-        self.sender = messages.Sender(job_id=job_id, group=group, rank=0, incarnation=incarnation)
+        self.sender = messages.Sender(job_id=job_id, group=group, rank=0, incarnation=incarnation, job_key=job.job_key)
 
     def call(self, name, request, response):
         call = self.channel.unary_unary(
@@ -206,7 +210,7 @@ class Group:
             raise refused(error) from error
 
     def opening(self):
-        return wire_codec.opening(self.sender.job_id, self.sender.group, self.sender.rank, self.sender.incarnation)
+        return wire_codec.opening(self.sender.job_id, self.sender.group, self.sender.rank, self.sender.incarnation, self.sender.job_key)
 
     def connect(self, way):
         """A new stream for messages of Exchange."""
@@ -231,7 +235,7 @@ class Group:
         return self.call("Pace", messages.PaceRequest(sender=self.sender, steps_per_second=steps_per_second), messages.PaceResponse)
 
     def save(self):
-        self.call("Save", messages.SaveRequest(job_id=self.sender.job_id), messages.SaveResponse)
+        self.call("Save", messages.SaveRequest(sender=self.sender), messages.SaveResponse)
 
     def pull(self):
         call = self.channel.unary_stream(

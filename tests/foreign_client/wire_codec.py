@@ -6,7 +6,7 @@ import math
 import struct
 
 OPENING, VALUES, REFUSAL = 1, 2, 3
-VERSION = 1
+VERSION = 2
 FLOAT32, FLOAT16, BFLOAT16, INT8, INT4, TOP_K = range(1, 7)
 HEADER_BYTES = 24  # The header of values or of a refusal.
 FLOAT16_MAX = 65504.0
@@ -18,9 +18,9 @@ MOST = {INT8: 127, INT4: 7}  # The largest magnitude of a code.
 Values = collections.namedtuple("Values", "type k sequence first values")
 
 
-def opening(job_id, group=0, rank=0, incarnation=1, version=VERSION):
-    name = job_id.encode()
-    return struct.pack("<BBHIII", OPENING, version, len(name), group, rank, incarnation) + name
+def opening(job_id, group=0, rank=0, incarnation=1, job_key="", version=VERSION):
+    name, key = job_id.encode(), job_key.encode()
+    return struct.pack("<BBBBIII", OPENING, version, len(name), len(key), group, rank, incarnation) + name + key
 
 
 def entries_of_whole_run(fraction):

@@ -33,7 +33,7 @@ def of_bits(*bits):
 
 class WireCodec(unittest.TestCase):
     def test_the_page_s_example(self):
-        expected = wire_codec.opening("job-1", group=2, rank=1, incarnation=3)
+        expected = wire_codec.opening("job-1", group=2, rank=1, incarnation=3, job_key="key7")
         expected += wire_codec.values_message(16, 32768, floats(7, 0.5))
         expected += wire_codec.values_message(16, 32768, floats(1, -0.25))
         self.assertEqual(printed("## A worked example", "### The same, compressed"), expected)

@@ -140,6 +140,7 @@ absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl:
   v1::AttachRequest request;
   *request.mutable_sender() = options_.sender;
   *request.mutable_job() = options_.job;
+  request.mutable_job()->set_job_key(options_.sender.job_key());
   request.mutable_job()->set_shard_index(static_cast<uint32_t>(cut.index));
   request.mutable_job()->set_shard_count(static_cast<uint32_t>(cut.parts));
   *request.mutable_layout() = layout_;
@@ -173,7 +174,7 @@ absl::StatusOr<v1::PaceResponse> CenterClient::Pace(double steps_per_second, abs
 absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const {
   for (ServerCalls* server : options_.servers) {
     if (absl::Status status = CheckGoing(); !status.ok()) return status;
-    if (absl::Status status = server->Save(options_.sender.job_id(), deadline); !status.ok()) return status;
+    if (absl::Status status = server->Save(options_.sender, deadline); !status.ok()) return status;
   }
   // Ask only after the save: an exchange that the server still knows now is on its disk and survives a restart.
   absl::StatusOr<Attached> attached = Attach(vector, deadline);

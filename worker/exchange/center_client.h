@@ -25,7 +25,7 @@ namespace hooke {
 
 struct CenterOptions {
   v1::Sender sender;
-  v1::JobSpecForShard job;  // Without shard_index and shard_count.
+  v1::JobSpecForShard job;  // Without shard_index, shard_count and job_key, which is the sender's.
   ModelLayout layout;
   std::optional<v1::ModelDescription> model;             // Stored with the shards that this group creates, for exports.
   Partition partition{0};                                // Partition of layout.values() values.

@@ -55,7 +55,6 @@ class Groups {
   Groups(const RestartableServer& server, const Job& job) : job_(job) {
     for (const DialOptions& stream : kStreams) calls_.push_back(DialServer(server.address(), stream));
     CenterOptions options;
-    options.sender = Sender(0);
     options.job.set_rule(job.rule);
     options.job.set_alpha(kAlpha);
     options.job.set_groups(3);
@@ -76,7 +75,10 @@ class Groups {
     options.layout.parameters.push_back({"w", {kValues}});
     options.partition = Partition(kValues);
     options.servers = {calls_[0].get()};
-    center_ = std::make_unique<CenterClient>(std::move(options));
+    for (uint32_t group = 0; group < 3; ++group) {
+      options.sender = Sender(group);
+      centers_.push_back(std::make_unique<CenterClient>(options));
+    }
   }
 
   v1::Sender Sender(uint32_t group) const {
@@ -88,13 +90,15 @@ class Groups {
   }
 
   void Attach(const std::vector<float>& initial) {
-    const absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + kPatience);
-    ASSERT_TRUE(attached.ok()) << attached.status();
+    for (const std::unique_ptr<CenterClient>& center : centers_) {
+      const absl::StatusOr<Attached> attached = center->Attach(initial, absl::Now() + kPatience);
+      ASSERT_TRUE(attached.ok()) << attached.status();
+    }
   }
 
   std::vector<float> Center() const {
     std::vector<float> pulled(kValues);
-    const absl::Status status = center_->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
+    const absl::Status status = centers_[0]->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
     EXPECT_TRUE(status.ok()) << status;
     return pulled;
   }
@@ -122,7 +126,7 @@ class Groups {
  private:
   const Job job_;
   std::vector<std::unique_ptr<ServerCalls>> calls_;
-  std::unique_ptr<CenterClient> center_;
+  std::vector<std::unique_ptr<CenterClient>> centers_;  // By group.
 };
 
 // Under the elastic rule the center moves by exactly the difference that the groups are told, bit by bit. So the sum of

@@ -212,11 +212,11 @@ class GrpcServerCalls : public ServerCalls {
     return response;
   }
 
-  absl::Status Save(const std::string& job_id, absl::Time deadline) override {
+  absl::Status Save(const v1::Sender& sender, absl::Time deadline) override {
     grpc::ClientContext context;
     context.set_deadline(ToDeadline(deadline));
     v1::SaveRequest request;
-    request.set_job_id(job_id);
+    *request.mutable_sender() = sender;
     v1::SaveResponse response;
     return OfServer(address_, stub_->Save(&context, request, &response));
   }

@@ -94,7 +94,7 @@ class InMemoryCalls : public ServerCalls {
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time) override {
     return server_->Pace(request);
   }
-  absl::Status Save(const std::string&, absl::Time) override { return server_->Save(); }
+  absl::Status Save(const v1::Sender&, absl::Time) override { return server_->Save(); }
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
     return server_->Locate(sender, deadline);
   }

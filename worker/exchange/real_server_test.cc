@@ -47,6 +47,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     sender.set_job_id("job-1");
     sender.set_incarnation(incarnation);
     sender.set_rank(rank);
+    sender.set_job_key("a job's key");
     return sender;
   }
 
@@ -166,6 +167,22 @@ TEST_P(RealServerTest, StoppedAndStartedAgain) {
   outcomes = second.Exchange(Call(3), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
+}
+
+// The snapshot is older than the group's present start. The server no longer knows that start, so the exchange
+// attaches.
+TEST_P(RealServerTest, ASnapshotOlderThanTheGroupsStart) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  center_ = MakeCenter(2);
+  Attach(group);
+  auto clients = Clients(2);
+  servers_[1].Stop();
+  servers_[1].Start();
+  const std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(1), group, Into(group));
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_EQ(group.back() + Center().back(), 6.0f);
+  EXPECT_EQ(Clients(1)[1]->Exchange(Call(2), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
 }
 
 // A server that restarts with an empty disk gets its shard from the group, in the middle of the exchange.

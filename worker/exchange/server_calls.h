@@ -80,7 +80,7 @@ class ServerCalls {
                             const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
   // OK: everything that the server answered before the call is on its disk.
-  virtual absl::Status Save(const std::string& job_id, absl::Time deadline) = 0;
+  virtual absl::Status Save(const v1::Sender& sender, absl::Time deadline) = 0;
   // Asks whether the server is there, where it takes direct connections, and from which snapshot it restored the
   // sender's shard. One attempt, which costs the server next to nothing.
   virtual absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) = 0;

@@ -196,6 +196,7 @@ v1::Sender RankRun::Sender() const {
   sender.set_group(task_.start.group());
   sender.set_rank(static_cast<uint32_t>(task_.group->rank()));
   sender.set_incarnation(task_.start.incarnation());
+  sender.set_job_key(task_.start.job_key());
   return sender;
 }
 
@@ -220,7 +221,6 @@ void RankRun::DialServers() {
   CenterOptions options;
   options.sender = Sender();
   options.job = ShardJob(job_, {StepsPerEpoch(), model_->layout().parameter_values()});
-  options.job.set_job_key(task_.start.job_key());
   options.layout = model_->layout();
   options.model = Description();
   options.partition = Partition(model_->layout().values());
