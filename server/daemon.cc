@@ -107,6 +107,8 @@ absl::Status Daemon::Listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // Whoever connects and says nothing takes a file for no longer than this.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   // What a group may send before it is answered arrives without a pause, in few large frames and reads.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
@@ -163,6 +165,7 @@ absl::Status Daemon::Stop() {
   if (coordinator_ != nullptr) coordinator_->Stop();
   absl::Status status = parameters_ == nullptr ? absl::OkStatus() : parameters_->Stop();
   if (server_ != nullptr) {
+    if (options_.on_saved) options_.on_saved();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownTimeout));
     server_->Wait();
     server_.reset();

@@ -5,6 +5,7 @@
 // and by tests; several live in one process.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ struct ServerOptions {
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration lease = absl::Seconds(10);  // A worker silent for so long is lost.
   uint64_t finished_jobs_max = 1000;         // Of more, the coordinator forgets those that ended first; at least 1.
+  // Called by Stop once, when all is on disk and only gRPC's connections and threads are left to end. May be empty.
+  std::function<void()> on_saved;
   std::string version;
   std::shared_ptr<spdlog::logger> logger;
 };

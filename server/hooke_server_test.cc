@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/parameter_server.grpc.pb.h"
 #include "server/coordinator/example_job.h"
 
 namespace hooke {
@@ -48,9 +51,12 @@ bool WaitUntil(const std::function<bool()>& done) {
 // One process of the program, killed with this object.
 class Program {
  public:
-  Program(const std::string& folder, const std::string& name, std::vector<std::string> flags)
+  // `runner`: the words before the program's name, to run it with a lower limit of something.
+  Program(const std::string& folder, const std::string& name, const std::vector<std::string>& flags,
+          const std::vector<std::string>& runner = {})
       : log_(folder + "/" + name + ".log") {
-    std::vector<std::string> words = {"server/hooke-server"};
+    std::vector<std::string> words = runner;
+    words.push_back("server/hooke-server");
     words.insert(words.end(), flags.begin(), flags.end());
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
@@ -62,7 +68,7 @@ class Program {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environment), 0);
+    EXPECT_EQ(posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environment), 0);
     posix_spawn_file_actions_destroy(&actions);
   }
   ~Program() {
@@ -98,13 +104,14 @@ class HookeServerTest : public testing::Test {
   ~HookeServerTest() override { std::filesystem::remove_all(folder_); }
 
   // Starts one with its own state folder and waits until it serves; its address.
-  std::string Serve(std::unique_ptr<Program>& program, const std::string& name, std::vector<std::string> flags = {}) {
+  std::string Serve(std::unique_ptr<Program>& program, const std::string& name, std::vector<std::string> flags = {},
+                    const std::vector<std::string>& runner = {}) {
     const std::string ready = absl::StrCat(folder_, "/", name, ".ready");
     std::filesystem::remove(ready);
     flags.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
     flags.push_back(absl::StrCat("--ready-file=", ready));
     if (flags[0].find("--listen") == std::string::npos) flags.push_back("--listen=127.0.0.1:0");
-    program = std::make_unique<Program>(folder_, name, flags);
+    program = std::make_unique<Program>(folder_, name, flags, runner);
     EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); })) << program->Output();
     return std::string(absl::StripSuffix(Contents(ready), "\n"));
   }
@@ -155,6 +162,35 @@ TEST_F(HookeServerTest, StopsOnSignals) {
     }
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   }
+}
+
+// Silent connections of more than all files that it may open, to both of its ports, neither keep it from answering nor
+// from ending.
+TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
+  std::unique_ptr<Program> program;
+  const std::string address = Serve(program, "first", {}, {"prlimit", "--nofile=64:256"});
+  EXPECT_THAT(program->Output(), HasSubstr("may open 256 files at a time"));
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  const auto stub = v1::ParameterServer::NewStub(channel);
+  v1::LocateResponse located;
+  ASSERT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
+  std::vector<int> silent;
+  const auto connect_to = [&silent](uint16_t port) {
+    sockaddr_in server = {};
+    server.sin_family = AF_INET;
+    server.sin_port = htons(port);
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(silent.back(), reinterpret_cast<const sockaddr*>(&server), sizeof server), 0);
+  };
+  for (int i = 0; i < 300; ++i) connect_to(static_cast<uint16_t>(located.port()));
+  for (int i = 0; i < 20; ++i) connect_to(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  EXPECT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
+  v1::SubmitResponse submitted;
+  EXPECT_TRUE(StubOf(address)->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
+  program->Signal(SIGTERM);
+  EXPECT_EQ(program->Wait(), 0) << program->Output();
+  for (const int descriptor : silent) close(descriptor);
 }
 
 // SIGKILL right after Submit answered: the next process on the same folder and port has the job.

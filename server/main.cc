@@ -6,6 +6,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -19,6 +21,26 @@ namespace {
 
 // gRPC's own lines are for whoever debugs gRPC; what goes wrong, our calls say.
 void LogGrpc(gpr_log_func_args* line) { spdlog::debug("grpc: {}", line->message); }
+
+// From when all is on disk. gRPC waits five seconds for open calls; and forever for threads of its own that it could
+// not make, as when the process had no more.
+constexpr unsigned kEndSeconds = 8;
+
+extern "C" void EndNow(int) {
+  constexpr char kText[] = "hooke-server: all is saved; gRPC did not end in time and is left behind\n";
+  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(0);
+}
+
+// Connections and snapshots take files; what most systems allow by default, 1024, is soon used up.
+void RaiseFileLimit(spdlog::logger& logger) {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const rlim_t before = files.rlim_cur;
+  files.rlim_cur = files.rlim_max;
+  if (before < files.rlim_max && setrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_cur = before;
+  logger.info("may open {} files at a time", files.rlim_cur);
+}
 
 int Fail(const absl::Status& status) {
   spdlog::error("{}", std::string(status.message()));
@@ -40,6 +62,10 @@ int Run(hooke::ServerCommandLine options) {
   spdlog::set_default_logger(logger);
   gpr_set_log_function(LogGrpc);
   logger->info("hooke-server {} starts: {}", options.server.version, hooke::Describe(options));
+
+  RaiseFileLimit(*logger);
+  signal(SIGALRM, EndNow);
+  options.server.on_saved = [] { alarm(kEndSeconds); };
 
   // Whoever waits for it must not see that of an earlier run.
   if (!options.ready_file.empty()) std::remove(options.ready_file.c_str());

@@ -12,12 +12,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "wire/steady_time.h"
 
 namespace hooke {
 namespace {
@@ -25,11 +25,6 @@ namespace {
 constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
 // A wait longer than this is cut into several, because poll counts milliseconds in an int.
 constexpr absl::Duration kPollMax = absl::Minutes(1);
-
-// The clock for deadlines only: time since an arbitrary moment. Setting the machine's clock does not move it.
-absl::Time SteadyNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 absl::Status Broken(absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
@@ -54,7 +49,7 @@ void SetOptions(int descriptor) {
 // Returns false if the deadline has passed. The end of the connection counts as an event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
-    const absl::Duration left = deadline - SteadyNow();
+    const absl::Duration left = deadline - SteadyTime();
     if (left <= absl::ZeroDuration()) return false;
     pollfd waiting = {descriptor, events, 0};
     const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(std::min(left, kPollMax), absl::Milliseconds(1)));
@@ -64,8 +59,8 @@ bool PollUntil(int descriptor, short events, absl::Time deadline) {
 }
 
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
-  while (!cancelled() && SteadyNow() < deadline) {
-    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyNow() + kConnectPoll))) continue;
+  while (!cancelled() && SteadyTime() < deadline) {
+    if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyTime() + kConnectPoll))) continue;
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0) return absl::OkStatus();
@@ -77,57 +72,39 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
 
 }  // namespace
 
-FrameSocket::FrameSocket(int descriptor, absl::Duration send_timeout)
-    : descriptor_(descriptor), send_timeout_(send_timeout) {
+FrameSocket::FrameSocket(int descriptor, const Timeouts& timeouts) : descriptor_(descriptor), timeouts_(timeouts) {
   SetOptions(descriptor);
+  if (timeouts_.receive == absl::InfiniteDuration()) return;
+  const timeval receive = absl::ToTimeval(timeouts_.receive);
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);
 }
 
-FrameSocket::~FrameSocket() { close(descriptor_); }
+FrameSocket::~FrameSocket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+int FrameSocket::Release() { return std::exchange(descriptor_, -1); }
 
 void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
 absl::Status FrameSocket::SendOpening(const v1::Sender& sender) {
-  return Send(EncodeOpening(sender), {}, SteadyNow() + send_timeout_);
+  return Send(EncodeOpening(sender), {}, SteadyTime() + timeouts_.send);
 }
 
 absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
-  return Send(bytes, payload, SteadyNow() + send_timeout_);
-}
-
-// Closing with unread bytes would reset the connection and may lose the refusal. So the rest of what the peer sends is
-// read and dropped.
-void FrameSocket::SendRefusal(const absl::Status& refusal, absl::Duration timeout) {
-  const absl::Time deadline = SteadyNow() + timeout;
-  if (!Send(EncodeRefusal(refusal), {}, deadline).ok()) return;
-  shutdown(descriptor_, SHUT_WR);
-  char dropped[4096];
-  while (PollUntil(descriptor_, POLLIN, deadline) && recv(descriptor_, dropped, sizeof dropped, 0) > 0) {
-  }
-}
-
-absl::StatusOr<v1::Sender> FrameSocket::ReceiveOpening(absl::Duration timeout) {
-  const absl::Time deadline = SteadyNow() + timeout;
-  std::string message(kOpeningHeaderBytes, '\0');
-  absl::Status status = Receive(absl::MakeSpan(&message[0], message.size()), deadline);
-  if (!status.ok()) return status;
-  const absl::StatusOr<size_t> tail_bytes = OpeningTailBytes(message);
-  if (!tail_bytes.ok()) return tail_bytes.status();
-  message.resize(kOpeningHeaderBytes + *tail_bytes);
-  const absl::Span<char> tail = absl::MakeSpan(&message[0], message.size()).subspan(kOpeningHeaderBytes);
-  if (status = Receive(tail, deadline); !status.ok()) return status;
-  return DecodeOpening(message);
+  return Send(bytes, payload, SteadyTime() + timeouts_.send);
 }
 
 absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
   static_assert(kRefusalHeaderBytes == kValuesHeaderBytes, "read before it is known which one comes");
   char bytes[kValuesHeaderBytes];
-  if (absl::Status status = Receive(absl::MakeSpan(bytes)); !status.ok()) return status;
+  if (absl::Status status = Receive(absl::MakeSpan(bytes), Begin::kMayWait); !status.ok()) return status;
   const absl::string_view start(bytes, sizeof bytes);
   if (IsRefusal(start)) {
     std::string text(RefusalTextBytes(start), '\0');
-    if (absl::Status status = Receive(absl::MakeSpan(&text[0], text.size())); !status.ok()) return status;
+    if (absl::Status status = Receive(absl::MakeSpan(&text[0], text.size()), Begin::kNow); !status.ok()) return status;
     return Header{DecodeRefusal(start, text), {}};
   }
   absl::StatusOr<FrameKind> kind = ReadKind(start);
@@ -138,7 +115,7 @@ absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
   return Header{absl::OkStatus(), *header};
 }
 
-absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
+absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload, Begin::kNow); }
 
 absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
   // The casts are safe: sendmsg does not write to the memory it sends.
@@ -167,17 +144,22 @@ absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const ch
   return absl::OkStatus();
 }
 
-absl::Status FrameSocket::Receive(absl::Span<char> bytes, absl::Time deadline) {
-  const bool bounded = deadline != absl::InfiniteFuture();
+absl::Status FrameSocket::Receive(absl::Span<char> bytes, Begin begin) {
+  const size_t all = bytes.size();
+  absl::Time deadline = absl::InfinitePast();  // Not known before the first byte.
   while (!bytes.empty()) {
-    if (bounded && !PollUntil(descriptor_, POLLIN, deadline)) {
-      return absl::UnavailableError("receiving: the peer takes too long");
-    }
+    const bool idle = begin == Begin::kMayWait && bytes.size() == all;
+    if (!idle && deadline == absl::InfinitePast()) deadline = SteadyTime() + timeouts_.receive;
     const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0) return Broken("receiving");
+    if (received < 0 && errno == EAGAIN && idle) continue;
+    if (received < 0 && errno != EAGAIN) return Broken("receiving");
     if (received == 0) return absl::UnavailableError("the peer has closed the connection");
-    bytes.remove_prefix(static_cast<size_t>(received));
+    bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(received, 0)));
+    // Few bytes at a time keep the socket's own timeout from passing.
+    if (!idle && !bytes.empty() && (received < 0 || SteadyTime() >= deadline)) {
+      return absl::UnavailableError("receiving: the peer takes too long to send the rest of a message");
+    }
   }
   return absl::OkStatus();
 }
@@ -204,7 +186,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Dur
   const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) return absl::UnavailableError(absl::StrCat(host, ": ", gai_strerror(code)));
   auto freer = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  const absl::Time deadline = SteadyNow() + timeout;
+  const absl::Time deadline = SteadyTime() + timeout;
   absl::Status status = absl::UnavailableError(absl::StrCat(host, " has no address"));
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     // Non-blocking, so that the deadline and `cancelled` can end the connecting.

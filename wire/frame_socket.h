@@ -21,9 +21,14 @@ namespace hooke {
 // bytes that are no message; do not use the connection further.
 class FrameSocket {
  public:
-  // Owns `descriptor`, a connected socket. A TCP peer that vanishes silently is noticed after about 20 seconds. A send
-  // fails with UNAVAILABLE if the peer reads too slowly to finish it within `send_timeout`.
-  explicit FrameSocket(int descriptor, absl::Duration send_timeout = absl::InfiniteDuration());
+  // A TCP peer that vanishes silently is noticed after about 20 seconds. After a timeout the peer is UNAVAILABLE.
+  struct Timeouts {
+    absl::Duration send = absl::InfiniteDuration();     // For a whole message.
+    absl::Duration receive = absl::InfiniteDuration();  // For a payload, and for a header from its first byte on.
+  };
+  // Owns `descriptor`, a connected socket.
+  explicit FrameSocket(int descriptor, const Timeouts& timeouts);
+  explicit FrameSocket(int descriptor) : FrameSocket(descriptor, Timeouts()) {}
   ~FrameSocket();
   FrameSocket(const FrameSocket&) = delete;
   FrameSocket& operator=(const FrameSocket&) = delete;
@@ -31,13 +36,8 @@ class FrameSocket {
   absl::Status SendOpening(const v1::Sender& sender);
   // `payload`, the encoded values, has the length that the header announces. The caller may reuse it after the call.
   absl::Status SendPayload(const ValuesHeader& header, absl::Span<const char> payload);
-  // Sends a server's last message. Returns when the peer has closed, or after `timeout`.
-  void SendRefusal(const absl::Status& refusal, absl::Duration timeout);
-
-  // Waits at most `timeout` for the whole message, then fails with UNAVAILABLE. INVALID_ARGUMENT also if the announced
-  // job id is longer than kJobIdBytesMax; the id is not waited for.
-  absl::StatusOr<v1::Sender> ReceiveOpening(absl::Duration timeout);
   // The header of a message of values, whose payload comes next; or the refusal that came instead, the last message.
+  // Waits for the first byte without a time limit.
   struct Header {
     absl::Status refusal;
     ValuesHeader values;  // Valid if `refusal` is OK.
@@ -48,13 +48,18 @@ class FrameSocket {
   // Makes all running and later calls fail.
   void Shutdown();
 
- private:
-  // Deadlines are on a steady clock, not on absl::Now()'s.
-  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
-  absl::Status Receive(absl::Span<char> bytes, absl::Time deadline = absl::InfiniteFuture());
+  // Gives the descriptor to the caller. No other call may come after this one.
+  int Release();
 
-  const int descriptor_;
-  const absl::Duration send_timeout_;
+ private:
+  enum class Begin { kNow, kMayWait };  // Whether the first byte has the timeout, too.
+
+  // Deadlines are on SteadyTime's clock, not on absl::Now()'s.
+  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
+  absl::Status Receive(absl::Span<char> bytes, Begin begin);
+
+  int descriptor_;
+  const Timeouts timeouts_;
 };
 
 // Connects to an abstract Unix socket of this host; `name` is without the leading zero byte. Fails with UNAVAILABLE.

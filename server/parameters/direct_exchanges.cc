@@ -1,209 +1,203 @@
 #include "server/parameters/direct_exchanges.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "server/parameters/exchange_session.h"
+#include "wire/steady_time.h"
 
 namespace hooke {
 namespace {
 
-constexpr int kBacklog = 256;
-// Of ranks: each group's rank has one.
-constexpr size_t kConnectionsMax = 8192;
-// Who connects and does not say who it is in this time is none of ours.
-constexpr absl::Duration kOpeningTimeout = absl::Seconds(10);
-// For a peer to read why it is refused.
-constexpr absl::Duration kRefusalTimeout = absl::Seconds(2);
-// For a peer to read an answer, 1 MiB at most: over the slowest of links, too. One that reads nothing at all is given
-// up earlier by TCP.
-constexpr absl::Duration kSendTimeout = absl::Minutes(2);
+// For a peer to read an answer, 1 MiB at most, or to send the rest of a message: over the slowest of links, too. One
+// that reads nothing at all is given up earlier by TCP.
+constexpr absl::Duration kMessageTimeout = absl::Minutes(2);
+// Accepted at a time, before openings are looked at again.
+constexpr int kAcceptsMax = 64;
 // Before the next try, where the process has no more descriptors.
-constexpr int kAcceptPauseMs = 100;
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
-absl::Status Failure(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+// Of the files that this process may open, all that connections take together leave a quarter to others.
+DirectExchanges::Options Bounded(DirectExchanges::Options options) {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return options;
+  const auto share = [&files](size_t most, rlim_t part) {
+    return static_cast<size_t>(std::max<rlim_t>(1, std::min<rlim_t>(most, files.rlim_cur / part)));
+  };
+  options.sessions_max = share(options.sessions_max, 2);
+  options.lobby.waiting_max = share(options.lobby.waiting_max, 8);
+  options.lobby.leaving_max = share(options.lobby.leaving_max, 8);
+  return options;
 }
 
-absl::StatusOr<int> ListenTcp(const std::string& host, uint16_t* port) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int code = getaddrinfo(host.c_str(), "0", &hints, &found); code != 0)
-    return absl::UnavailableError(absl::StrCat(host, ": ", gai_strerror(code)));
-  const auto freer = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  const int listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_storage own = {};
-  socklen_t length = sizeof own;
-  if (listener >= 0 && bind(listener, found->ai_addr, found->ai_addrlen) == 0 && listen(listener, kBacklog) == 0 &&
-      getsockname(listener, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
-    // The port lies at the same place in both kinds of addresses.
-    *port = ntohs(reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
-    return listener;
-  }
-  absl::Status status = Failure(host);
-  if (listener >= 0) close(listener);
-  return status;
+int PollTimeout(absl::Time now, absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = std::clamp(deadline - now, absl::ZeroDuration(), absl::Minutes(1));
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
 }
 
-// In the abstract namespace: it is gone with its process, whatever ends that, and has no folder.
-absl::StatusOr<int> ListenLocally(const std::string& name) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const socklen_t length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (listener >= 0 && bind(listener, reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
-      listen(listener, kBacklog) == 0) {
-    return listener;
-  }
-  absl::Status status = Failure("a Unix socket");
-  if (listener >= 0) close(listener);
-  return status;
-}
-
-// A name that no other host has: who can connect to it is on this host.
-std::string RandomName() {
-  std::random_device random;
-  std::string name = "hooke-";
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&name, absl::Hex(random(), absl::kZeroPad8));
-  return name;
-}
+bool LacksDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
 
 }  // namespace
 
-DirectExchanges::Connection::Connection(int descriptor, uint64_t number)
-    : socket(descriptor, kSendTimeout), number(number) {}
+DirectExchanges::Session::Session(int descriptor, const ParameterStore* store, uint64_t number)
+    : socket(descriptor, {kMessageTimeout, kMessageTimeout}), number(number), exchange(store) {}
 
 absl::StatusOr<std::unique_ptr<DirectExchanges>> DirectExchanges::Listen(Options options) {
-  std::unique_ptr<DirectExchanges> exchanges(new DirectExchanges(std::move(options)));
-  if (absl::Status status = exchanges->Open(); !status.ok()) return status;
+  absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Open(options.host);
+  if (!sockets.ok()) return sockets.status();
+  std::unique_ptr<DirectExchanges> exchanges(new DirectExchanges(Bounded(std::move(options)), *std::move(sockets)));
+  exchanges->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (exchanges->wake_ < 0) return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
+  exchanges->acceptor_ = std::thread([exchanges = exchanges.get()] { exchanges->Run(); });
   return exchanges;
 }
 
-absl::Status DirectExchanges::Open() {
-  absl::StatusOr<int> tcp = ListenTcp(options_.host, &port_);
-  if (!tcp.ok()) return tcp.status();
-  tcp_ = *tcp;
-  local_name_ = RandomName();
-  absl::StatusOr<int> local = ListenLocally(local_name_);
-  if (!local.ok()) return local.status();
-  local_ = *local;
-  wake_ = eventfd(0, EFD_CLOEXEC);
-  if (wake_ < 0) return Failure("eventfd");
-  acceptor_ = std::thread([this] { AcceptAll(); });
-  return absl::OkStatus();
-}
+DirectExchanges::DirectExchanges(Options options, ListeningSockets sockets)
+    : options_(std::move(options)),
+      sockets_(std::move(sockets)),
+      lobby_(options_.lobby),
+      refusals_(100, absl::Minutes(1)),
+      troubles_(1, absl::Minutes(1)) {}
 
 DirectExchanges::~DirectExchanges() {
   Stop();
-  for (const int descriptor : {tcp_, local_, wake_}) {
-    if (descriptor >= 0) close(descriptor);
-  }
+  if (wake_ >= 0) close(wake_);
 }
 
 void DirectExchanges::Stop() {
   if (!acceptor_.joinable()) return;
   seats_.Stop();
-  {
-    absl::MutexLock lock(&mutex_);
-    stopped_ = true;
-    for (Connection& connection : connections_) connection.socket.Shutdown();
-  }
+  stopped_ = true;
   eventfd_write(wake_, 1);
   acceptor_.join();
-  std::list<Connection> connections;
-  {
-    absl::MutexLock lock(&mutex_);
-    connections.swap(connections_);
+  for (Session& session : sessions_) session.socket.Shutdown();
+  for (Session& session : sessions_) session.thread.join();
+  sessions_.clear();
+  while (lobby_.CloseOldest()) {
   }
-  for (Connection& connection : connections) connection.thread.join();
 }
 
-void DirectExchanges::AcceptAll() {
-  while (true) {
-    pollfd waiting[] = {{wake_, POLLIN, 0}, {tcp_, POLLIN, 0}, {local_, POLLIN, 0}};
-    if (poll(waiting, 3, -1) < 0) continue;  // Interrupted.
-    if (waiting[0].revents != 0) return;
-    for (const pollfd& listener : {waiting[1], waiting[2]}) {
-      if (listener.revents != 0) Accept(listener.fd);
+void DirectExchanges::Run() {
+  std::vector<pollfd> polled;
+  while (!stopped_) {
+    absl::Time now = SteadyTime();
+    const bool accepts = now >= accepts_again_;
+    polled.assign({{wake_, POLLIN, 0}});
+    if (accepts) polled.insert(polled.end(), {{sockets_.tcp(), POLLIN, 0}, {sockets_.local(), POLLIN, 0}});
+    const size_t own = polled.size();
+    lobby_.AppendTo(polled);
+    const absl::Time deadline = accepts ? lobby_.deadline() : std::min(lobby_.deadline(), accepts_again_);
+    if (poll(polled.data(), polled.size(), PollTimeout(now, deadline)) < 0) continue;  // Interrupted.
+    now = SteadyTime();
+    for (const ConnectionLobby::Opening& opening : lobby_.Receive(now, absl::MakeConstSpan(polled).subspan(own))) {
+      Begin(now, opening);
+    }
+    if (polled[0].revents != 0) {
+      eventfd_t times = 0;
+      eventfd_read(wake_, &times);
+      EndSessions(now);
+    }
+    for (size_t listener = 1; listener < own; ++listener) {
+      if (polled[listener].revents != 0) Accept(now, polled[listener].fd);
     }
   }
 }
 
-void DirectExchanges::Accept(int listener) {
-  const int descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  if (descriptor < 0) {
-    pollfd stopping = {wake_, POLLIN, 0};
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) poll(&stopping, 1, kAcceptPauseMs);
+void DirectExchanges::Accept(absl::Time now, int listener) {
+  for (int accepted = 0; accepted < kAcceptsMax; ++accepted) {
+    const int descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (descriptor >= 0) {
+      lobby_.Admit(now, descriptor);
+      continue;
+    }
+    const int error = errno;
+    if (!LacksDescriptors(error)) return;
+    if (const auto left_out = troubles_.Take(now); left_out.has_value()) {
+      options_.logger->error(
+          "a direct connection cannot be accepted: {}; this process has too many files open: {} exchanges, {} "
+          "connections that have not said who they are; raise the limit (ulimit -n, LimitNOFILE) or find out who "
+          "connects",
+          std::strerror(error), sessions_.size(), lobby_.waiting());
+    }
+    // Somebody who says nothing makes room for one who may.
+    if (lobby_.CloseOldest()) continue;
+    accepts_again_ = now + kAcceptPause;
     return;
   }
-  Reap();
-  absl::MutexLock lock(&mutex_);
-  if (stopped_ || connections_.size() >= kConnectionsMax) {
-    close(descriptor);
-    return;
+}
+
+// Who has no place here is refused before it gets a thread.
+void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& opening) {
+  if (!opening.sender.ok()) return Refuse(now, opening.descriptor, opening.sender.status());
+  if (sessions_.size() >= options_.sessions_max) {
+    return Refuse(now, opening.descriptor,
+                  absl::UnavailableError(absl::StrCat("this server has ", sessions_.size(),
+                                                      " direct exchanges, all that it takes; try again")));
   }
-  Connection& connection = connections_.emplace_back(descriptor, ++accepted_);
+  Session& session = sessions_.emplace_back(opening.descriptor, options_.store, ++begun_);
+  absl::Status status = session.exchange.Open(*opening.sender);
+  if (status.ok()) status = Start(session);
+  if (status.ok()) return;
+  Refuse(now, session.socket.Release(), status);
+  sessions_.pop_back();
+}
+
+absl::Status DirectExchanges::Start(Session& session) {
   try {
-    connection.thread = std::thread([this, &connection] { Serve(connection); });
-  } catch (const std::system_error&) {
-    // No more threads: the connection is closed, and the client tries again.
-    connections_.pop_back();
+    session.thread = std::thread([this, &session] { Serve(session); });
+    return absl::OkStatus();
+  } catch (const std::system_error& error) {
+    return absl::UnavailableError(absl::StrCat("this server's process can have no more threads (", error.what(),
+                                               "); try again, or raise its limit (ulimit -u, TasksMax)"));
   }
 }
 
-// Joins threads that have nothing left to do.
-void DirectExchanges::Reap() {
-  std::list<Connection> ended;
-  absl::MutexLock lock(&mutex_);
-  for (auto it = connections_.begin(); it != connections_.end();) {
-    const auto next = std::next(it);
-    if (it->ended) ended.splice(ended.end(), connections_, it);
-    it = next;
-  }
-  for (Connection& connection : ended) connection.thread.join();
+void DirectExchanges::Refuse(absl::Time now, int descriptor, const absl::Status& refusal) {
+  lobby_.Refuse(now, descriptor, refusal);
+  const auto left_out = refusals_.Take(now);
+  if (!left_out.has_value()) return;
+  const std::string more = *left_out > 0 ? absl::StrCat(" (and ", *left_out, " others before)") : "";
+  options_.logger->warn("a direct exchange is refused: {}{}", refusal.ToString(), more);
 }
 
-void DirectExchanges::Serve(Connection& connection) {
-  const absl::Status refusal = RunExchange(connection);
-  if (!refusal.ok()) {
-    options_.logger->warn("a direct exchange is refused: {}", refusal.ToString());
-    connection.socket.SendRefusal(refusal, kRefusalTimeout);
+void DirectExchanges::EndSessions(absl::Time now) {
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    if (!session->ended) {
+      ++session;
+      continue;
+    }
+    session->thread.join();
+    if (!session->refusal.ok()) Refuse(now, session->socket.Release(), session->refusal);
+    session = sessions_.erase(session);
   }
-  // Who still sends is told; the descriptor itself is closed when the thread is joined.
-  connection.socket.Shutdown();
-  connection.ended = true;
+}
+
+void DirectExchanges::Serve(Session& session) {
+  session.refusal = RunExchanges(session);
+  session.ended = true;
+  eventfd_write(wake_, 1);
 }
 
 // What the peer is refused; OK where the connection has ended.
-absl::Status DirectExchanges::RunExchange(Connection& connection) {
-  FrameSocket& socket = connection.socket;
+absl::Status DirectExchanges::RunExchanges(Session& session) {
+  FrameSocket& socket = session.socket;
   const auto ended = [](const absl::Status& status) {
     return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
   };
-  absl::StatusOr<v1::Sender> sender = socket.ReceiveOpening(kOpeningTimeout);
-  if (!sender.ok()) return ended(sender.status());
-  ExchangeSession session(options_.store);
-  if (absl::Status status = session.Open(*sender); !status.ok()) return status;
-  RankSeats::Stream stream(&seats_, connection.number, [&socket] { socket.Shutdown(); });
-  if (absl::Status status = stream.TakeSeat(*sender); !status.ok()) return status;
+  RankSeats::Stream stream(&seats_, session.number, [&socket] { socket.Shutdown(); });
+  if (absl::Status status = stream.TakeSeat(session.exchange.sender()); !status.ok()) return status;
   std::vector<float> values;
   std::vector<float> answer;
   while (true) {
@@ -211,12 +205,12 @@ absl::Status DirectExchanges::RunExchange(Connection& connection) {
     if (!received.ok()) return ended(received.status());
     if (!received->refusal.ok()) return absl::InvalidArgumentError("a refusal, which is a server's");
     const ValuesHeader& header = received->values;
-    if (absl::Status status = session.CheckHeader(header); !status.ok()) return status;
-    const ValuesHeader answer_header = session.AnswerHeader(header);
+    if (absl::Status status = session.exchange.CheckHeader(header); !status.ok()) return status;
+    const ValuesHeader answer_header = session.exchange.AnswerHeader(header);
     const absl::Span<char> payload = PayloadIn(values, header);
     const absl::Span<char> answered = PayloadIn(answer, answer_header);
     if (absl::Status status = socket.ReceivePayload(payload); !status.ok()) return ended(status);
-    if (absl::Status status = session.Apply(header, payload, answered); !status.ok()) return status;
+    if (absl::Status status = session.exchange.Apply(header, payload, answered); !status.ok()) return status;
     if (absl::Status status = socket.SendPayload(answer_header, answered); !status.ok()) return ended(status);
   }
 }

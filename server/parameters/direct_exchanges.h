@@ -5,8 +5,9 @@
 // of this host. Values go from the kernel's memory to the rule and back; gRPC's framing and threads cost more than the
 // rule. Used by ParameterServer.
 //
-// Each connection has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a
-// group has one at a time, and a few that it had before: see server/parameters/rank_seats.h.
+// One thread accepts connections and keeps them until they have said who they are. A connection of a group of a job
+// here then has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a group
+// has one at a time, and a few that it had before: see server/parameters/rank_seats.h.
 
 #include <atomic>
 #include <cstdint>
@@ -15,10 +16,14 @@
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/parameters/connection_lobby.h"
+#include "server/parameters/exchange_session.h"
+#include "server/parameters/listening_sockets.h"
+#include "server/parameters/log_limit.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/rank_seats.h"
 #include "wire/frame_socket.h"
@@ -35,49 +40,64 @@ class DirectExchanges {
     const ParameterStore* store = nullptr;  // Outlives this.
     std::shared_ptr<spdlog::logger> logger;
     std::string host;  // To listen at: an address or a name of this host.
+    // Ranks at a time; each group's rank has one. More are refused with UNAVAILABLE. Never more than half of the files
+    // that the process may open: the rest is for snapshots and for gRPC.
+    size_t sessions_max = 8192;
+    ConnectionLobby::Limits lobby = {};
   };
   // Takes connections when it returns. UNAVAILABLE: it cannot listen.
   static absl::StatusOr<std::unique_ptr<DirectExchanges>> Listen(Options options);
   // Calls Stop.
   ~DirectExchanges();
 
-  uint16_t port() const { return port_; }                        // TCP.
-  const std::string& local_name() const { return local_name_; }  // As LocateResponse.local_name.
+  uint16_t port() const { return sockets_.port(); }
+  const std::string& local_name() const { return sockets_.local_name(); }
 
   // Ends all connections and their threads. What waits in the store must have been told to stop. A second call does
   // nothing. From one thread.
   void Stop();
 
  private:
-  struct Connection {
-    Connection(int descriptor, uint64_t number);
+  // A connection whose opening was accepted.
+  struct Session {
+    Session(int descriptor, const ParameterStore* store, uint64_t number);
     FrameSocket socket;
-    const uint64_t number;  // Grows from connection to connection.
+    const uint64_t number;  // Grows from session to session.
+    ExchangeSession exchange;
+    absl::Status refusal;  // What the peer is refused, once `ended`; OK where the connection has ended by itself.
     std::atomic<bool> ended{false};
     std::thread thread;
   };
 
-  explicit DirectExchanges(Options options) : options_(std::move(options)) {}
-  absl::Status Open();
-  void AcceptAll();
-  void Accept(int listener);
-  void Reap();
-  void Serve(Connection& connection);
-  absl::Status RunExchange(Connection& connection);
+  DirectExchanges(Options options, ListeningSockets sockets);
+
+  // Of the accepting thread:
+  void Run();
+  void Accept(absl::Time now, int listener);
+  void Begin(absl::Time now, const ConnectionLobby::Opening& opening);
+  absl::Status Start(Session& session);
+  void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
+  void EndSessions(absl::Time now);
+
+  // Of each session's.
+  void Serve(Session& session);
+  absl::Status RunExchanges(Session& session);
 
   const Options options_;
-  int tcp_ = -1;
-  int local_ = -1;
-  int wake_ = -1;  // An eventfd: the accepting thread ends.
-  uint16_t port_ = 0;
-  std::string local_name_;
-  std::thread acceptor_;
+  const ListeningSockets sockets_;
+  int wake_ = -1;  // An eventfd: the accepting thread looks whether it is to stop, or a session has ended.
+  std::atomic<bool> stopped_{false};
   RankSeats seats_;
 
-  absl::Mutex mutex_;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  // Of the accepting thread, and of Stop when that has ended.
+  ConnectionLobby lobby_;
+  std::list<Session> sessions_;
+  uint64_t begun_ = 0;                               // Sessions until now.
+  absl::Time accepts_again_ = absl::InfinitePast();  // Until then the listeners are not looked at.
+  LogLimit refusals_;
+  LogLimit troubles_;
+
+  std::thread acceptor_;
 };
 
 }  // namespace hooke

@@ -2,17 +2,25 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/time/clock.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
@@ -29,13 +37,16 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 // A center of zeros in blocks of four, ten unless said otherwise, and where exchanges with it are taken.
 class DirectExchangesTest : public ::testing::Test {
  protected:
-  DirectExchangesTest() {
-    Start(MakeAttachRequest({}));
+  DirectExchangesTest() { StartTwoGroups(); }
+
+  void StartTwoGroups(size_t sessions_max = 100) {
+    Start(MakeAttachRequest({}), sessions_max);
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({}, 1)).ok());
   }
 
-  void Start(const v1::AttachRequest& request) {
-    const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  void Start(const v1::AttachRequest& request, size_t sessions_max = 100) {
+    const auto logger =
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
     ParameterStoreOptions options;
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = logger;
@@ -50,7 +61,7 @@ class DirectExchangesTest : public ::testing::Test {
       EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
     }
     EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
-    exchanges_ = DirectExchanges::Listen({store_.get(), logger, "127.0.0.1"}).value();
+    exchanges_ = DirectExchanges::Listen({store_.get(), logger, "127.0.0.1", sessions_max}).value();
   }
 
   int ConnectRaw() const {
@@ -75,9 +86,15 @@ class DirectExchangesTest : public ::testing::Test {
     return answer;
   }
 
+  std::ostringstream log_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<DirectExchanges> exchanges_;
 };
+
+size_t ThreadsOfThisProcess() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(threads), end(threads)));
+}
 
 // Exchanges over TCP and over the Unix socket reach the same center; one that is sent again is answered again.
 TEST_F(DirectExchangesTest, BothSockets) {
@@ -249,6 +266,80 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(std::string(refusal.message()), "4 streams of rank 0 of group 0 still wait for a round; try again");
   store_->StopWaiting();
+}
+
+// Whoever connects and says nothing, or is none of ours, has no thread, and keeps nobody from exchanging.
+TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
+  const size_t threads = ThreadsOfThisProcess();
+  std::vector<std::unique_ptr<FrameSocket>> strangers;
+  TestCenter unknown;
+  unknown.job_key = "";
+  for (int i = 0; i < 300; ++i) {
+    strangers.push_back(Connect());
+    if (i % 2 == 0) continue;
+    ASSERT_TRUE(strangers.back()->SendOpening(MakeSender(unknown)).ok());
+  }
+  const std::unique_ptr<FrameSocket> rank = Connect();
+  ASSERT_TRUE(rank->SendOpening(MakeSender({})).ok());
+  EXPECT_THAT(Exchange(*rank, {1, 0, 4}, {8, 8, 8, 8}).value(), Each(2.0f));
+  EXPECT_EQ(ThreadsOfThisProcess(), threads + 1);
+  for (size_t i = 1; i < strangers.size(); i += 2) {
+    EXPECT_EQ(strangers[i]->ReceiveHeader().value().refusal.code(), absl::StatusCode::kPermissionDenied);
+  }
+  exchanges_->Stop();
+  const std::string log = log_.str();
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 102) << "a flood is no flood in the log";
+}
+
+// Silent connections that take all files that the process may open are closed, oldest first, and the log says why once.
+// A rank that comes among them is served.
+TEST_F(DirectExchangesTest, SilentConnectionsTakeAllFiles) {
+  sockaddr_in server = {};
+  server.sin_family = AF_INET;
+  server.sin_port = htons(exchanges_->port());
+  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  constexpr int kStrangers = 40;
+  std::vector<int> clients(kStrangers + 1);
+  for (int& client : clients) client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {static_cast<rlim_t>(clients.back()) + 10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto restore = absl::MakeCleanup([&before] { setrlimit(RLIMIT_NOFILE, &before); });
+  for (const int client : clients) {
+    ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&server), sizeof server), 0);
+  }
+  FrameSocket rank(clients.back());
+  ASSERT_TRUE(rank.SendOpening(MakeSender({})).ok());
+  EXPECT_THAT(Exchange(rank, {1, 0, 4}, {8, 8, 8, 8}).value(), Each(2.0f));
+  char byte;
+  EXPECT_EQ(recv(clients.front(), &byte, 1, 0), 0) << "the oldest was closed";
+  for (int i = 0; i < kStrangers; ++i) close(clients[i]);
+  exchanges_->Stop();
+  EXPECT_THAT(log_.str(), HasSubstr("a direct connection cannot be accepted: Too many open files; this process has"));
+  EXPECT_EQ(log_.str().find("cannot be accepted"), log_.str().rfind("cannot be accepted"));
+}
+
+// Where all threads that are allowed are taken, the next rank is told to try again, and gets one when another has left.
+TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
+  exchanges_.reset();
+  StartTwoGroups(1);
+  std::unique_ptr<FrameSocket> first = Connect();
+  ASSERT_TRUE(first->SendOpening(MakeSender({}, 0)).ok());
+  ASSERT_TRUE(Exchange(*first, {1, 0, 4}, {8, 8, 8, 8}).ok());
+  const std::unique_ptr<FrameSocket> second = Connect();
+  ASSERT_TRUE(second->SendOpening(MakeSender({}, 1)).ok());
+  EXPECT_EQ(second->ReceiveHeader().value().refusal,
+            absl::UnavailableError("this server has 1 direct exchanges, all that it takes; try again"));
+  first.reset();
+  const absl::Time give_up = absl::Now() + kPatience;
+  absl::Status status = absl::UnavailableError("");
+  for (uint64_t sequence = 1; !status.ok() && absl::Now() < give_up; ++sequence) {
+    const std::unique_ptr<FrameSocket> again = Connect();
+    ASSERT_TRUE(again->SendOpening(MakeSender({}, 1)).ok());
+    status = Exchange(*again, {sequence, 0, 4}, {8, 8, 8, 8}).status();
+  }
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 // A host that is none of ours cannot be listened at.

@@ -1,0 +1,19 @@
+#ifndef HOOKE_WIRE_STEADY_TIME_H_
+#define HOOKE_WIRE_STEADY_TIME_H_
+
+// What deadlines are measured with, and nothing else: the time since some moment. Setting the machine's clock does not
+// move it.
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace hooke {
+
+inline absl::Time SteadyTime() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace hooke
+
+#endif  // HOOKE_WIRE_STEADY_TIME_H_
