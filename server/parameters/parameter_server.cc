@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "server/parameters/direct_exchanges.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/service.h"
@@ -21,8 +22,9 @@ class RunningParameterServer final : public ParameterServer {
       : logger_(options.logger),
         store_(std::move(store)),
         direct_(ListenDirectly(options.direct_host)),
-        service_({store_.get(), logger_, std::move(options.clock), WhereDirect()}),
-        snapshots_(options.snapshot_interval, [this]() { return Snapshot(); }) {}
+        service_({store_.get(), logger_, options.clock, absl::Now(), WhereDirect()}),
+        snapshots_(
+            options.snapshot_interval, [this]() { return Snapshot(); }, options.clock) {}
 
   ~RunningParameterServer() override { RunningParameterServer::Stop().IgnoreError(); }
 
@@ -81,7 +83,7 @@ class RunningParameterServer final : public ParameterServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(ParameterServerOptions options) {
-  if (options.storage == nullptr || options.logger == nullptr || !options.clock) {
+  if (options.storage == nullptr || options.logger == nullptr || options.clock == nullptr) {
     return absl::InvalidArgumentError("a parameter server needs a storage, a logger and a clock");
   }
   if (options.snapshot_interval <= absl::ZeroDuration() || options.initialize_lease <= absl::ZeroDuration()) {
@@ -91,6 +93,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(Paramet
   store_options.storage = options.storage;
   store_options.logger = options.logger;
   store_options.max_center_bytes = options.max_center_bytes;
+  store_options.wait_clock = options.clock;
   store_options.initialize_lease = options.initialize_lease;
   absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Load(std::move(store_options));
   if (!store.ok()) return store.status();

@@ -16,7 +16,6 @@
 // All methods are thread-safe. Several ParameterServers live in one process without knowing of each other.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/parameters/wait_clock.h"
 
 namespace grpc {
 class Service;
@@ -45,7 +44,8 @@ struct ParameterServerOptions {
   absl::Duration snapshot_interval = absl::Seconds(10);  // Changed shards are written so often; > 0.
   absl::Duration initialize_lease =
       absl::Seconds(20);  // After a pause so long the right to initialize a center passes on; > 0.
-  std::function<absl::Time()> clock = [] { return absl::Now(); };  // Called from any thread.
+  // What leases, speeds and waits for other groups go by.
+  std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>();
   // Where to listen, on a free port, for exchanges without gRPC: an address or a name of this host. "": nowhere.
   std::string direct_host;
 };

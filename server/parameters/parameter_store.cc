@@ -91,7 +91,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::LoadShard(SnapshotReader 
     absl::MutexLock lock(&mutex_);
     if (absl::Status status = ReserveMemory(snapshot.plan()); !status.ok()) return status;
   }
-  absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(std::move(snapshot));
+  absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(std::move(snapshot), options_.wait_clock);
   if (shard.ok()) return std::shared_ptr<Shard>(*std::move(shard));
   absl::MutexLock lock(&mutex_);
   center_bytes_ -= memory_bytes;
@@ -311,7 +311,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardP
     job->memory_bytes = plan.memory_bytes;
     job->history = MakeHistory(plan.job_id, {});
   }
-  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(plan);
+  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(plan, options_.wait_clock);
   absl::MutexLock lock(&mutex_);
   job->busy = false;
   if (!shard.ok()) {

@@ -28,6 +28,7 @@
 #include "server/parameters/snapshot.h"
 #include "server/parameters/snapshot_history.h"
 #include "server/parameters/storage.h"
+#include "server/parameters/wait_clock.h"
 
 namespace spdlog {
 class logger;
@@ -41,6 +42,8 @@ struct ParameterStoreOptions {
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration initialize_lease = absl::Seconds(20);
   uint64_t block_values = kBlockValues;  // Of shards made from now on.
+  // What waits for other groups go by.
+  std::shared_ptr<WaitClock> wait_clock = std::make_shared<SteadyWaitClock>();
 };
 
 class ParameterStore {

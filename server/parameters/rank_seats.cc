@@ -31,6 +31,7 @@ absl::Status RankSeats::Stream::TakeSeat(const v1::Sender& sender) {
 void RankSeats::Stop() {
   absl::MutexLock lock(&mutex_);
   stopped_ = true;
+  changed_.SignalAll();
 }
 
 absl::Status RankSeats::Take(Stream& stream) {
@@ -44,6 +45,7 @@ absl::Status RankSeats::Take(Stream& stream) {
     // Before there is room: it may be this one that has to make it.
     if (seat.stream != nullptr) seat.stream->end_();
     seat.stream = nullptr;
+    changed_.SignalAll();  // One that came before need not wait for this seat.
   }
   ++seat.waiting;
   absl::Status status = AwaitRoom(stream, seat);
@@ -60,7 +62,9 @@ absl::Status RankSeats::AwaitRoom(const Stream& stream, Seat& seat) {
   const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopped_ || !CheckLast(stream, seat).ok() || seat.streams < kStreamsMax;
   };
-  const bool in_time = mutex_.AwaitWithTimeout(absl::Condition(&decided), patience_);
+  const absl::Time give_up = clock_->Now() + patience_;
+  while (!decided() && clock_->Now() < give_up) clock_->Wait(changed_, mutex_, give_up);
+  const bool in_time = decided();
   if (stopped_) return absl::UnavailableError("this parameter server is stopping; try again");
   if (absl::Status status = CheckLast(stream, seat); !status.ok()) return status;
   if (in_time) return absl::OkStatus();
@@ -81,6 +85,7 @@ void RankSeats::Leave(const Stream& stream) {
   const auto found = seats_.find(KeyOf(stream.sender_));
   if (found->second.stream == &stream) found->second.stream = nullptr;
   --found->second.streams;
+  changed_.SignalAll();
   Forget(found);
 }
 

@@ -10,14 +10,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/parameter_server.pb.h"
+#include "server/parameters/wait_clock.h"
 
 namespace hooke {
 
@@ -25,7 +28,9 @@ namespace hooke {
 class RankSeats {
  public:
   // For one that was ended to end: those that wait for nothing do at once.
-  explicit RankSeats(absl::Duration patience = absl::Seconds(3)) : patience_(patience) {}
+  explicit RankSeats(absl::Duration patience = absl::Seconds(3),
+                     std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>())
+      : patience_(patience), clock_(std::move(clock)) {}
 
   // A stream, for as long as it may wait for other groups. Of one thread.
   class Stream {
@@ -76,7 +81,9 @@ class RankSeats {
   void Forget(std::map<Key, Seat>::iterator seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const absl::Duration patience_;
+  const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
+  SteadyCondition changed_;  // What AwaitRoom looks at.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // That somebody has, had and has not left, or waits for.
 };

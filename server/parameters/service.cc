@@ -24,7 +24,7 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
   InitializeSession session(options.store);
   grpc::ByteBuffer message;
   while (reader->Read(&message)) {
-    absl::StatusOr<bool> more = session.Receive(options.clock(), message);
+    absl::StatusOr<bool> more = session.Receive(options.clock->Now(), message);
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
@@ -77,7 +77,7 @@ absl::Status WritePull(const std::string& job_id, const ParameterStore& store,
 }  // namespace
 
 // What generated code does for its own handlers, with messages that nobody parses.
-ParameterService::ParameterService(Options options) : options_(std::move(options)), started_(options_.clock()) {
+ParameterService::ParameterService(Options options) : options_(std::move(options)) {
   using grpc::ByteBuffer;
   using grpc::internal::BidiStreamingHandler;
   using grpc::internal::ClientStreamingHandler;
@@ -104,7 +104,7 @@ grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::At
                                       v1::AttachResponse* response) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
-  absl::StatusOr<v1::AttachResponse> attached = options_.store->Attach(options_.clock(), *request);
+  absl::StatusOr<v1::AttachResponse> attached = options_.store->Attach(options_.clock->Now(), *request);
   if (!attached.ok()) return Reply(*context, "Attach", attached.status());
   *response = *std::move(attached);
   return grpc::Status::OK;
@@ -135,7 +135,7 @@ grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::Lo
   *response = options_.direct;
   const auto origin = options_.store->OriginOf(request->sender());
   if (!origin.has_value()) return grpc::Status::OK;
-  response->mutable_restored()->set_loaded_unix_us(absl::ToUnixMicros(started_));
+  response->mutable_restored()->set_loaded_unix_us(absl::ToUnixMicros(options_.started));
   response->mutable_restored()->set_snapshot_unix_ms(absl::ToUnixMillis(origin->snapshot));
   response->mutable_restored()->set_sequence(origin->sequence);
   return grpc::Status::OK;
@@ -149,7 +149,7 @@ grpc::Status ParameterService::Pace(grpc::ServerContext* context, const v1::Pace
   absl::StatusOr<std::shared_ptr<Shard>> shard = options_.store->Find(sender);
   if (!shard.ok()) return Reply(*context, "Pace", shard.status());
   const Speaker speaker = {sender.group(), sender.rank(), sender.incarnation()};
-  absl::StatusOr<Shard::Pace> pace = (*shard)->TellPace(options_.clock(), speaker, request->steps_per_second());
+  absl::StatusOr<Shard::Pace> pace = (*shard)->TellPace(options_.clock->Now(), speaker, request->steps_per_second());
   if (!pace.ok()) return Reply(*context, "Pace", pace.status());
   response->set_next_fragment(pace->next_fragment);
   response->set_fastest_steps_per_second(pace->fastest_steps_per_second);

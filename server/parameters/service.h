@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -15,6 +14,7 @@
 #include "server/parameters/open_calls.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/rank_seats.h"
+#include "server/parameters/wait_clock.h"
 
 namespace hooke {
 
@@ -23,7 +23,8 @@ class ParameterService final : public v1::ParameterServer::Service {
   struct Options {
     ParameterStore* store = nullptr;  // Outlives the service.
     std::shared_ptr<spdlog::logger> logger;
-    std::function<absl::Time()> clock;
+    std::shared_ptr<WaitClock> clock;
+    absl::Time started;         // By the machine's clock: Restored.loaded_unix_us.
     v1::LocateResponse direct;  // Where exchanges without gRPC are taken.
   };
   explicit ParameterService(Options options);
@@ -51,7 +52,6 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 
   const Options options_;
-  const absl::Time started_;
   OpenCalls calls_;
   std::atomic<uint64_t> exchanges_{0};  // So many streams of Exchange have come.
   RankSeats seats_;

@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan) {
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared_ptr<WaitClock> clock) {
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule.options);
   if (!rule.ok()) return rule.status();
   const std::string too_large =
@@ -20,15 +20,16 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan) {
                    " bytes; lower --max-center-bytes, add servers or add memory");
   // The one place where a peer's numbers decide how much is allocated.
   try {
-    return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule)));
+    return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(too_large);
   }
 }
 
-Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule)
+Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<WaitClock> clock)
     : plan_(std::move(plan)),
       rule_(std::move(rule)),
+      clock_(std::move(clock)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       roster_(plan_.job.groups()),
       places_(plan_.rule.traits.in_rounds ? uint64_t{plan_.job.groups()} * plan_.job.ranks() : 0),

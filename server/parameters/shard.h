@@ -4,8 +4,8 @@
 // One job's slice of the center on this server: its values, the rule that changes them, and what each group last did to
 // each block.
 //
-// Knows no RPCs and files; only waits go by the real clock. Thread-safe; exchanges of different blocks run in parallel,
-// exchanges of one block one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
+// Knows no RPCs and files; waits go by the clock that it is given. Thread-safe; exchanges of different blocks run in
+// parallel, exchanges of one block one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
 //
 // Exactly once, while this process lives: per block and group the shard keeps which exchange it last applied. The same
 // again changes nothing and gets the stored answer; or, by rules that answer with the center, the center. A shard that
@@ -37,14 +37,16 @@
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
 #include "server/parameters/shard_plan.h"
+#include "server/parameters/wait_clock.h"
 
 namespace hooke {
 
 class Shard {
  public:
-  // Takes the memory of the plan; all values are 0 and the center is not initialized. RESOURCE_EXHAUSTED: the system
-  // has not that much memory; nothing is kept of it.
-  static absl::StatusOr<std::unique_ptr<Shard>> Create(ShardPlan plan);
+  // Takes the memory of the plan; all values are 0 and the center is not initialized. Waits in ApplyBlock go by
+  // `clock`. RESOURCE_EXHAUSTED: the system has not that much memory; nothing is kept of it.
+  static absl::StatusOr<std::unique_ptr<Shard>> Create(
+      ShardPlan plan, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
   const ShardPlan& plan() const { return plan_; }
   uint64_t blocks() const { return plan_.blocks.size(); }
@@ -163,7 +165,7 @@ class Shard {
   };
   struct Block {
     mutable absl::Mutex mutex;  // Taken before an AnswerWindow's and roster_mutex_, after mutex_.
-    absl::CondVar changed;      // What a thread in ApplyBlock may wait for.
+    SteadyCondition changed;    // What a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
@@ -175,7 +177,7 @@ class Shard {
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
   };
 
-  Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule);
+  Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<WaitClock> clock);
 
   // Notes the speaker's incarnation. INVALID_ARGUMENT or ABORTED.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -242,6 +244,7 @@ class Shard {
 
   const ShardPlan plan_;
   const std::unique_ptr<UpdateRule> rule_;
+  const std::shared_ptr<WaitClock> clock_;
   const std::unique_ptr<Block[]> blocks_;
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};

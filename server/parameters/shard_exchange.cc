@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "algorithms/finite.h"
 #include "server/parameters/shard.h"
 
@@ -114,7 +113,7 @@ absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
 absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
   block.changed.SignalAll();  // This group has come further.
-  const absl::Time give_up = absl::Now() + plan_.rule.round.grace;
+  const absl::Time give_up = clock_->Now() + plan_.rule.round.grace;
   while (true) {
     if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
     {
@@ -125,12 +124,12 @@ absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
           roster_.Behind(turn.speaker.group, rule_->traits().staleness_bound,
                          [applied](uint32_t group) { return applied[group].sequence; });
       if (behind.empty()) return absl::OkStatus();
-      if (absl::Now() >= give_up) {
+      if (clock_->Now() >= give_up) {
         for (const uint32_t group : behind) roster_.Dismiss(group);
         return absl::OkStatus();
       }
     }
-    block.changed.WaitWithDeadline(&block.mutex, give_up);
+    clock_->Wait(block.changed, block.mutex, give_up);
   }
 }
 

@@ -23,7 +23,7 @@ inline constexpr uint64_t kExchangeBytes = 32 << 20;
 inline constexpr uint32_t kExchangeGroups = 32;
 
 // What a block takes besides its values: the shard's record of it and, by rules with rounds, its round.
-inline constexpr uint64_t kBlockObjectBytes = 256;
+inline constexpr uint64_t kBlockObjectBytes = 384;
 
 struct ShardPlan {
   std::string job_id;

@@ -27,7 +27,7 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// Memory: values, 24 bytes for each block and group, 256 for each block and for each group, the layout; for each rank
+// Memory: values, 24 bytes for each block and group, 384 for each block, 256 for each group, the layout; for each rank
 // the answers kept, a message and its answer, and a copy of a block. In rounds no answers, but for each rank 240 bytes,
 // and 8 for each group.
 TEST(PlanShard, CountsMemory) {
@@ -36,7 +36,7 @@ TEST(PlanShard, CountsMemory) {
   center.ranks = 4;
   const ShardPlan plan = PlanShard(MakeAttachRequest(center)).value();
   const uint64_t held =
-      (4u << 20) + 64 * (2 * 24 + 256) + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+      (4u << 20) + 64 * (2 * 24 + 384) + 2 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{8} * (64 + (3 * 16 + 1) * uint64_t{65536}));
 }
 
@@ -139,7 +139,7 @@ TEST(PlanShard, CountsMemoryOfRounds) {
   v1::AttachRequest request = MakeSyncRequest();
   request.mutable_job()->set_groups(40);
   const ShardPlan plan = PlanShard(request).value();
-  const uint64_t held = 2 * 40 + 40 * 24 + 256 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
+  const uint64_t held = 2 * 40 + 40 * 24 + 384 + 40 * 256 + plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong();
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{40} * (240 + 40 * 8) + uint64_t{40} * 2 * 40);
 }
 

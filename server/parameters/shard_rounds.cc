@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "algorithms/fragments.h"
 #include "server/parameters/shard.h"
 
@@ -31,7 +30,7 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
   const bool decides_for_all = std::all_of(block.waiting.begin(), block.waiting.end(),
                                            [&turn](const Turn* other) { return InSamePass(*other, turn); });
   block.waiting.push_back(&turn);
-  block.round->Add(absl::Now(), ContributionOf(turn, block));
+  block.round->Add(clock_->Now(), ContributionOf(turn, block));
   // A thread that waits for the same groups would decide what this one is about to decide. To wake them all at each
   // arrival would cost the cube of the number of groups.
   if (!decides_for_all) block.changed.SignalAll();
@@ -41,7 +40,7 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
 }
 
 absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
-  const absl::Time give_up = absl::Now() + plan_.rule.round.grace + kRoundTimeout;
+  const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
     if (turn.outcome->has_value()) return **turn.outcome;
     if (block.applied[turn.speaker.group] == turn.id) {  // By the same exchange on another stream.
@@ -53,14 +52,14 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
       return absl::UnavailableError(absl::StrCat("group ", turn.speaker.group, " has sent the block at value ",
                                                  turn.first, " again on another stream"));
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_->Now();
     const RoundDecision decision = DecideRound(turn, block, now);
     if (decision.complete) return CompleteRound(turn, decision, block);
     if (now >= give_up) {
       return absl::UnavailableError(absl::StrCat("the round of the block at value ", turn.first,
                                                  " is not complete: ", decision.reason, "; try again"));
     }
-    block.changed.WaitWithDeadline(&block.mutex, std::min(decision.again, give_up));
+    clock_->Wait(block.changed, block.mutex, std::min(decision.again, give_up));
   }
 }
 

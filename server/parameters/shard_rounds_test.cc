@@ -16,6 +16,7 @@
 #include "proto/job.pb.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_clock.h"
 #include "server/parameters/test_shard.h"
 
 namespace hooke {
@@ -42,8 +43,9 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_
 }
 
 // With the values 0, 1/8, 2/8, ..., and the first `groups` groups attached, or all.
-std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups) {
-  return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups);
+std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups,
+                                 std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>()) {
+  return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups, std::move(clock));
 }
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
   return MakeShard(request, request.job().groups());
@@ -461,6 +463,41 @@ TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
   for (uint64_t sequence = 1; sequence <= 20; ++sequence) ASSERT_TRUE(Send(*shard, {0, 0, 1}, sequence, 1).ok());
   EXPECT_GE(absl::Now() - start, absl::Seconds(1));
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+// The grace window, the wait for a quorum and that for slower groups go by the clock that the shard is given and by no
+// other: whoever sets the machine's clock moves none of them.
+TEST(ShardRounds, WaitsGoByTheShardsClock) {
+  struct Case {
+    v1::AveragingSpec::Rule rule;
+    uint32_t quorum;
+    absl::Duration wait;
+    absl::StatusCode end;
+  };
+  const Case cases[] = {
+      {v1::AveragingSpec::AVERAGE, 0, absl::Seconds(10), absl::StatusCode::kOk},
+      {v1::AveragingSpec::AVERAGE, 2, absl::Seconds(10) + Shard::kRoundTimeout, absl::StatusCode::kUnavailable},
+      {v1::AveragingSpec::SSP, 1, absl::Seconds(10), absl::StatusCode::kOk},
+  };
+  for (const Case& c : cases) {
+    v1::AttachRequest request = Request(c.rule, 2);
+    if (c.rule == v1::AveragingSpec::AVERAGE) request.mutable_job()->set_quorum(c.quorum);
+    const auto clock = std::make_shared<TestClock>();
+    const auto shard = MakeShard(request, 2, clock);
+    std::atomic<bool> ended{false};
+    absl::Status status;
+    std::thread waiting([&] {
+      status = Send(*shard, {0, 0, 1}, 9, 1).status();  // Further than the bound.
+      ended = true;
+    });
+    ASSERT_TRUE(clock->AwaitWaiting(1));
+    clock->Advance(c.wait - absl::Milliseconds(1));
+    ASSERT_TRUE(clock->AwaitWaiting(1));
+    EXPECT_FALSE(ended);
+    clock->Advance(absl::Milliseconds(1));
+    waiting.join();
+    EXPECT_EQ(status.code(), c.end) << status;
+  }
 }
 
 // A shard that came back from its snapshot knows whom to wait for, though nobody attaches again: who comes first does

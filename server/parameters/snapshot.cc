@@ -213,8 +213,8 @@ absl::StatusOr<std::string> SnapshotReader::ReadSection(absl::string_view what, 
   return section;
 }
 
-absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot) {
-  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(snapshot.plan());
+absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot, std::shared_ptr<WaitClock> clock) {
+  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(snapshot.plan(), std::move(clock));
   if (!shard.ok()) return shard.status();
   for (uint64_t block = 0; block < (*shard)->blocks(); ++block) {
     absl::StatusOr<Shard::BlockCopy> copy = snapshot.ReadBlock();

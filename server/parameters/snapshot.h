@@ -61,8 +61,9 @@ class SnapshotReader {
   uint64_t next_block_ = 0;
 };
 
-// A shard as the snapshot says, initialized. Reads the snapshot to its end.
-absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot);
+// A shard as the snapshot says, initialized; `clock` as Shard::Create. Reads the snapshot to its end.
+absl::StatusOr<std::unique_ptr<Shard>> ReadShard(
+    SnapshotReader snapshot, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
 // OK if every byte up to the end of the snapshot is as it was written.
 absl::Status VerifySnapshot(SnapshotReader snapshot);

@@ -4,8 +4,9 @@
 
 namespace hooke {
 
-SnapshotLoop::SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot)
-    : interval_(interval), snapshot_(std::move(snapshot)), thread_([this]() { Run(); }) {}
+SnapshotLoop::SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot,
+                           std::shared_ptr<WaitClock> clock)
+    : interval_(interval), snapshot_(std::move(snapshot)), clock_(std::move(clock)), thread_([this]() { Run(); }) {}
 
 SnapshotLoop::~SnapshotLoop() { EndThread(); }
 
@@ -15,7 +16,9 @@ void SnapshotLoop::Run() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), interval_)) return;
+      const absl::Time due = clock_->Now() + interval_;
+      while (!stopping_ && clock_->Now() < due) clock_->Wait(stops_, mutex_, due);
+      if (stopping_) return;
     }
     snapshot_().IgnoreError();
   }
@@ -26,6 +29,7 @@ bool SnapshotLoop::EndThread() {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return false;
     stopping_ = true;
+    stops_.SignalAll();
   }
   thread_.join();
   return true;

@@ -5,20 +5,23 @@
 // snapshots.
 
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/parameters/wait_clock.h"
 
 namespace hooke {
 
 class SnapshotLoop {
  public:
-  // `snapshot` runs on one thread at a time, and logs its own errors: those of the thread's calls are dropped. It
-  // outlives the loop.
-  SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot);
+  // The interval goes by `clock`. `snapshot` runs on one thread at a time, and logs its own errors: those of the
+  // thread's calls are dropped. It outlives the loop.
+  SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot,
+               std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
   // Ends the thread without a last call, where Stop was not called.
   ~SnapshotLoop();
 
@@ -33,7 +36,9 @@ class SnapshotLoop {
 
   const absl::Duration interval_;
   const std::function<absl::Status()> snapshot_;
+  const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
+  SteadyCondition stops_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Joined by who sets stopping_.
 };

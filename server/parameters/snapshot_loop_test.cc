@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 
 #include "absl/synchronization/notification.h"
+#include "server/parameters/test_clock.h"
 
 namespace hooke {
 namespace {
@@ -23,6 +25,28 @@ TEST(SnapshotLoop, CallsEachIntervalAndAtStop) {
   EXPECT_GE(at_stop, 4);
   EXPECT_TRUE(loop.Stop().ok());
   EXPECT_EQ(calls, at_stop);
+}
+
+// The interval goes by the clock that the loop is given.
+TEST(SnapshotLoop, GoesByItsClock) {
+  const auto clock = std::make_shared<TestClock>();
+  std::atomic<int> calls{0};
+  SnapshotLoop loop(
+      absl::Hours(1),
+      [&calls]() {
+        ++calls;
+        return absl::OkStatus();
+      },
+      clock);
+  for (int hour = 1; hour <= 3; ++hour) {
+    ASSERT_TRUE(clock->AwaitWaiting(1));
+    clock->Advance(absl::Minutes(59));
+    ASSERT_TRUE(clock->AwaitWaiting(1));
+    EXPECT_EQ(calls, hour - 1);
+    clock->Advance(absl::Minutes(1));
+    ASSERT_TRUE(clock->AwaitWaiting(1));
+    EXPECT_EQ(calls, hour);
+  }
 }
 
 // Stop does not wait for the interval, and a loop that is only destroyed does not call again.

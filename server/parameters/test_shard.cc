@@ -10,9 +10,9 @@ void AttachGroup(Shard& shard, uint32_t group) {
   EXPECT_TRUE(shard.Attach(absl::UnixEpoch(), {group, 0, 1}, absl::Seconds(20)).ok());
 }
 
-std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values,
-                                     uint32_t groups) {
-  auto shard = Shard::Create(PlanShard(request, 4).value()).value();
+std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
+                                     std::shared_ptr<WaitClock> clock) {
+  auto shard = Shard::Create(PlanShard(request, 4).value(), std::move(clock)).value();
   AttachGroup(*shard, 0);
   for (uint64_t block = 0; block < shard->blocks(); ++block) {
     const Range range = shard->BlockRange(block);

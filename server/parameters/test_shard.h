@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "proto/parameter_server.pb.h"
 #include "server/parameters/shard.h"
+#include "server/parameters/wait_clock.h"
 
 namespace hooke {
 
@@ -23,7 +24,8 @@ void AttachGroup(Shard& shard, uint32_t group);
 
 // Of the request's job, which has one shard, holding `values`, all that the job has; the groups below `groups` have
 // attached.
-std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups);
+std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
+                                     std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
 // Calls `send` on two threads, as when a stream broke and its exchange comes again on another while it still waits.
 class TwoStreams {

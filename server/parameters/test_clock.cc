@@ -1,0 +1,46 @@
+#include "server/parameters/test_clock.h"
+
+#include <algorithm>
+
+namespace hooke {
+
+absl::Time TestClock::Now() const {
+  absl::MutexLock lock(&mutex_);
+  return now_;
+}
+
+void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) {
+  std::list<Waiting>::iterator own;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (now_ >= deadline) return;  // Advance came between the caller's look at the clock and this.
+    own = waiting_.insert(waiting_.end(), {&changed, &mutex, deadline});
+  }
+  changed.WaitUntil(mutex, absl::InfiniteFuture());
+  absl::MutexLock lock(&mutex_);
+  waiting_.erase(own);
+}
+
+void TestClock::Advance(absl::Duration by) {
+  std::list<Waiting> waiting;
+  {
+    absl::MutexLock lock(&mutex_);
+    now_ += by;
+    waiting = waiting_;
+  }
+  for (const Waiting& each : waiting) {
+    absl::MutexLock lock(each.mutex);
+    each.changed->SignalAll();
+  }
+}
+
+bool TestClock::AwaitWaiting(size_t threads) {
+  absl::MutexLock lock(&mutex_);
+  const auto all_wait = [this, threads]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const auto waits = [this](const Waiting& each) ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return each.deadline > now_; };
+    return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), waits)) == threads;
+  };
+  return mutex_.AwaitWithTimeout(absl::Condition(&all_wait), absl::Seconds(30));
+}
+
+}  // namespace hooke
