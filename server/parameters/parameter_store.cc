@@ -249,12 +249,14 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
   if (initialized) {
     if (absl::Status status = history->Write(*shard, /*sealed=*/true); !status.ok()) return status;
   }
-  absl::MutexLock lock(&mutex_);
-  center_bytes_ -= std::exchange(job.memory_bytes, 0);
-  job.key = shard->plan().job.job_key();
-  job.shard = nullptr;
-  job.sealed = initialized;
-  if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
+  {
+    absl::MutexLock lock(&mutex_);
+    center_bytes_ -= std::exchange(job.memory_bytes, 0);
+    job.key = shard->plan().job.job_key();
+    job.shard = nullptr;
+    job.sealed = initialized;
+    if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
+  }
   options_.logger->info("job {}: {}", job_id,
                         initialized ? "sealed, its last snapshot is written" : "forgotten, it never had values");
   return absl::OkStatus();
