@@ -149,7 +149,7 @@ TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenABitFlipped) {
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
   EXPECT_THAT(log_.str(),
               HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 221 is "));
-  EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is used"));
+  EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is tried"));
   Exchange("job-1", 16, 2);
   ASSERT_TRUE(store_->SnapshotChanged().ok());
   EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot", "job-1.000000000003.snapshot"));

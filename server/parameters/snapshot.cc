@@ -10,6 +10,7 @@
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/finite.h"
 
 #ifndef ABSL_IS_LITTLE_ENDIAN
 #error "Snapshots and messages hold little-endian numbers; this code copies them as they lie in memory."
@@ -135,7 +136,12 @@ absl::StatusOr<SnapshotReader::Prefix> SnapshotReader::ReadPrefix() {
   prefix.file_bytes = Take<uint64_t>(&rest);
   prefix.block_values = Take<uint64_t>(&rest);
   updates_ = Take<uint64_t>(&rest);
-  sealed_ = Take<uint32_t>(&rest) != 0;
+  const uint32_t sealed = Take<uint32_t>(&rest);
+  if (sealed > 1) {
+    return absl::DataLossError(
+        absl::StrCat("at byte 40: sealed is ", sealed, "; 0 and 1 are allowed: no server wrote this"));
+  }
+  sealed_ = sealed == 1;
   if (prefix.file_bytes != from_->size()) {
     return absl::DataLossError(
         absl::StrCat("cut short or grown: ", from_->size(), " bytes instead of ", prefix.file_bytes));
@@ -192,6 +198,10 @@ absl::StatusOr<Shard::BlockCopy> SnapshotReader::ReadBlock() {
   rest.remove_prefix(4 * values);
   copy.state.resize(rest.size() / 4);
   if (!rest.empty()) std::memcpy(copy.state.data(), rest.data(), rest.size());
+  if (!AllFinite(copy.values) || !AllFinite(copy.state)) {
+    return absl::DataLossError(absl::StrCat("block ", next_block_ - 1,
+                                            " has a value that is infinite or not a number: no server writes such"));
+  }
   return copy;
 }
 

@@ -80,7 +80,7 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest() {
         "snapshot {} in {} refused: {}; {}", name, options_.storage->Describe(),
         std::string(snapshot.status().message()),
         last ? "there is no previous one"
-             : absl::StrCat("the previous one, ", SnapshotName(options_.job_id, *std::next(generation)), ", is used"));
+             : absl::StrCat("the previous one, ", SnapshotName(options_.job_id, *std::next(generation)), ", is tried"));
     absl::StrAppend(&refused, refused.empty() ? "" : "; ", name, ": ", snapshot.status().message());
     // Another disk error may pass; changed bytes stay changed.
     if (snapshot.status().code() != absl::StatusCode::kDataLoss) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,29 @@ TEST_F(SnapshotTest, RefusesAnyFlippedBit) {
   EXPECT_THAT(std::string(Verify().message()), HasSubstr("checksum of block 1 at byte "));
   storage_.Put(kName, good);
   EXPECT_TRUE(Verify().ok());
+}
+
+// What no server writes is refused although its checksum is right.
+TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
+  const std::string good = storage_.Get(kName);
+  // Changes bytes of the section that begins at `start` and has `bytes` bytes before its checksum.
+  const auto verify_with = [&](size_t start, size_t bytes, size_t at, const std::string& to) {
+    std::string changed = good;
+    changed.replace(at, to.size(), to);
+    const auto checksum =
+        static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&changed[start]), static_cast<uInt>(bytes)));
+    std::memcpy(&changed[start + bytes], &checksum, sizeof checksum);
+    storage_.Put(kName, changed);
+    return Verify();
+  };
+  const size_t block = good.size() - 40;  // The last one: two exchanges, the version, a value.
+  ASSERT_TRUE(verify_with(block, 36, good.size() - 8, std::string(4, '\0')).ok());
+  EXPECT_EQ(verify_with(0, 44, 40, "\7"),
+            absl::DataLossError("at byte 40: sealed is 7; 0 and 1 are allowed: no server wrote this"));
+  for (const std::string& value : {std::string("\0\0\xc0\x7f", 4), std::string("\0\0\x80\xff", 4)}) {
+    EXPECT_EQ(verify_with(block, 36, good.size() - 8, value),
+              absl::DataLossError("block 1 has a value that is infinite or not a number: no server writes such"));
+  }
 }
 
 // A disk that is full while the snapshot is written is an error, and no file.
