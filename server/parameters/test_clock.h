@@ -17,7 +17,8 @@ namespace hooke {
 class TestClock final : public WaitClock {
  public:
   absl::Time Now() const override;
-  void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override;
+  void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Whoever waits looks again. What they wait for outlives the call.
   void Advance(absl::Duration by);

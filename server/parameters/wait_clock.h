@@ -37,7 +37,8 @@ class WaitClock {
 class SteadyWaitClock final : public WaitClock {
  public:
   absl::Time Now() const override;
-  void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override;
+  void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 };
 
 }  // namespace hooke
