@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,17 @@ std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) 
 std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
 
 }  // namespace
+
+bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
+  const std::vector<std::string> parts = Parts(key.field);
+  const Message& message = Inner(job, parts);
+  const auto has = [&message](const std::string& name) {
+    return message.GetReflection()->HasField(message, &FieldOf(message, name));
+  };
+  if (has(parts.back())) return true;
+  return key.type == KeyType::kInteger &&
+         absl::c_any_of(key.choices, [&](const std::string& word) { return has(WordField(parts.back(), word)); });
+}
 
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
   const std::vector<std::string> parts = Parts(key.field);

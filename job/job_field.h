@@ -8,6 +8,10 @@
 
 namespace hooke {
 
+// Whether the job sets the key: its field is not 0, or it is an `optional` field that is present. A key that allows 0
+// and has another default is an `optional` field.
+bool IsGiven(const JobKey& key, const v1::JobSpec& job);
+
 // `value` must come from ParseKeyValue for the same key.
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job);
 

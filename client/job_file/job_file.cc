@@ -22,6 +22,7 @@
 #include "client/job_file/yaml_document.h"
 #include "client/text/near_name.h"
 #include "job/job_check.h"
+#include "job/job_defaults.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
 #include "job/job_relations.h"
@@ -135,9 +136,9 @@ class JobFileParser {
     }
     if (HasTag(root)) Add(root.Mark().line + 1, kTop, TagProblem(root));
     Collect(root, "");
-    SetAll();
+    SetGivenKeys();
+    job_ = FillDefaults(std::move(job_));
     RefuseKeysThatDoNotApply();
-    FillDependentDefaults();
     CrossCheck();
     JobFile read{std::string(file_), std::move(job_), lines_};
     for (const auto& [path, given] : given_) read.lines.emplace(path, given.line);
@@ -229,16 +230,11 @@ class JobFileParser {
     return absl::StrCat("allowed here: ", absl::StrJoin(NamesIn(section), ", "));
   }
 
-  void SetAll() {
+  void SetGivenKeys() {
     for (const JobKey& key : JobKeys()) {
       const auto given = given_.find(key.path);
       if (given != given_.end()) {
         SetGiven(key, given->second);
-      } else if (key.preset.has_value()) {
-        // Cannot fail: the table's presets are valid.
-        const KeyValue value = ParseKeyValue(key, *key.preset, /*quoted=*/false).value();
-        texts_[key.path] = value.text;
-        SetField(key, value, job_);
       } else if (key.required()) {
         wrong_.insert(key.path);
         Add(LineOf(key.path), key.path, absl::StrCat("is missing; must be ", AllowedText(key)));
@@ -268,7 +264,6 @@ class JobFileParser {
         return Add(given.line, key.path, whole.message());
       }
     }
-    texts_[key.path] = value->text;
     if (key.type == KeyType::kJsonFile) {
       absl::StatusOr<std::string> text = ReadJsonFile(value->text);
       if (!text.ok()) {
@@ -298,45 +293,10 @@ class JobFileParser {
       if (key.only_with.empty() || given_.count(key.path) == 0) continue;
       const Condition condition = ConditionOf(key);
       if (!IsRight(condition.key) || Applies(key, job_)) continue;
-      Add(LineOf(key.path), key.path, absl::StrCat(DoesNotApplyText(condition, texts_[condition.key]), ": remove it"));
+      const std::string actual = GetField(*FindJobKey(condition.key), job_).text;
+      Add(LineOf(key.path), key.path, absl::StrCat(DoesNotApplyText(condition, actual), ": remove it"));
       does_not_apply_.insert(key.path);
     }
-  }
-
-  void FillDependentDefaults() {
-    v1::OptimizerSpec& optimizer = *job_.mutable_train()->mutable_optimizer();
-    if (given_.count("train.optimizer.learning_rate") == 0) {
-      optimizer.set_learning_rate(optimizer.name() == v1::OptimizerSpec::SGD ? 0.05 : 0.001);
-    }
-    if (given_.count("train.optimizer.weight_decay") == 0) {
-      optimizer.set_weight_decay(optimizer.name() == v1::OptimizerSpec::ADAMW ? 0.01 : 0);
-    }
-    if (given_.count("train.schedule.step_epochs") == 0) {
-      job_.mutable_train()->mutable_schedule()->set_step_epochs(job_.train().epochs() / 3.0);
-    }
-    FillAveragingDefaults();
-  }
-
-  void FillAveragingDefaults() {
-    using Averaging = v1::AveragingSpec;
-    Averaging& averaging = *job_.mutable_averaging();
-    const Averaging::Rule rule = averaging.rule();
-    const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
-    const double groups = job_.groups().count();
-    if (given_.count("averaging.interval") == 0 || averaging.interval_auto()) {
-      averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
-    }
-    if (given_.count("averaging.staleness_bound") == 0) {
-      averaging.set_staleness_bound(4 * averaging.interval());
-    }
-    if (given_.count("averaging.learning_rate") == 0) {
-      averaging.set_learning_rate(rule == Averaging::DILOCO ? 0.7 : 1);
-    }
-    if (given_.count("averaging.momentum") == 0) {
-      averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
-    }
-    // EASGD chooses alpha = 0.9 / p, which overshoots with fewer than nine groups; 1 / (p + 1) does not.
-    if (given_.count("averaging.alpha") == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
   }
 
   // Makes the coordinator's checks, but leaves out problems that follow from those already reported.
@@ -360,8 +320,7 @@ class JobFileParser {
   const std::string folder_;
   std::map<std::string, int> lines_;    // Line of each section in the file.
   std::map<std::string, Given> given_;  // Keys in the file.
-  std::map<std::string, std::string> texts_;
-  std::set<std::string> wrong_;  // Keys and sections with a problem.
+  std::set<std::string> wrong_;         // Keys and sections with a problem.
   std::set<std::string> does_not_apply_;
   std::vector<LineProblem> problems_;
   v1::JobSpec job_;

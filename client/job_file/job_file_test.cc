@@ -6,12 +6,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "job/job_defaults.h"
+#include "job/job_field.h"
+#include "job/job_keys.h"
 
 namespace hooke {
 namespace {
@@ -84,6 +90,46 @@ TEST(JobFileTest, FillsInEveryDefault) {
   EXPECT_TRUE(job->collectives().overlap());
   EXPECT_EQ(job->collectives().order(), v1::CollectivesSpec::FUNNELED);
   EXPECT_DOUBLE_EQ(job->collectives().bucket_mib(), 4);
+}
+
+// A client in another language may send only the keys of a short file. The coordinator fills in the rest, and the job
+// is the same.
+TEST(JobFileTest, AShortSpecIsTheSameJobAsAShortFile) {
+  const std::vector<std::vector<std::pair<std::string, std::string>>> jobs = {
+      {},
+      {{"train.optimizer.name", "adamw"}, {"groups.count", "3"}, {"train.seed", "0"}},
+      {{"train.optimizer.weight_decay", "0"}, {"train.optimizer.name", "adamw"}, {"train.epochs", "7"}},
+      {{"train.schedule.name", "step"}, {"train.epochs", "4"}, {"train.evaluate_every", "0"}},
+      {{"averaging.rule", "bmuf"}, {"groups.count", "4"}, {"averaging.momentum", "0"}},
+      {{"averaging.rule", "bmuf"}, {"groups.count", "4"}},
+      {{"averaging.rule", "slowmo"}, {"averaging.interval", "auto"}},
+      {{"averaging.rule", "diloco"}, {"averaging.grace_seconds", "0"}},
+      {{"averaging.rule", "ssp"}, {"averaging.interval", "3"}},
+      {{"averaging.rule", "sync"}, {"averaging.compression", "top_k"}},
+      {{"averaging.rule", "downpour"}, {"averaging.interval_seconds", "2"}},
+      {{"averaging.rule", "none"}, {"collectives.overlap", "false"}},
+  };
+  for (const auto& keys : jobs) {
+    std::string file = "name: a\nmodel: mlp\ndata: {train: /a, test: /b}\n";
+    v1::JobSpec spec;
+    spec.set_name("a");
+    spec.mutable_model()->set_name("mlp");
+    spec.mutable_data()->set_train("/a");
+    spec.mutable_data()->set_test("/b");
+    std::map<std::string, std::vector<std::string>> sections;
+    for (const auto& [path, text] : keys) {
+      const JobKey& key = *FindJobKey(path);
+      SetField(key, ParseKeyValue(key, text, /*quoted=*/false).value(), spec);
+      const std::vector<std::string> parts = absl::StrSplit(path, '.');
+      const std::string value = absl::StrCat(parts.back(), ": ", text);
+      sections[parts[0]].push_back(parts.size() == 2 ? value : absl::StrCat(parts[1], ": {", value, "}"));
+    }
+    for (const auto& [name, values] : sections) absl::StrAppend(&file, name, ": {", absl::StrJoin(values, ", "), "}\n");
+    file = absl::StrReplaceAll(file, {{"}, optimizer: {", ", "}});
+    const absl::StatusOr<v1::JobSpec> read = SpecOf(ParseJobFile(file, "job.yaml", "/jobs"));
+    ASSERT_TRUE(read.ok()) << file << read.status();
+    EXPECT_EQ(FillDefaults(spec).ShortDebugString(), read->ShortDebugString()) << file;
+  }
 }
 
 // Every key of collectives reaches the spec.

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/coordinator/job_spec_check.h"
 
@@ -69,23 +70,24 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   auto known = job_of_submission_.find(id);
   if (known != job_of_submission_.end()) return Submission{known->second, false, {}};
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
-  absl::Status status = CheckJobSpec(request.job());
-  if (status.ok()) status = CheckRoomFor(request.job());
+  const v1::JobSpec spec = FillDefaults(request.job());
+  absl::Status status = CheckJobSpec(spec);
+  if (status.ok()) status = CheckRoomFor(spec);
   if (!status.ok()) return status;
   std::vector<WorkerRoom> rooms;
   for (const auto& [name, worker] : workers_) {
     if (!worker.lost && worker.slots > 0) rooms.push_back({name, worker.site, worker.slots});
   }
-  status = CheckRanksFit(request.job(), rooms);
+  status = CheckRanksFit(spec, rooms);
   if (!status.ok()) return status;
 
   Submission submission;
   submission.is_new = true;
   JobRecord& job = submission.job;
   job.number = next_number_++;
-  job.job_id = absl::StrCat(request.job().name(), "-", job.number);
+  job.job_id = absl::StrCat(spec.name(), "-", job.number);
   job.submission_id = id;
-  job.spec = request.job();
+  job.spec = spec;
   job.reason = "just submitted";
   job.submitted_unix_ms = absl::ToUnixMillis(now.wall);
   for (uint32_t i = 0; i < job.spec.groups().count(); ++i) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "job/job_defaults.h"
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
@@ -39,7 +40,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   EXPECT_EQ(start.group().task(), v1::GroupStart::TRAIN);
   EXPECT_THAT(start.group().servers(), ElementsAre("b:1", "a:1"));  // The coordinator's own first.
   EXPECT_EQ(start.group().job_key(), "s1");                         // The submission's id.
-  EXPECT_EQ(start.group().job().ShortDebugString(), ExampleJob({2, 2}).ShortDebugString());
+  EXPECT_EQ(start.group().job().ShortDebugString(), FillDefaults(ExampleJob({2, 2})).ShortDebugString());
 
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_STARTING);
@@ -229,6 +230,28 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   const std::string two = submit(2);
   EXPECT_THAT(Status(two).servers(), ElementsAre("b:1", "c:1"));
   EXPECT_THAT(Log(two), HasSubstr("center on b:1, c:1: the 2 of 3 that hold the fewest bytes"));
+}
+
+// A client need not know the defaults: the coordinator fills them in before it checks the job, stores and starts it so.
+TEST_F(CoordinatorTest, FillsInTheDefaultsOfAShortJob) {
+  Heartbeat("a:1");
+  FakeWorker w1("w1", 1);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  v1::SubmitRequest request;
+  request.set_submission_id("s");
+  v1::JobSpec& job = *request.mutable_job();
+  job.set_name("short");
+  job.mutable_model()->set_name("mlp");
+  job.mutable_data()->set_train("/data/train");
+  EXPECT_EQ(coordinator_->Submit(request, now_).status().code(), absl::StatusCode::kInvalidArgument);
+  job.mutable_data()->set_test("/data/test");
+  const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  w1.Receive(now_);
+  ASSERT_THAT(w1.started(), ElementsAre(GroupKey{*id, 0, 1}));
+  const v1::JobSpec& started = w1.running().at({*id, 0, 1}).start.group().job();
+  EXPECT_EQ(started.ShortDebugString(), FillDefaults(job).ShortDebugString());
+  EXPECT_EQ(started.train().epochs(), 10u);
 }
 
 // More ranks than any worker has slots is refused at once.

@@ -109,6 +109,8 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
 absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
   group.set_compression(center.compression());  // The same, whichever way it is said.
   google::protobuf::util::MessageDifferencer differencer;
+  // An optional field that is there with 0 and one that is not there mean the same to a server.
+  differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   std::string differences;
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(center, group)) return absl::OkStatus();

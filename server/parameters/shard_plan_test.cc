@@ -119,6 +119,8 @@ TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
       {[](auto& j) { j.set_parameters(11); }, "job.parameters is 11; the layout has 10 values"},
       {[](auto& j) { j.set_quorum(3); }, "job.quorum is 3; 0 to 2 are allowed"},
       {[](auto& j) { j.set_grace_seconds(-1); }, "job.grace_seconds is -1; 0 to 10 is allowed"},
+      {[](auto& j) { j.set_fragments(65); }, "job.fragments is 65; 0 to 64 are allowed"},
+      {[](auto& j) { j.set_staleness_bound(4000001); }, "job.staleness_bound is 4000001; 0 to 4000000 are allowed"},
       {[](auto& j) { j.clear_optimizer(); }, "job.optimizer.name is 0; SGD (1), ADAM (2) and ADAMW (3) are allowed"},
       {[](auto& j) { j.mutable_optimizer()->set_momentum(1); }, "optimizer: momentum is 1"},
       {[](auto& j) { j.clear_schedule(); }, "job.schedule.name is 0"},
@@ -249,6 +251,17 @@ TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
   EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
 }
 
+// Nor does it matter whether a group names an optional field that is 0, or leaves it out as an older version does.
+TEST(ComparePlans, AnOptionalZeroMayBeLeftOut) {
+  v1::AttachRequest request = MakeSyncRequest();
+  request.mutable_job()->mutable_optimizer()->clear_weight_decay();
+  const ShardPlan unsaid = PlanShard(request).value();
+  request.mutable_job()->mutable_optimizer()->set_weight_decay(0);
+  const ShardPlan said = PlanShard(request).value();
+  EXPECT_EQ(ComparePlans(unsaid, said), absl::OkStatus());
+  EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
+}
+
 // So is whatever else the servers and the groups must agree on: interval, quorum, optimizer, schedule; but a different
 // model is told first, whose numbers differ in consequence.
 TEST(ComparePlans, NamesWhatRulesNeed) {
@@ -259,11 +272,12 @@ TEST(ComparePlans, NamesWhatRulesNeed) {
   const Case cases[] = {
       {[](auto& r) { r.mutable_job()->set_interval(2); }, "center -> group: modified: interval: 1 -> 2; all groups"},
       {[](auto& r) { r.mutable_job()->set_quorum(2); }, "modified: quorum: 1 -> 2"},
-      {[](auto& r) { r.mutable_job()->mutable_optimizer()->set_momentum(0.5); }, "added: optimizer.momentum: 0.5"},
+      {[](auto& r) { r.mutable_job()->mutable_optimizer()->set_momentum(0.5); },
+       "modified: optimizer.momentum: 0 -> 0.5"},
       {[](auto& r) { r.mutable_job()->mutable_optimizer()->set_learning_rate(0.2); },
        "modified: optimizer.learning_rate: 0.1 -> 0.2"},
       {[](auto& r) { r.mutable_job()->mutable_schedule()->set_warmup_epochs(0.5); },
-       "added: schedule.warmup_epochs: 0.5"},
+       "modified: schedule.warmup_epochs: 0 -> 0.5"},
       {[](auto& r) {
          r.mutable_job()->set_parameters(9);
          r.mutable_layout()->mutable_parameters(0)->set_shape(0, 9);

@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "proto": set(),
     "wire": {"proto"},
     "files": set(),
-    "job": {"proto", "wire"},
+    "job": {"proto", "wire", "algorithms"},
     "algorithms": set(),
     "mpi_group": {"flags"},
     "server": {"flags", "proto", "wire", "files", "job", "algorithms"},

@@ -36,7 +36,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   shard.set_alpha(averaging.alpha());
   shard.set_groups(job.groups().count());
   shard.set_ranks(job.groups().ranks());
-  if (ExchangeEncoding(averaging).compression != Compression::kNone) shard.set_compression(averaging.compression());
+  if (averaging.compression() > Averaging::COMPRESSION_NONE) shard.set_compression(averaging.compression());
   if (averaging.compression() == Averaging::COMPRESSION_TOP_K) shard.set_top_k(averaging.top_k());
   if (averaging.rule() == Averaging::ELASTIC || averaging.rule() == Averaging::NONE) return shard;
   shard.set_interval(averaging.interval());
@@ -56,14 +56,6 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
     StepLikeGroups(job.train(), shard);
   }
   return shard;
-}
-
-Encoding ExchangeEncoding(const v1::AveragingSpec& averaging) {
-  Encoding encoding;
-  if (averaging.compression() == Averaging::COMPRESSION_UNSPECIFIED) return encoding;
-  encoding.compression = static_cast<Compression>(averaging.compression());
-  if (encoding.compression == Compression::kTopK) encoding.top_k = TopKOf(averaging.top_k());
-  return encoding;
 }
 
 }  // namespace hooke

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "algorithms/compression.h"
 #include "proto/job.pb.h"
 #include "proto/parameter_server.pb.h"
 
@@ -19,9 +18,6 @@ struct ShardJobNumbers {
 
 // Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
-
-// How such a group encodes what it sends; what the servers expect. `averaging` is in range.
-Encoding ExchangeEncoding(const v1::AveragingSpec& averaging);
 
 }  // namespace hooke
 

@@ -1,9 +1,7 @@
 #include "worker/rank/rank_task.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +11,9 @@
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
+#include "job/job_check.h"
+#include "job/job_defaults.h"
+#include "job/job_options.h"
 #include "mpi_group/issue_order/issue_order.h"
 #include "worker/data/idx_dataset.h"
 #include "worker/data/sampler.h"
@@ -34,94 +35,25 @@ absl::Status Bad(absl::string_view field, const std::string& is, absl::string_vi
   return absl::InvalidArgumentError(absl::StrCat("start file: ", field, " is ", is, "; allowed: ", allowed));
 }
 
-OptimizerOptions OptimizerOf(const v1::OptimizerSpec& spec) {
-  OptimizerOptions options;
-  if (spec.name() == v1::OptimizerSpec::ADAM) options.name = OptimizerName::kAdam;
-  if (spec.name() == v1::OptimizerSpec::ADAMW) options.name = OptimizerName::kAdamW;
-  options.momentum = spec.momentum();
-  options.nesterov = spec.nesterov();
-  options.weight_decay = spec.weight_decay();
-  if (spec.name() != v1::OptimizerSpec::SGD) {
-    options.beta1 = spec.beta1();
-    options.beta2 = spec.beta2();
-    options.epsilon = spec.epsilon();
-  }
-  return options;
-}
-
-ScheduleOptions ScheduleOf(const v1::TrainSpec& spec) {
-  ScheduleOptions options;
-  options.learning_rate = spec.optimizer().learning_rate();
-  options.total_epochs = spec.epochs();
-  options.warmup_epochs = spec.schedule().warmup_epochs();
-  if (spec.schedule().name() == v1::ScheduleSpec::STEP) {
-    options.name = ScheduleName::kStep;
-    options.step_epochs = spec.schedule().step_epochs();
-    options.step_factor = spec.schedule().step_factor();
-  }
-  if (spec.schedule().name() == v1::ScheduleSpec::COSINE) {
-    options.name = ScheduleName::kCosine;
-    options.final_fraction = spec.schedule().final_fraction();
-  }
-  return options;
-}
-
 absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
   return seconds > 0 ? absl::Seconds(seconds) : otherwise;
 }
 
-// What a start file leaves open is the default: one written by hand, or by a coordinator that did not know it yet.
 AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
   AggregationOptions options;
   if (spec.aggregation() == v1::CollectivesSpec::ROOTED) options.kind = AggregationKind::kRooted;
   if (spec.aggregation() == v1::CollectivesSpec::SHARDED) options.kind = AggregationKind::kSharded;
-  if (spec.order() == v1::CollectivesSpec::ORDER_UNSPECIFIED) return options;
   options.overlap = spec.overlap();
-  if (spec.order() == v1::CollectivesSpec::FUNNELED) options.order = IssuePolicy::kFunneled;
   if (spec.order() == v1::CollectivesSpec::CONCURRENT) options.order = IssuePolicy::kConcurrent;
   if (spec.order() == v1::CollectivesSpec::CHAINED) options.order = IssuePolicy::kChained;
-  if (spec.bucket_mib() > 0) options.bucket_bytes = static_cast<uint64_t>(std::ceil(spec.bucket_mib() * (1 << 20)));
+  options.bucket_bytes = static_cast<uint64_t>(std::ceil(spec.bucket_mib() * (1 << 20)));
   return options;
-}
-
-absl::StatusOr<RuleName> ReadRule(const v1::AveragingSpec& spec) {
-  if (const std::optional<RuleName> rule = RuleOf(spec.rule()); rule.has_value()) return *rule;
-  return Bad("job.averaging.rule", absl::StrCat(spec.rule()), "ELASTIC to DILOCO");
-}
-
-absl::Status CheckAveraging(const v1::JobSpec& job) {
-  const v1::AveragingSpec& spec = job.averaging();
-  const absl::StatusOr<RuleName> rule = ReadRule(spec);
-  if (!rule.ok()) return rule.status();
-  if (!(spec.interval_seconds() >= 0)) {
-    return Bad("job.averaging.interval_seconds", absl::StrCat(spec.interval_seconds()), "0 or more");
-  }
-  const uint32_t interval = std::max<uint32_t>(spec.interval(), 1);
-  const uint32_t fragments = std::max<uint32_t>(spec.fragments(), 1);
-  if (interval % fragments != 0) {
-    return Bad("job.averaging.fragments", absl::StrCat(fragments), "a divisor of job.averaging.interval");
-  }
-  if (spec.interval_auto() && (fragments > 1 || spec.interval_seconds() > 0)) {
-    return Bad("job.averaging.interval_auto", "true", "false with fragments and with interval_seconds");
-  }
-  if (spec.interval_seconds() == 0 && spec.delay() >= interval / fragments) {
-    return Bad("job.averaging.delay", absl::StrCat(spec.delay()), "less than job.averaging.interval / fragments");
-  }
-  if (!(spec.grace_seconds() >= 0 && spec.grace_seconds() <= 10)) {
-    return Bad("job.averaging.grace_seconds", absl::StrCat(spec.grace_seconds()), "0 to 10");
-  }
-  const v1::CollectivesSpec::Aggregation aggregation = job.collectives().aggregation();
-  if (SendsGradients(*rule) && AggregationOf(job.collectives()).kind != AggregationKind::kAllReduce) {
-    return Bad("job.collectives.aggregation", v1::CollectivesSpec::Aggregation_Name(aggregation),
-               "ALLREDUCE with a rule that sends gradients");
-  }
-  return absl::OkStatus();
 }
 
 // Everything that the task needs, in the order in which it is made.
 class RankRun {
  public:
-  explicit RankRun(const RankTask& task) : task_(task), job_(task.start.job()) {}
+  explicit RankRun(const RankTask& task) : task_(task), job_(FillDefaults(task.start.job())) {}
 
   absl::Status LoadData();
   absl::Status BuildModel();
@@ -138,7 +70,7 @@ class RankRun {
   absl::StatusOr<TrainerOptions> Options() const;
 
   const RankTask& task_;
-  const v1::JobSpec& job_;
+  const v1::JobSpec job_;
   std::unique_ptr<IdxDataset> train_data_;
   std::unique_ptr<IdxDataset> test_data_;
   std::unique_ptr<Arena> arena_;
@@ -248,27 +180,35 @@ Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
 }
 
 absl::StatusOr<TrainerOptions> RankRun::Options() const {
-  TrainerOptions options;
-  const absl::StatusOr<RuleName> rule = ReadRule(job_.averaging());
+  const v1::AveragingSpec& averaging = job_.averaging();
+  const v1::TrainSpec& train = job_.train();
+  const absl::StatusOr<RuleName> rule = ReadRule(averaging.rule());
   if (!rule.ok()) return rule.status();
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizer(train.optimizer());
+  if (!optimizer.ok()) return optimizer.status();
+  const absl::StatusOr<ScheduleOptions> schedule = ReadSchedule(train.schedule(), train.optimizer(), train.epochs());
+  if (!schedule.ok()) return schedule.status();
+  const absl::StatusOr<Encoding> encoding = ReadEncoding(averaging.compression(), averaging.top_k());
+  if (!encoding.ok()) return encoding.status();
+  TrainerOptions options;
   options.rule = *rule;
   options.sender = Sender();
   options.groups = job_.groups().count();
-  options.batch = job_.train().batch_size();
-  options.epochs = job_.train().epochs();
-  options.evaluate_every = job_.train().evaluate_every();
-  options.rhythm.interval = std::max<uint32_t>(job_.averaging().interval(), 1);
-  options.adapts_interval = job_.averaging().interval_auto();
-  options.rhythm.delay = job_.averaging().delay();
-  options.rhythm.fragments = std::max<uint32_t>(job_.averaging().fragments(), 1);
-  options.rhythm.each_step_until = job_.averaging().post_local_epochs() * StepsPerEpoch();
-  options.interval_time = absl::Seconds(job_.averaging().interval_seconds());
-  options.encoding = ExchangeEncoding(job_.averaging());
-  if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(job_.averaging().grace_seconds());
-  options.awaits_quorum = InRounds(options.rule) && job_.averaging().quorum() > 1;
+  options.batch = train.batch_size();
+  options.epochs = train.epochs();
+  options.evaluate_every = train.evaluate_every();
+  options.rhythm.interval = averaging.interval();
+  options.adapts_interval = averaging.interval_auto();
+  options.rhythm.delay = averaging.delay();
+  options.rhythm.fragments = averaging.fragments();
+  options.rhythm.each_step_until = averaging.post_local_epochs() * StepsPerEpoch();
+  options.interval_time = absl::Seconds(averaging.interval_seconds());
+  options.encoding = *encoding;
+  if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(averaging.grace_seconds());
+  options.awaits_quorum = InRounds(options.rule) && averaging.quorum() > 1;
   options.aggregation = AggregationOf(job_.collectives());
-  options.optimizer = OptimizerOf(job_.train().optimizer());
-  options.schedule = ScheduleOf(job_.train());
+  options.optimizer = *optimizer;
+  options.schedule = *schedule;
   options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
   options.exchange_timeout = SecondsOr(task_.start.exchange_timeout_seconds(), options.exchange_timeout);
   return options;
@@ -331,15 +271,11 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
 }  // namespace
 
 absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
-  const v1::JobSpec& job = start.job();
+  const v1::JobSpec job = FillDefaults(start.job());
   const bool trains = start.task() == v1::GroupStart::TRAIN;
   if (!trains && start.task() != v1::GroupStart::EVALUATE)
     return Bad("task", absl::StrCat(start.task()), "TRAIN, EVALUATE");
   if (!trains && start.servers().empty()) return Bad("servers", "empty", "the center's servers, to evaluate it");
-  if (job.data().format() != v1::DataSpec::FORMAT_IDX) {
-    return Bad("job.data.format", absl::StrCat(job.data().format()), "FORMAT_IDX");
-  }
-  if (job.groups().count() < 1) return Bad("job.groups.count", "0", "1 to 1024");
   if (job.groups().ranks() != static_cast<uint32_t>(ranks)) {
     return Bad("job.groups.ranks", absl::StrCat(job.groups().ranks()),
                absl::StrCat("the ", ranks, " ranks that were started"));
@@ -348,18 +284,10 @@ absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
     return Bad("group", absl::StrCat(start.group()), absl::StrCat("0 to ", job.groups().count() - 1));
   }
   if (!start.servers().empty() && start.incarnation() == 0) return Bad("incarnation", "0", "at least 1");
-  if (job.train().epochs() < 1) return Bad("job.train.epochs", "0", "1 to 100000");
-  if (job.train().batch_size() < 1) return Bad("job.train.batch_size", "0", "1 to 65536");
-  const auto optimizer = job.train().optimizer().name();
-  if (optimizer != v1::OptimizerSpec::SGD && optimizer != v1::OptimizerSpec::ADAM &&
-      optimizer != v1::OptimizerSpec::ADAMW) {
-    return Bad("job.train.optimizer.name", absl::StrCat(optimizer), "SGD, ADAM, ADAMW");
-  }
-  // Also not a number.
-  if (!(job.collectives().bucket_mib() >= 0 && job.collectives().bucket_mib() <= 4096)) {
-    return Bad("job.collectives.bucket_mib", absl::StrCat(job.collectives().bucket_mib()), "0 to 4096");
-  }
-  return start.servers().empty() ? absl::OkStatus() : CheckAveraging(job);
+  const std::vector<JobProblem> problems = CheckJob(job);
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("start file: job.", problems.front().key, ": ", problems.front().message));
 }
 
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {

@@ -21,7 +21,8 @@ struct RankTask {
   int threads = 1;  // Of the model's kernels.
 };
 
-// INVALID_ARGUMENT naming the field that is out of range and what is allowed. `ranks`: of the group as it was started.
+// INVALID_ARGUMENT naming the field that is out of range and what is allowed. A field of the job that is not set has
+// its default; the job must pass CheckJob (job/job_check.h). `ranks`: of the group as it was started.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
 // Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. Errors are those

@@ -1,0 +1,56 @@
+#include "job/job_defaults.h"
+
+#include <algorithm>
+
+#include "job/job_field.h"
+#include "job/job_keys.h"
+
+namespace hooke {
+namespace {
+
+void FillPresets(v1::JobSpec& job) {
+  for (const JobKey& key : JobKeys()) {
+    if (!key.preset.has_value() || IsGiven(key, job)) continue;
+    SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(), job);  // The table's own text.
+  }
+}
+
+// The rest follows from other keys. Each function has the values that `default_text` of the table states for people.
+
+void FillTrain(v1::TrainSpec& train) {
+  v1::OptimizerSpec& optimizer = *train.mutable_optimizer();
+  if (optimizer.learning_rate() == 0) {
+    optimizer.set_learning_rate(optimizer.name() == v1::OptimizerSpec::SGD ? 0.05 : 0.001);
+  }
+  if (!optimizer.has_weight_decay()) {
+    optimizer.set_weight_decay(optimizer.name() == v1::OptimizerSpec::ADAMW ? 0.01 : 0);
+  }
+  if (train.schedule().step_epochs() == 0) train.mutable_schedule()->set_step_epochs(train.epochs() / 3.0);
+}
+
+void FillAveraging(double groups, v1::AveragingSpec& averaging) {
+  using Averaging = v1::AveragingSpec;
+  const Averaging::Rule rule = averaging.rule();
+  const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
+  if (averaging.interval() == 0 || averaging.interval_auto()) {
+    averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
+  }
+  if (averaging.staleness_bound() == 0) averaging.set_staleness_bound(4 * averaging.interval());
+  if (averaging.learning_rate() == 0) averaging.set_learning_rate(rule == Averaging::DILOCO ? 0.7 : 1);
+  if (!averaging.has_momentum()) {
+    averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
+  }
+  // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+  if (averaging.alpha() == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
+}
+
+}  // namespace
+
+v1::JobSpec FillDefaults(v1::JobSpec job) {
+  FillPresets(job);
+  FillTrain(*job.mutable_train());
+  FillAveraging(job.groups().count(), *job.mutable_averaging());
+  return job;
+}
+
+}  // namespace hooke
