@@ -36,6 +36,13 @@ absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transpo
   return MakeSocketTransport(transport, std::move(mesh->connections));
 }
 
+// What a rank tells the others of its node when they first meet.
+struct Introduction {
+  cpu_set_t cores;  // On which it may run.
+  ProcessIdentity process;
+};
+static_assert(sizeof(Introduction) <= 4096, "the smallest slot takes one");
+
 }  // namespace
 
 GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes)
@@ -119,8 +126,13 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   options.extra_bytes = staging.extra_bytes;
   options.numbers = LocalRanks();
   options.interrupted = [this] { return transport_.CheckNotices(); };
+  options.has_ended = [this](int peer) {
+    if (!peers_.HasEnded(peer)) return false;
+    transport_.HearLost(LocalRanks()[peer]);
+    return true;
+  };
   meeting_ = std::make_unique<NodeMeeting>(options);
-  const absl::StatusOr<int> cores = CoresOfNode(deadline - SteadyNow());
+  const absl::StatusOr<int> cores = Introduce(deadline - SteadyNow());
   if (!cores.ok()) return cores.status();
   const bool enough = local_->size() <= *cores;
   meeting_->SetPatience(PatienceFor(enough));
@@ -132,21 +144,22 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> GroupNodes::CoresOfNode(absl::Duration limit) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) CPU_SET(0, &cores);
-  static_assert(sizeof(cores) <= 4096, "the smallest slot takes a set of cores");
-  std::memcpy(meeting_->NextSlot(), &cores, sizeof(cores));
+absl::StatusOr<int> GroupNodes::Introduce(absl::Duration limit) {
+  Introduction own;
+  CPU_ZERO(&own.cores);
+  if (sched_getaffinity(0, sizeof(own.cores), &own.cores) != 0) CPU_SET(0, &own.cores);
+  own.process = OwnProcess();
+  std::memcpy(meeting_->NextSlot(), &own, sizeof(own));
   meeting_->Begin(limit);
   absl::Status status = meeting_->Meet();
   if (!status.ok()) return status;
   for (int peer = 0; peer < meeting_->ranks(); ++peer) {
-    cpu_set_t others;
-    std::memcpy(&others, meeting_->Slot(peer), sizeof(others));
-    CPU_OR(&cores, &cores, &others);
+    Introduction other;
+    std::memcpy(&other, meeting_->Slot(peer), sizeof(other));
+    CPU_OR(&own.cores, &own.cores, &other.cores);
+    peers_.Add(other.process);
   }
-  return CPU_COUNT(&cores);
+  return CPU_COUNT(&own.cores);
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> GroupNodes::NewArena(uint64_t bytes, uint64_t number,

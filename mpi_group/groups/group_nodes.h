@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "mpi_group/choose_algorithm.h"
 #include "mpi_group/node/node_meeting.h"
+#include "mpi_group/node/peer_processes.h"
 #include "mpi_group/node/shared_arena.h"
 #include "mpi_group/node/shared_memory.h"
 #include "mpi_group/sockets/socket_transport.h"
@@ -72,8 +73,9 @@ class GroupNodes {
   // Makes memory that all ranks of a node share; null on all ranks of the group if one node cannot.
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
-  // Exchanges core sets through the meeting and counts the cores on which some rank of the node may run.
-  absl::StatusOr<int> CoresOfNode(absl::Duration limit);
+  // Makes the ranks of the node known to each other through the meeting, so that each sees when another's process ends.
+  // Returns the number of cores on which some rank of the node may run.
+  absl::StatusOr<int> Introduce(absl::Duration limit);
 
   const std::unique_ptr<SocketTransport> sockets_;  // Null if the given transport carries all messages.
   Transport& transport_;
@@ -84,6 +86,7 @@ class GroupNodes {
   std::string why_not_shared_;
   std::string why_no_sockets_;
   std::unique_ptr<SharedMemory> memory_;
+  PeerProcesses peers_;  // One for each rank of the node once they are introduced.
   std::unique_ptr<NodeMeeting> meeting_;
   std::unique_ptr<Transport> drivers_;
   std::map<int, std::unique_ptr<Transport>> leaders_;

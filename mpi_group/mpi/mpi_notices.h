@@ -26,6 +26,8 @@ class MpiNotices {
 
   // Does what Transport::CheckNotices does; INTERNAL if MPI fails.
   absl::Status Check();
+  // See Transport::HearLost.
+  void HearLost(int rank) { settlement_.HearLost(rank); }
   // Does what Transport::Settle does, at the first call; later calls return the same verdict. MPI may still read
   // statements that some rank has not received when it returns.
   absl::Status Settle(const CallHistory& history, const absl::Status& failure, absl::Time until);

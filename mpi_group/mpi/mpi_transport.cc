@@ -135,6 +135,8 @@ class MpiTransport : public Transport {
     return notices_.Check();
   }
 
+  void HearLost(int rank) override { notices_.HearLost(rank); }
+
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     session_.MarkFailed();
     CancelReceives();

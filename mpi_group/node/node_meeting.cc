@@ -140,9 +140,19 @@ absl::Status NodeMeeting::Sleep(int peer) {
     FutexWait(seat.arrived, arrived, std::min(deadline_ - now, kNap));
     now = SteadyNow();
     if (seat.arrived.load() != arrived) continue;
-    absl::Status status = options_.interrupted ? options_.interrupted() : absl::OkStatus();
-    if (!status.ok()) return status;
+    if (absl::Status status = LookAround(); !status.ok()) return status;
   }
+}
+
+absl::Status NodeMeeting::LookAround() const {
+  absl::Status status = options_.interrupted ? options_.interrupted() : absl::OkStatus();
+  for (int peer = 0; peer < ranks_ && status.ok() && options_.has_ended; ++peer) {
+    if (Arrived(peer) || !options_.has_ended(peer)) continue;
+    // It may have come and ended since: then it is in nobody's way here. Whoever ended cannot come any more.
+    if (Arrived(peer)) continue;
+    status = absl::UnavailableError(absl::StrCat("waited for rank ", Number(peer), ", whose process has ended"));
+  }
+  return status;
 }
 
 absl::Status NodeMeeting::MissingRanks() const {

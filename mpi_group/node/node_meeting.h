@@ -12,7 +12,8 @@
 // same holds for anything else that is written before one meeting and read between it and the next.
 //
 // Calls come from one thread at a time. Errors are those of a Transport: DEADLINE_EXCEEDED names all missing ranks;
-// UNAVAILABLE a rank that has left; INVALID_ARGUMENT, on all ranks, means that their purposes differ.
+// UNAVAILABLE a rank that has left or whose process has ended; INVALID_ARGUMENT, on all ranks, means that their
+// purposes differ.
 
 #include <atomic>
 #include <cstdint>
@@ -64,6 +65,8 @@ class NodeMeeting {
     std::vector<int> numbers;
     // Called now and then in a long wait; an error ends the wait. May be null.
     std::function<absl::Status()> interrupted;
+    // Asked as rarely, of each rank that has not come: whether its process has ended. May be null.
+    std::function<bool(int rank)> has_ended;
   };
   static uint64_t RegionBytes(uint64_t slot_bytes, uint64_t extra_bytes);
 
@@ -124,6 +127,7 @@ class NodeMeeting {
   absl::Status AwaitAll();
   absl::Status Await(int peer);
   absl::Status Sleep(int peer);
+  absl::Status LookAround() const;
   absl::Status MissingRanks() const;
   absl::Status DifferentPurpose(int peer, const Purpose& purpose) const;
   int Number(int local) const { return options_.numbers.empty() ? local : options_.numbers[local]; }

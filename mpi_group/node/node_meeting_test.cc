@@ -99,6 +99,20 @@ TEST(NodeMeetingTest, InterruptedWaitEnds) {
   EXPECT_EQ(ranks.meeting(0).Meet(), absl::AbortedError("rank 7 failed"));
 }
 
+// A rank that waits for an ended process names it, long before the deadline, even while it sleeps until another rank
+// comes. A rank that came first and then ended holds up nobody.
+TEST(NodeMeetingTest, EndedRankIsUnavailable) {
+  NodeRanks ranks(3, {4, 6, 9}, {}, 0, [](int rank) { return rank == 2; });
+  // It comes, and does not stay for the others.
+  ranks.meeting(2).Begin(absl::ZeroDuration());
+  EXPECT_EQ(ranks.meeting(2).Meet().code(), absl::StatusCode::kDeadlineExceeded);
+  RunRanks(2, [&](int rank) {
+    ranks.meeting(rank).Begin(absl::InfiniteDuration());
+    ASSERT_EQ(ranks.meeting(rank).Meet(), absl::OkStatus());
+  });
+  EXPECT_EQ(ranks.meeting(0).Meet(), absl::UnavailableError("waited for rank 9, whose process has ended"));
+}
+
 // Ranks with different purposes all get an error, which says which rank calls what.
 TEST(NodeMeetingTest, DifferentPurposesAreAnErrorOnAllRanks) {
   constexpr int kRanks = 3;

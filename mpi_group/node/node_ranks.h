@@ -20,15 +20,16 @@ class NodeRanks {
   static constexpr uint64_t kChunkBytes = 4096;
 
   explicit NodeRanks(int n, const std::vector<int>& numbers = {}, const std::function<absl::Status()>& interrupted = {},
-                     uint64_t arena_bytes = 0) {
+                     uint64_t arena_bytes = 0, const std::function<bool(int)>& has_ended = {}) {
     const StagingSizes staging = StagingFor(kChunkBytes, n);
     const uint64_t region = NodeMeeting::RegionBytes(staging.slot_bytes, staging.extra_bytes);
     const uint64_t arena_region = (arena_bytes + 63) / 64 * 64;
     slots_.resize(region * n / sizeof(Line));
     values_.resize(arena_region * n / sizeof(Line));
     for (int rank = 0; rank < n; ++rank) {
-      meetings_.push_back(std::make_unique<NodeMeeting>(NodeMeeting::Options{
-          rank, n, slots_.data()->bytes, region, staging.slot_bytes, staging.extra_bytes, numbers, interrupted}));
+      meetings_.push_back(
+          std::make_unique<NodeMeeting>(NodeMeeting::Options{rank, n, slots_.data()->bytes, region, staging.slot_bytes,
+                                                             staging.extra_bytes, numbers, interrupted, has_ended}));
       arenas_.push_back(std::make_unique<SharedArena>(SharedArena::Layout{
           rank, n, arena_region == 0 ? nullptr : values_.data()->bytes, arena_region, arena_bytes, 0}));
     }

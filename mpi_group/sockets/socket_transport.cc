@@ -91,6 +91,8 @@ class TransportOverStreams final : public SocketTransport {
 
   absl::Status CheckNotices() override { return transport_.CheckNotices(); }
 
+  void HearLost(int rank) override { transport_.HearLost(rank); }
+
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     if (failure_.ok()) failure_ = failure;
     Drop();

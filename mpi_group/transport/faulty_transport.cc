@@ -51,6 +51,10 @@ class FaultyTransport : public Transport {
 
   absl::Status CheckNotices() override { return transport_ == nullptr ? Closed() : transport_->CheckNotices(); }
 
+  void HearLost(int rank) override {
+    if (transport_ != nullptr) transport_->HearLost(rank);
+  }
+
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     return transport_ == nullptr ? failure : transport_->Settle(failure, until);
   }

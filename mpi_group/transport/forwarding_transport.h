@@ -27,6 +27,7 @@ class ForwardingTransport : public Transport {
   bool IsDone(Ticket ticket) override { return transport_->IsDone(ticket); }
   void Begin(const CallLabel& label, absl::Time now) override { transport_->Begin(label, now); }
   absl::Status CheckNotices() override { return transport_->CheckNotices(); }
+  void HearLost(int rank) override { transport_->HearLost(rank); }
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     return transport_->Settle(failure, until);
   }

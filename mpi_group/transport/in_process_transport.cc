@@ -98,6 +98,10 @@ class Board {
     absl::MutexLock lock(&mutex_);
     settlement_.HearLeft(rank);
   }
+  void Lose(int rank) {
+    absl::MutexLock lock(&mutex_);
+    settlement_.HearLost(rank);
+  }
 
   absl::Status FirstReport() {
     if (!any_.load(std::memory_order_acquire)) return absl::OkStatus();
@@ -212,6 +216,8 @@ class InProcessTransport : public Transport {
   void Begin(const CallLabel& label, absl::Time now) override { history_.Begin(label, now); }
 
   absl::Status CheckNotices() override { return network_->board().FirstReport(); }
+
+  void HearLost(int rank) override { network_->board().Lose(rank); }
 
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     network_->board().Say(rank_, FailureStatement(history_, failure, SteadyNow()));

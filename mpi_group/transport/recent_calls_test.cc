@@ -33,6 +33,7 @@ class HearingTransport : public Transport {
         absl::StrCat(label.number, " ", label.operation, " ", label.values, " at ", absl::ToUnixSeconds(now)));
   }
   absl::Status CheckNotices() override { return absl::OkStatus(); }
+  void HearLost(int) override {}
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     time_to_settle = until - SteadyNow();
     return failure;

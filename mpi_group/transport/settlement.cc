@@ -124,7 +124,7 @@ void Settlement::Hear(int from, const Statement& statement) {
 bool Settlement::complete() const {
   if (verdict_.has_value()) return true;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    if (!statements_[rank].has_value() && !left_[rank]) return false;
+    if (!statements_[rank].has_value() && !left_[rank] && !lost_[rank]) return false;
   }
   return true;
 }

@@ -76,12 +76,16 @@ absl::Status ReportedBy(int from, const Statement& statement);
 
 class Settlement {
  public:
-  explicit Settlement(int size) : statements_(size), left_(size, false) {}
+  explicit Settlement(int size) : statements_(size), left_(size, false), lost_(size, false) {}
 
   // Takes the first statement of each rank, and the first verdict of any rank. Later ones and invalid ones are ignored.
   void Hear(int from, const Statement& statement);
   // Notes that rank `from` has left and will make no statement.
   void HearLeft(int from) { left_[from] = true; }
+
+  // The rank's process has ended, so it will make no statement. It did not leave: verdicts name it as they name silent
+  // ranks.
+  void HearLost(int rank) { lost_[rank] = true; }
 
   // any() is true once some rank has made a statement. FirstReport() is then the ABORTED error that names the first
   // such rank; before, it is OK.
@@ -107,6 +111,7 @@ class Settlement {
 
   std::vector<std::optional<Statement>> statements_;  // One per rank.
   std::vector<bool> left_;
+  std::vector<bool> lost_;
   std::optional<absl::Status> verdict_;
   int first_ = -1;
 };

@@ -80,6 +80,20 @@ TEST(SettlementTest, LeftRanksAreUnavailable) {
                                    "float32 (rank 0 waited)"));
 }
 
+// Nobody waits for the statement of a rank whose process has ended. The verdict tells it from a rank that left.
+TEST(SettlementTest, LostRanksAreNotWaitedFor) {
+  Settlement settlement(3);
+  settlement.HearLost(1);
+  settlement.Hear(0, Says(Calls({10}), absl::UnavailableError("waited for rank 1, whose process has ended")));
+  EXPECT_FALSE(settlement.complete());
+  settlement.Hear(2, Says(Calls({10}), kHeard));
+  EXPECT_TRUE(settlement.complete());
+  EXPECT_EQ(settlement.Verdict(),
+            absl::UnavailableError("lost rank 1 in call 1: all-reduce (sum) of 10 float32 (rank 0 waited): rank 0 "
+                                   "failed in call 1: all-reduce (sum) of 10 float32: waited for rank 1, whose process "
+                                   "has ended"));
+}
+
 // A rank that gave up at its deadline may look gone to its neighbour. The verdict names the silent rank that it had
 // waited for.
 TEST(SettlementTest, SilenceOutranksItsEffects) {

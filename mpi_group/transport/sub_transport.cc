@@ -30,6 +30,7 @@ class SubTransport : public Transport {
 
   void Begin(const CallLabel& label, absl::Time now) override { transport_.Begin(label, now); }
   absl::Status CheckNotices() override { return transport_.CheckNotices(); }
+  void HearLost(int rank) override { transport_.HearLost(ranks_[rank]); }
   absl::Status Settle(const absl::Status& failure, absl::Time until) override {
     return transport_.Settle(failure, until);
   }

@@ -67,6 +67,9 @@ class Transport {
   // then every few. Code that waits for anything else should call it as often. Costs about a microsecond.
   virtual absl::Status CheckNotices() = 0;
 
+  // The process of `rank` has ended, as this rank knows by other means. Settle does not wait for its statement.
+  virtual void HearLost(int rank) = 0;
+
   // Settles a collective that failed on this rank, in messages or in shared memory: tells all others and hears their
   // statements, until all have spoken or `until` has come. Returns the error for the user, never OK; it is the same on
   // all ranks that hear one another in time. Afterwards the transport is unusable, and later calls return the same
