@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "files/write_bytes.h"
 
 namespace hooke {
 namespace {
@@ -19,17 +20,6 @@ namespace {
 absl::Status Failed(const std::string& path, absl::string_view what, int error) {
   return absl::FailedPreconditionError(
       absl::StrCat(path, ": ", what, ": ", std::strerror(error), "; choose a file elsewhere, or make room"));
-}
-
-// Writes and syncs all of `text`. Returns 0 or an errno.
-int WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return fsync(fd) == 0 ? 0 : errno;
 }
 
 // Renames without replacing. Most file systems do that in one step; elsewhere we check just before, which leaves a
@@ -76,14 +66,9 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace) {
   if (absl::Status status = CheckNewFile(path, replace); !status.ok()) return status;
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Failed(path, "cannot be made", errno);
-  // Does nothing after Publish, which has renamed the file.
-  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });
-  const int write_error = WriteAll(fd, text);
-  const int close_error = close(fd) == 0 ? 0 : errno;
-  const int error = write_error != 0 ? write_error : close_error;
+  const int error = WriteBytes(temporary, text, Durable::kYes);
   if (error != 0) return Failed(path, "cannot be written", error);
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Does nothing after Publish.
   return Publish(temporary, path, replace);
 }
 

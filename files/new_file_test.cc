@@ -53,7 +53,7 @@ TEST_F(NewFileTest, SaysWhyNot) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
   const absl::Status status = WriteNewFile(folder_ + "/none/file", "x", false);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/none/file: cannot be made: No such file or directory"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/none/file: cannot be written: No such file or directory"));
   EXPECT_EQ(Files(), 0);
 }
 

@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "files/whole_file.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
@@ -47,15 +48,10 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
-// Written beside and renamed: who sees the file sees all of it.
 void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
   if (path.empty()) return;
-  std::ofstream file(path + ".new");
-  file << getpid() << "\n";
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(path + ".new", path, error);
-  if (!file || error) logger.error("cannot write --ready-file {}", path);
+  const absl::Status written = WriteWholeFile(path, absl::StrCat(getpid(), "\n"));
+  if (!written.ok()) logger.error("--ready-file: {}", std::string(written.message()));
 }
 
 // Returns at a signal (true) or when the coordinator refuses this worker (false).

@@ -1,0 +1,34 @@
+#include "files/write_bytes.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace hooke {
+namespace {
+
+// 0 or an errno.
+int WriteAll(int file, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return errno;
+  int error = WriteAll(file, bytes);
+  if (error == 0 && durable == Durable::kYes && fsync(file) != 0) error = errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error != 0) unlink(path.c_str());
+  return error;
+}
+
+}  // namespace hooke
