@@ -40,6 +40,7 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   absl::StatusOr<uint64_t> first = Begin();
   if (!first.ok()) return first.status();
   if (absl::Status status = OpenAggregation(); !status.ok()) return status;
+  NoteFreshOptimizer(*first);
   parts_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
   for (uint64_t step = *first; step < steps_total_; ++step) {
     const absl::Time began = options_.clock();
@@ -142,6 +143,17 @@ absl::Status Trainer::OpenAggregation() {
   if (!aggregation.ok()) return aggregation.status();
   aggregation_ = *std::move(aggregation);
   return absl::OkStatus();
+}
+
+// The center has the parameters of a group that starts again, but nobody has kept its optimizer's state.
+void Trainer::NoteFreshOptimizer(uint64_t first_step) {
+  const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < steps_total_;
+  const bool steps = exchange_ == nullptr || exchange_->StepsLocally();
+  if (!goes_on || !steps || parts_.group->rank() != 0 || OptimizerStateValues(options_.optimizer) == 0) return;
+  const bool adam = options_.optimizer.name != OptimizerName::kSgd;
+  parts_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
+                                       first_step, " with its optimizer's ", adam ? "moments" : "momentum",
+                                       " at zero: a restart does not keep ", adam ? "them" : "it"));
 }
 
 absl::Status Trainer::Step(uint64_t step) {

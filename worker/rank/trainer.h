@@ -107,6 +107,7 @@ class Trainer {
   absl::StatusOr<uint64_t> Begin();
   absl::StatusOr<Attached> BeginFromCenter();
   absl::Status OpenAggregation();
+  void NoteFreshOptimizer(uint64_t first_step);
   void OpenExchange(const Attached& attached);
   absl::Status Step(uint64_t step);
   absl::Status Exchange(uint64_t step);

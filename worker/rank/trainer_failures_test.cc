@@ -27,7 +27,8 @@ using ::testing::SizeIs;
 
 using TrainerFailuresTest = TrainerRun;
 
-// values.
+// A group that was started again goes on at the step of its last exchange, from the center and not from its initial
+// values. It says once that its optimizer begins anew.
 TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   options_.epochs = 1;
   ASSERT_EQ(*Run({.ranks = 2, .seed = 40}).steps[0], 12u);
@@ -41,12 +42,29 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   EXPECT_EQ(again.progress.exchanges(), 4u);  // Steps 15, 18, 21, 24.
   EXPECT_LT(again.vectors[0][0], center + 5);
   EXPECT_THAT(first, SizeIs(1));
+  const std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
+  ASSERT_THAT(notices, SizeIs(1));
+  EXPECT_EQ(notices[0].notice().text(),
+            "group 0 was started again and goes on from step 12 with its optimizer's momentum at zero: a restart does "
+            "not keep it");
   // Nothing left to do: it ends at once.
   GroupResult done = Run({.ranks = 2, .incarnation = 3});
   EXPECT_EQ(*done.steps[0], 24u);
   EXPECT_EQ(done.progress.exchanges(), 0u);
+  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The one of before.
 }
 
+// An optimizer without state has lost nothing, and says nothing.
+TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
+  options_.epochs = 1;
+  options_.optimizer.momentum = 0;
+  ASSERT_EQ(*Run({.ranks = 2}).steps[0], 12u);
+  options_.epochs = 2;
+  EXPECT_EQ(*Run({.ranks = 2, .incarnation = 2}).steps[0], 24u);
+  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(0));
+}
+
+// A server that goes away does not stop training: one notice when it has, one when it is back, and exchanges work
 // again.
 TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   options_.exchange_timeout = absl::Milliseconds(200);
@@ -121,6 +139,7 @@ TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
   }
 }
 
+// A server that misses the last exchange fails the group, on all ranks; started again, the group goes on from the
 // exchange before and ends with all servers.
 TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   options_.collective_timeout = absl::Seconds(3);
@@ -146,6 +165,7 @@ TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
 }
 
+// What the last exchange left is on every server's disk when the group has ended; so it is where an earlier incarnation
 // made that exchange and could not save.
 TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
   options_.attach_timeout = absl::Seconds(1);
@@ -166,6 +186,7 @@ TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
   }
 }
 
+// A server that was started again after the last exchange has lost it, though it saves without complaint: the group
 // fails and makes up for it.
 TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   servers_[1]->RestartBeforeSave();

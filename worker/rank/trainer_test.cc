@@ -62,6 +62,7 @@ TEST_F(TrainerTest, ExchangesWithTheCenter) {
   EXPECT_EQ(record_.Of(v1::RankEvent::kNotice).size(), 0u);
 }
 
+// By time instead of by steps: rank 0's clock decides, for all ranks alike. Each step here takes a second, and later
 // three.
 TEST_F(TrainerTest, ExchangesByTime) {
   std::atomic<int> seconds{0};
@@ -110,6 +111,7 @@ TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
   EXPECT_EQ(result.progress.exchanges(), 12u + 4u);
 }
 
+// A group that is three times slower than the fastest comes to a third of its interval, so that both exchanges equally
 // often; each step here takes one second in the one and three in the other, exchanges not counted.
 TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   options_.groups = 2;
@@ -230,6 +232,7 @@ TEST_F(TrainerTest, EvaluatesTheCenter) {
   EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(2));
 }
 
+// Rule none: groups start from one center and train alone; group 0's values become the center at its evaluations and at
 // its end.
 TEST_F(TrainerTest, RuleNonePublishesGroupZero) {
   options_.rule = RuleName::kNone;
