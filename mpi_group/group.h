@@ -44,8 +44,8 @@ class logger;
 namespace hooke {
 
 struct GroupOptions {
-  // How long a collective may take, counted from this rank's call. The others report a rank as missing if it enters
-  // later than this.
+  // How long a collective may take, counted from this rank's call, until Group::SetDeadline says otherwise. The others
+  // report a rank as missing if it enters later than this.
   absl::Duration deadline = absl::Seconds(30);
   std::shared_ptr<spdlog::logger> logger;  // Null: the group logs nothing.
   // Rules by which algorithms are chosen. All ranks go by rank 0's.
@@ -80,6 +80,10 @@ class Group {
 
   // Returns after all ranks have called it.
   virtual absl::Status Barrier() = 0;
+
+  // Sets how long each later collective may take, also in groups cloned from now on. All ranks set the same between the
+  // same two calls. A group that starts is more patient than one that trains.
+  virtual void SetDeadline(absl::Duration deadline) = 0;
 
   // Zeroed memory of this rank, 64-byte aligned, that the group owns and keeps until it is destroyed; an empty span for
   // 0 bytes. The ranks of a node share such memory: an arena. Collectives on values in one arena work in place on the

@@ -187,6 +187,8 @@ class NcclGroupOfLanes : public NcclGroup {
         ReduceOp::kSum, ValueRange());
   }
 
+  void SetDeadline(absl::Duration deadline) override { options_.deadline = deadline; }
+
   absl::Status Barrier() override {
     std::vector<TensorList> tokens;
     tokens.reserve(lanes_.size());
@@ -337,7 +339,7 @@ class NcclGroupOfLanes : public NcclGroup {
   }
 
   Group& control_;
-  const NcclGroupOptions options_;
+  NcclGroupOptions options_;
   std::vector<Lane> lanes_;
   std::vector<DeviceMemory> memory_;
   absl::Status failure_;

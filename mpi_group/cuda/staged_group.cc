@@ -89,6 +89,8 @@ class StagedGroup : public Group {
                [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
   }
 
+  void SetDeadline(absl::Duration deadline) override { options_.deadline = deadline; }
+
   // Ends with a barrier, so that all ranks get an error if one cannot allocate.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     CallLabel label;
@@ -236,7 +238,7 @@ class StagedGroup : public Group {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
-  const StagedGroupOptions options_;
+  StagedGroupOptions options_;
   std::unique_ptr<Staging> staging_;  // Outlives the transport, whose unfinished messages use its memory.
   const std::unique_ptr<Transport> transport_;
   DeviceAccumulator accumulator_;

@@ -19,6 +19,7 @@
 namespace hooke {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::Property;
@@ -235,6 +236,24 @@ TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
     if (rank == victim) continue;
     EXPECT_THAT(std::string(told[rank].message()),
                 HasSubstr(absl::StrCat("waited for rank ", victim, ", which has left the group, in call 2: ")));
+  }
+}
+
+// A deadline that is set counts for the calls after it: a rank that is late for the first one, by more
+// than later ones may be, is waited for; one that is missing later is not waited for long.
+TEST(GroupDeadlineTest, CountsFromWhenItIsSet) {
+  for (Where where : {Where::kStaged, Where::kMessages}) {
+    const std::vector<std::unique_ptr<Group>> groups = Groups(2, where, absl::Seconds(60));
+    const absl::Duration later = absl::Milliseconds(50);
+    RunRanks(2, [&](int rank) {
+      if (rank == 1) absl::SleepFor(2 * later);
+      EXPECT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+      groups[rank]->SetDeadline(later);
+    });
+    const absl::Time start = absl::Now();
+    EXPECT_THAT(std::string(groups[0]->Barrier().message()),
+                AllOf(HasSubstr("(deadline 50ms)"), HasSubstr("waited until the deadline for rank 1")));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(30));
   }
 }
 

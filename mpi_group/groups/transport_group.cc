@@ -154,6 +154,8 @@ class TransportGroup : public Group {
     });
   }
 
+  void SetDeadline(absl::Duration deadline) override { options_.deadline = deadline; }
+
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
     const std::string what = absl::StrCat("allocation of ", bytes, " shared bytes");
@@ -346,7 +348,7 @@ class TransportGroup : public Group {
     return failure_;
   }
 
-  const GroupOptions options_;
+  GroupOptions options_;
   Scratch scratch_;  // Outlives the transport, whose unfinished messages use its memory.
   const std::unique_ptr<Transport> transport_;
   const NewTransport another_;

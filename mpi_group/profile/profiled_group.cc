@@ -31,6 +31,7 @@ class ProfiledGroup : public Group {
   absl::Status Barrier() override {
     return Timed(Operation::kBarrier, TensorList(), [&] { return group_->Barrier(); });
   }
+  void SetDeadline(absl::Duration deadline) override { group_->SetDeadline(deadline); }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_->AllocateShared(bytes); }
   absl::string_view LastAlgorithm() const override { return group_->LastAlgorithm(); }
   absl::StatusOr<std::unique_ptr<Group>> Clone() override {

@@ -66,7 +66,9 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   command.Add("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   command.Add("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");
   command.Add("--mpirun", worker.launch.mpirun, "mpirun of the MPI library that hooke-rank is linked with");
-  command.Add("--collective-timeout", worker.collective_timeout, "a collective that takes longer fails its group")
+  command
+      .Add("--collective-timeout", worker.collective_timeout,
+           "a collective that takes longer fails its group; while a group starts, 5m if that is more")
       .Check(CheckTimeout)
       .Type("TEXT:DURATION");
   command

@@ -71,6 +71,7 @@ class CountingGroup : public Group {
     return group_.AllGather(values, parts);
   }
   absl::Status Barrier() override { return group_.Barrier(); }
+  void SetDeadline(absl::Duration deadline) override { group_.SetDeadline(deadline); }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_.AllocateShared(bytes); }
 
   const bool* in_batch = nullptr;  // Null: not counted yet.

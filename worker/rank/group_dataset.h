@@ -12,7 +12,7 @@
 namespace hooke {
 
 // Collective; only rank 0 looks at `options`. Returns the set on all ranks, or the error of IdxDataset::Load on all, or
-// the group's. Reading may take longer than `collective_timeout`, which is the group's deadline of one collective.
+// the group's. Reading may take longer than `collective_timeout`, which bounds what the group lets one collective take.
 absl::StatusOr<IdxDataset> LoadInGroup(Group& group, const IdxOptions& options, absl::Duration collective_timeout);
 
 }  // namespace hooke

@@ -86,7 +86,7 @@ MpiSession::Options SessionOptions(const v1::GroupStart& start) {
 absl::StatusOr<GroupOptions> OptionsOfGroup(const v1::GroupStart& start, std::shared_ptr<spdlog::logger> logger) {
   GroupOptions options;
   options.logger = std::move(logger);
-  if (start.collective_timeout_seconds() > 0) options.deadline = absl::Seconds(start.collective_timeout_seconds());
+  options.deadline = StartTimeout(start);
   const std::string& tuning_text = start.job().collectives().tuning();
   if (tuning_text.empty()) return options;
   absl::StatusOr<Tuning> tuning = ParseTuning(tuning_text);

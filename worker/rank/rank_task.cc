@@ -1,5 +1,6 @@
 #include "worker/rank/rank_task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -39,6 +40,10 @@ absl::Duration SecondsOr(double seconds, absl::Duration otherwise) {
   return seconds > 0 ? absl::Seconds(seconds) : otherwise;
 }
 
+absl::Duration CollectiveTimeout(const v1::GroupStart& start) {
+  return SecondsOr(start.collective_timeout_seconds(), TrainerOptions().collective_timeout);
+}
+
 AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
   AggregationOptions options;
   if (spec.aggregation() == v1::CollectivesSpec::ROOTED) options.kind = AggregationKind::kRooted;
@@ -58,6 +63,7 @@ class RankRun {
   absl::Status LoadData();
   absl::Status BuildModel();
   void DialServers();
+  absl::Status AwaitOthers();
   uint64_t StepsPerEpoch() const;
   absl::StatusOr<uint64_t> Train();
   absl::StatusOr<uint64_t> EvaluateTheCenter();
@@ -82,8 +88,7 @@ class RankRun {
 // Both sets in any case: test images are normalized with the training set's numbers, and a missing file should show at
 // the start.
 absl::Status RankRun::LoadData() {
-  const absl::Duration timeout =
-      SecondsOr(task_.start.collective_timeout_seconds(), TrainerOptions().collective_timeout);
+  const absl::Duration timeout = CollectiveTimeout(task_.start);
   for (auto [prefix, data] :
        {std::make_pair(job_.data().train(), &train_data_), std::make_pair(job_.data().test(), &test_data_)}) {
     absl::StatusOr<IdxDataset> loaded = LoadInGroup(*task_.group, {prefix}, timeout);
@@ -163,6 +168,13 @@ void RankRun::DialServers() {
   center_ = std::make_unique<CenterClient>(std::move(options));
 }
 
+// The ranks come here one after the other. From now on they are in step, and one that is late is in trouble.
+absl::Status RankRun::AwaitOthers() {
+  if (absl::Status status = task_.group->Barrier(); !status.ok()) return status;
+  task_.group->SetDeadline(CollectiveTimeout(task_.start));
+  return absl::OkStatus();
+}
+
 // Of each group; as the sampler cuts them. 0: not even one.
 uint64_t RankRun::StepsPerEpoch() const {
   const uint64_t step = uint64_t{job_.groups().count()} * job_.groups().ranks() * job_.train().batch_size();
@@ -209,7 +221,7 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   options.aggregation = AggregationOf(job_.collectives());
   options.optimizer = *optimizer;
   options.schedule = *schedule;
-  options.collective_timeout = SecondsOr(task_.start.collective_timeout_seconds(), options.collective_timeout);
+  options.collective_timeout = CollectiveTimeout(task_.start);
   options.exchange_timeout = SecondsOr(task_.start.exchange_timeout_seconds(), options.exchange_timeout);
   return options;
 }
@@ -270,6 +282,8 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
 
 }  // namespace
 
+absl::Duration StartTimeout(const v1::GroupStart& start) { return std::max(kStartTimeout, CollectiveTimeout(start)); }
+
 absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
   const v1::JobSpec job = FillDefaults(start.job());
   const bool trains = start.task() == v1::GroupStart::TRAIN;
@@ -297,6 +311,7 @@ absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
   if (absl::Status status = run.LoadData(); !status.ok()) return status;
   if (absl::Status status = run.BuildModel(); !status.ok()) return status;
   run.DialServers();
+  if (absl::Status status = run.AwaitOthers(); !status.ok()) return status;
   return task.start.task() == v1::GroupStart::TRAIN ? run.Train() : run.EvaluateTheCenter();
 }
 

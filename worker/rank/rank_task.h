@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "mpi_group/group.h"
 #include "proto/worker.pb.h"
 #include "worker/exchange/server_calls.h"
@@ -13,9 +14,18 @@
 
 namespace hooke {
 
+// How long a collective may take while a group starts. Ranks do not start evenly: one loads its libraries from a cold
+// disk, or shares its node with other jobs. Once all of them are ready to train, `collective_timeout_seconds` counts.
+constexpr absl::Duration kStartTimeout = absl::Minutes(5);
+
+// What a group's collectives may take from the beginning of RunRankTask: kStartTimeout, or the collective timeout if
+// that is longer.
+absl::Duration StartTimeout(const v1::GroupStart& start);
+
 struct RankTask {
   v1::GroupStart start;
-  Group* group = nullptr;        // Outlives the call; after an error it may be unusable.
+  // Made with StartTimeout(start) as its deadline. Outlives the call; after an error it may be unusable.
+  Group* group = nullptr;
   Reporter* reporter = nullptr;  // Outlives the call.
   ServerDialer dial;
   int threads = 1;  // Of the model's kernels.

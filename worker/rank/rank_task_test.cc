@@ -67,6 +67,52 @@ class KeepSink : public EventSink {
   std::vector<v1::RankEvent>* const events_;
 };
 
+// Passes everything on. Keeps the names of calls, each with the deadline that it has.
+class DeadlineGroup : public Group {
+ public:
+  DeadlineGroup(Group& group, absl::Duration deadline) : group_(group), deadline_(deadline) {}
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
+    Note("all-reduce");
+    return group_.AllReduce(values, op);
+  }
+  absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
+    return group_.Reduce(values, op, root);
+  }
+  absl::Status Broadcast(const TensorList& values, int root) override {
+    Note("broadcast");
+    return group_.Broadcast(values, root);
+  }
+  absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
+    return group_.ReduceScatter(values, parts, op);
+  }
+  absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
+    return group_.AllGather(values, parts);
+  }
+  absl::Status Barrier() override {
+    Note("barrier");
+    return group_.Barrier();
+  }
+  void SetDeadline(absl::Duration deadline) override { deadline_ = deadline; }
+  absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
+    Note("allocation");
+    return group_.AllocateShared(bytes);
+  }
+
+  std::vector<std::string> calls;
+
+ private:
+  void Note(absl::string_view what) {
+    const std::string call = absl::StrCat(what, " ", absl::FormatDuration(deadline_));
+    if (calls.empty() || calls.back() != call) calls.push_back(call);
+  }
+
+  Group& group_;
+  absl::Duration deadline_;
+};
+
 class RankTaskTest : public ::testing::Test {
  protected:
   RankTaskTest() : folder_(absl::StrCat(::testing::TempDir(), "/rank_task_test_", getpid())) {
@@ -194,6 +240,34 @@ TEST_F(RankTaskTest, AGroupTrainsAsOneProcessWould) {
   float farthest = 0;
   for (uint64_t i = 0; i < center.size(); ++i) farthest = std::max(farthest, std::abs(center[i] - reference[i]));
   EXPECT_LT(farthest, 1e-4f);
+}
+
+// A rank may come minutes late to the start of its group: reading the data, building the model and the barrier after
+// them have the start's patience, and only then does the collective timeout count.
+TEST_F(RankTaskTest, StartsWithMorePatienceThanItTrains) {
+  v1::GroupStart start = Start(2);
+  start.set_collective_timeout_seconds(21);
+  EXPECT_EQ(StartTimeout(start), absl::Minutes(5));
+  std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
+  std::vector<DeadlineGroup> watched;
+  for (const std::unique_ptr<Group>& group : groups) watched.emplace_back(*group, StartTimeout(start));
+  std::vector<std::thread> threads;
+  for (DeadlineGroup& group : watched) {
+    threads.emplace_back([&] {
+      Reporter reporter({});
+      EXPECT_EQ(RunRankTask({start, &group, &reporter, dial_, 1}).status(), absl::OkStatus());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const DeadlineGroup& group : watched) {
+    ASSERT_GT(group.calls.size(), 4u);
+    EXPECT_THAT(std::vector<std::string>(group.calls.begin(), group.calls.begin() + 3),
+                ElementsAre("broadcast 5m", "allocation 5m", "barrier 5m"));
+    for (size_t i = 3; i < group.calls.size(); ++i) EXPECT_THAT(group.calls[i], HasSubstr(" 21s"));
+    EXPECT_THAT(group.calls, testing::Contains("all-reduce 21s"));
+  }
+  start.set_collective_timeout_seconds(3600);
+  EXPECT_EQ(StartTimeout(start), absl::Hours(1));
 }
 
 // Elastic training with a real server, a network with batch-norm buffers, then the evaluation of the center as a task
