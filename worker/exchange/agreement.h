@@ -2,7 +2,7 @@
 #define HOOKE_WORKER_EXCHANGE_AGREEMENT_H_
 
 // How the ranks of a group come to know the same thing when one of them has learned it: so that all take the same
-// branch, always. Built on the group's collectives of floats; all functions are collective. Errors are the group's, and
+// branch, always. All functions are collective. Errors are the group's, and
 // then the group is unusable.
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace hooke {
 // All ranks end with rank 0's numbers.
 absl::Status BroadcastNumbers(Group& group, absl::Span<uint64_t> numbers);
 
-// All ranks end with the sums, exact as long as a sum stays under 2^60 and the group under 4096 ranks.
+// All ranks end with the sums, exact as long as a sum stays under 2^63.
 absl::Status SumNumbers(Group& group, absl::Span<uint64_t> numbers);
 
 // All ranks end with the outcome of rank `root`: its code, the first 1000 bytes of its message, and the server for want
