@@ -105,7 +105,12 @@ GroupVerdict GroupRun::RunToEnd() {
   start_.mutable_group()->set_daemon_socket((*folder)->socket());
   if (absl::Status status = (*folder)->WriteStartFile(start_.group().SerializeAsString()); !status.ok())
     return failure(status);
-  absl::StatusOr<std::unique_ptr<RankEventsServer>> server = RankEventsServer::Start((*folder)->socket(), *this);
+  RankEventCallbacks from_ranks;
+  from_ranks.hello = [this](const v1::RankHello& hello) { return RankHello(hello); };
+  from_ranks.event = [this](uint32_t rank, const v1::RankEvent& event) { RankEvent(rank, event); };
+  from_ranks.stream_ended = [this](uint32_t rank) { RankStreamEnded(rank); };
+  absl::StatusOr<std::unique_ptr<RankEventsServer>> server =
+      RankEventsServer::Start((*folder)->socket(), std::move(from_ranks));
   if (!server.ok()) return failure(server.status());
   absl::StatusOr<std::unique_ptr<Process>> process = Launch(**folder);
   if (!process.ok()) {

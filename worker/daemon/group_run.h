@@ -48,21 +48,24 @@ struct GroupRunCallbacks {
   std::function<void()> ended;  // After the last event; the run may be destroyed, by another thread.
 };
 
-class GroupRun final : private RankEventSink {
+class GroupRun final {
  public:
   // Returns at once. `start` has been checked by CheckStartGroup, and its daemon_socket is filled in here.
   GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks);
   // Stops the group if it still runs, and waits for its end.
-  ~GroupRun() override;
+  ~GroupRun();
+  GroupRun(const GroupRun&) = delete;
+  GroupRun& operator=(const GroupRun&) = delete;
 
   const v1::GroupId& id() const { return id_; }
   // Ends the group; `why` becomes its message. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
 
  private:
-  absl::Status RankHello(const v1::RankHello& hello) override;
-  void RankEvent(uint32_t rank, const v1::RankEvent& event) override;
-  void RankStreamEnded(uint32_t rank) override;
+  // Called by the server of the ranks' reports.
+  absl::Status RankHello(const v1::RankHello& hello);
+  void RankEvent(uint32_t rank, const v1::RankEvent& event);
+  void RankStreamEnded(uint32_t rank);
 
   void Run();
   GroupVerdict RunToEnd();
