@@ -131,42 +131,10 @@ class GradientRule : public GroupRule {
 
 }  // namespace
 
-bool SendsGradients(RuleName rule) {
-  return rule == RuleName::kSync || rule == RuleName::kAsync || rule == RuleName::kSsp || rule == RuleName::kDownpour;
-}
-
-bool SendsFromLastAnswer(RuleName rule) {
-  // Of the gradient rules only Downpour's groups move between answers.
-  if (SendsGradients(rule)) return rule == RuleName::kDownpour;
-  return AnswersWithCenter(rule);
-}
-
-bool AnswersWithCenter(RuleName rule) { return rule != RuleName::kElastic && rule != RuleName::kNone; }
-
-bool InRounds(RuleName rule) { return WaitsForOthers(rule) && rule != RuleName::kSsp; }
-
-bool WaitsForOthers(RuleName rule) {
-  switch (rule) {
-    case RuleName::kSync:
-    case RuleName::kSsp:
-    case RuleName::kAverage:
-    case RuleName::kBmuf:
-    case RuleName::kSlowMo:
-    case RuleName::kDiLoCo:
-      return true;
-    case RuleName::kElastic:
-    case RuleName::kNone:
-    case RuleName::kAsync:
-    case RuleName::kDownpour:
-      break;
-  }
-  return false;
-}
-
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
   if (!AnswersWithCenter(rule)) return std::make_unique<PullRule>();
-  if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, rule == RuleName::kDownpour);
+  if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, FactsOf(rule).steps_locally);
   return std::make_unique<DistanceRule>(slice);
 }
 

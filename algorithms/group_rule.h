@@ -23,8 +23,8 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 
 namespace hooke {
 
@@ -71,22 +71,6 @@ class GroupRule {
 };
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice);
-
-// Whether servers may hold an answer back until other groups catch up.
-bool WaitsForOthers(RuleName rule);
-
-// Whether servers combine the contributions of several groups into one update.
-bool InRounds(RuleName rule);
-
-// Whether contributions count from the last center received while the group's own values have moved on. A lost center
-// must then be rebuilt from that last one: rebuilt from the group's values, contributions would count twice.
-bool SendsFromLastAnswer(RuleName rule);
-
-// Whether servers answer with the center. If not, they answer with a difference, which is 0 with the rule none.
-bool AnswersWithCenter(RuleName rule);
-
-// Whether the rule exchanges gradients. If so, every rank of a group needs the group's mean gradient.
-bool SendsGradients(RuleName rule);
 
 }  // namespace hooke
 

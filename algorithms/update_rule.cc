@@ -10,9 +10,14 @@
 namespace hooke {
 namespace {
 
-RuleTraits PartOfTheWay() {
+// The part that is the same for every job.
+RuleTraits TraitsOf(const RuleFacts& facts) {
   RuleTraits traits;
-  traits.averages = true;
+  traits.in_rounds = facts.pace == RulePace::kInRounds;
+  // A gradient is of the point where it was taken; a distance is worth its steps wherever it began.
+  traits.drops_late = traits.in_rounds && facts.sends == RuleSends::kGradients;
+  traits.answers_center = AnswersWithCenter(facts.rule);
+  traits.averages = facts.sends == RuleSends::kParameters;
   return traits;
 }
 
@@ -20,7 +25,7 @@ class ElasticRule : public UpdateRule {
  public:
   ElasticRule(double alpha, const Encoding& answers) : alpha_(alpha), answers_(answers) {}
 
-  const char* name() const override { return "elastic"; }
+  const char* name() const override { return FactsOf(RuleName::kElastic).name; }
   const RuleTraits& traits() const override { return traits_; }
 
   void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
@@ -37,13 +42,13 @@ class ElasticRule : public UpdateRule {
  private:
   const double alpha_;
   const Encoding answers_;
-  const RuleTraits traits_ = PartOfTheWay();
+  const RuleTraits traits_ = TraitsOf(FactsOf(RuleName::kElastic));
 };
 
 // The center becomes what the group sent; the group is not pulled.
 class NoneRule : public UpdateRule {
  public:
-  const char* name() const override { return "none"; }
+  const char* name() const override { return FactsOf(RuleName::kNone).name; }
   const RuleTraits& traits() const override { return traits_; }
 
   void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const override {
@@ -52,77 +57,38 @@ class NoneRule : public UpdateRule {
   }
 
  private:
-  const RuleTraits traits_ = PartOfTheWay();
+  const RuleTraits traits_ = TraitsOf(FactsOf(RuleName::kNone));
 };
 
-// The traits of rules that apply the contributions of several groups together, in rounds.
-CenterStepOptions Synchronous(const char* name, Mixing mixing) {
-  CenterStepOptions step;
-  step.name = name;
-  step.mixing = mixing;
-  step.traits.in_rounds = true;
-  step.traits.answers_center = true;
-  return step;
+Mixing MixingOf(const RuleFacts& facts) {
+  if (facts.sends == RuleSends::kDistances) return Mixing::kWeightedMean;
+  return facts.steps_locally ? Mixing::kSum : Mixing::kMeanOfSums;
 }
 
-// The traits of rules that apply each group's contribution alone, as it comes.
-CenterStepOptions Asynchronous(const char* name, Mixing mixing, const UpdateRuleOptions& options) {
+// The options of a rule that answers with the center. Must not be called for kElastic and kNone.
+absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const UpdateRuleOptions& options) {
   CenterStepOptions step;
-  step.name = name;
-  step.mixing = mixing;
-  step.traits.answers_center = true;
+  step.name = facts.name;
+  step.mixing = MixingOf(facts);
+  step.traits = TraitsOf(facts);
+  step.relative_to_rate = facts.relative_to_rate;
+  if (facts.pace == RulePace::kInRounds) return step;
   step.staleness_power = options.staleness_power;
   // Each of p groups has gathered buffer statistics over the same data. Together they move the center by the mean.
   step.buffer_share = 1.0 / options.groups;
-  return step;
-}
-
-// The options that distinguish the rule. Must not be called for kElastic and kNone, which step no optimizer.
-absl::StatusOr<CenterStepOptions> StepOf(const UpdateRuleOptions& options) {
-  CenterStepOptions step;
-  switch (options.rule) {
-    case RuleName::kSync:
-      step = Synchronous("sync", Mixing::kMeanOfSums);
-      // A late gradient belongs to the old center. A late distance still counts for its steps, wherever it began.
-      step.traits.drops_late = true;
-      return step;
-    case RuleName::kAsync:
-      return Asynchronous("async", Mixing::kMeanOfSums, options);
-    case RuleName::kSsp:
-      step = Asynchronous("ssp", Mixing::kMeanOfSums, options);
-      step.traits.staleness_bound = options.staleness_bound;
-      if (options.staleness_bound >= 1) return step;
-      return absl::InvalidArgumentError("ssp rule: staleness_bound is 0; allowed is 1 or more");
-    case RuleName::kDownpour:
-      return Asynchronous("downpour", Mixing::kSum, options);
-    case RuleName::kAverage:
-      return Synchronous("average", Mixing::kWeightedMean);
-    case RuleName::kBmuf:
-      return Synchronous("bmuf", Mixing::kWeightedMean);
-    case RuleName::kSlowMo:
-      step = Synchronous("slowmo", Mixing::kWeightedMean);
-      step.relative_to_rate = true;
-      return step;
-    case RuleName::kDiLoCo:
-      return Synchronous("diloco", Mixing::kWeightedMean);
-    case RuleName::kElastic:
-    case RuleName::kNone:
-      break;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("update rule number ", static_cast<int>(options.rule), " is not known"));
+  if (facts.pace != RulePace::kBounded) return step;
+  step.traits.staleness_bound = options.staleness_bound;
+  if (options.staleness_bound >= 1) return step;
+  return absl::InvalidArgumentError(absl::StrCat(facts.name, " rule: staleness_bound is 0; allowed is 1 or more"));
 }
 
 }  // namespace
 
-std::optional<RuleName> RuleOf(uint32_t number) {
-  if (number < static_cast<uint32_t>(RuleName::kElastic) || number > static_cast<uint32_t>(RuleName::kDiLoCo)) {
-    return std::nullopt;
-  }
-  return static_cast<RuleName>(number);
-}
-
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options) {
+  if (!RuleOf(static_cast<uint32_t>(options.rule)).has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("update rule number ", static_cast<int>(options.rule), " is not known"));
+  }
   if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
   if (options.rule == RuleName::kElastic) {
     // Written so that it refuses NaN, too.
@@ -130,7 +96,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptio
     return absl::InvalidArgumentError(
         absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));
   }
-  absl::StatusOr<CenterStepOptions> step = StepOf(options);
+  absl::StatusOr<CenterStepOptions> step = StepOf(FactsOf(options.rule), options);
   if (!step.ok()) return step.status();
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
   if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;

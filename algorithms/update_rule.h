@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "algorithms/compression.h"
 #include "algorithms/optimizer.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/schedule.h"
 
 namespace hooke {
@@ -42,7 +42,8 @@ struct CenterBlock {
   WholeRound whole = {};    // For rules with in_rounds.
 };
 
-// The facts about a rule that a server needs besides Apply.
+// The facts about a rule that a server needs besides Apply. They follow from the rule's facts (rule_facts.h), its
+// options and its optimizer.
 struct RuleTraits {
   bool in_rounds = false;  // Apply takes the contributions of all groups at once; otherwise one at a time.
   // With in_rounds: a contribution made from an older center than the present one does not count.
@@ -71,23 +72,6 @@ class UpdateRule {
   // `answer` overlaps no other. Thread-safe if no two calls share a block.
   virtual void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const = 0;
 };
-
-// The numbers are those of AveragingSpec.Rule in proto/job.proto.
-enum class RuleName {
-  kElastic = 1,
-  kNone,
-  kSync,
-  kAsync,
-  kSsp,
-  kDownpour,
-  kAverage,
-  kBmuf,
-  kSlowMo,
-  kDiLoCo,
-};
-
-// The rule with that number, or nullopt if there is none.
-std::optional<RuleName> RuleOf(uint32_t number);
 
 struct UpdateRuleOptions {
   RuleName rule = RuleName::kElastic;

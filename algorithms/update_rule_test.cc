@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "algorithms/group_rule.h"
+#include "algorithms/rule_facts.h"
 #include "gtest/gtest.h"
 
 namespace hooke {
@@ -49,18 +49,6 @@ TEST(UpdateRuleTest, NoneCopiesTheGroup) {
   EXPECT_EQ(Apply(**rule, x, center), std::vector<float>(3, 0.0f));
   EXPECT_EQ(center, x);
   EXPECT_STREQ((*rule)->name(), "none");
-}
-
-// Both halves of a rule agree on its facts: groups expect the kind of answer that servers give.
-TEST(UpdateRuleTest, GroupsExpectWhatServersAnswer) {
-  for (uint32_t number = 1; RuleOf(number).has_value(); ++number) {
-    UpdateRuleOptions options{*RuleOf(number), 0.5};
-    options.staleness_bound = 1;
-    auto rule = MakeUpdateRule(options);
-    ASSERT_TRUE(rule.ok()) << rule.status();
-    EXPECT_EQ(AnswersWithCenter(*RuleOf(number)), (*rule)->traits().answers_center) << (*rule)->name();
-    EXPECT_EQ(InRounds(*RuleOf(number)), (*rule)->traits().in_rounds) << (*rule)->name();
-  }
 }
 
 // Empty blocks are allowed, with every rule.

@@ -1,7 +1,9 @@
 #include "job/job_defaults.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "algorithms/rule_facts.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
 
@@ -31,7 +33,8 @@ void FillTrain(v1::TrainSpec& train) {
 void FillAveraging(double groups, v1::AveragingSpec& averaging) {
   using Averaging = v1::AveragingSpec;
   const Averaging::Rule rule = averaging.rule();
-  const bool each_step = rule == Averaging::SYNC || rule == Averaging::ASYNC || rule == Averaging::SSP;
+  const std::optional<RuleName> known = RuleOf(rule);  // An unknown one is refused later.
+  const bool each_step = known.has_value() && !FactsOf(*known).steps_locally;
   if (averaging.interval() == 0 || averaging.interval_auto()) {
     averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
   }

@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/rule_facts.h"
 
 namespace hooke {
 namespace {
@@ -78,6 +81,16 @@ JobKey InField(std::string field, JobKey key) {
   return key;
 }
 
+// The condition that the rule is one of those for which `holds`.
+template <typename Holds>
+std::string RuleWhere(const Holds& holds) {
+  std::vector<std::string> names;
+  for (const RuleFacts& facts : AllRules()) {
+    if (holds(facts)) names.push_back(facts.name);
+  }
+  return absl::StrCat("averaging.rule=", absl::StrJoin(names, ","));
+}
+
 JobKey OnlyWith(std::string condition, JobKey key) {
   key.only_with = std::move(condition);
   return key;
@@ -146,34 +159,42 @@ std::vector<JobKey> GroupsKeys() {
   };
 }
 
+std::vector<std::string> RuleNames() {
+  std::vector<std::string> names;
+  for (const RuleFacts& facts : AllRules()) names.push_back(facts.name);
+  return names;
+}
+
 // The averaging rule and the times of exchanges.
 std::vector<JobKey> RuleKeys() {
+  const std::string all_but_none = RuleWhere([](const RuleFacts& facts) { return facts.shares; });
+  const std::string of_values =
+      RuleWhere([](const RuleFacts& facts) { return facts.shares && facts.sends != RuleSends::kGradients; });
   return {
-      Choice("averaging.rule",
-             {"elastic", "none", "sync", "async", "ssp", "downpour", "average", "bmuf", "slowmo", "diloco"}, "elastic",
+      Choice("averaging.rule", RuleNames(), "elastic",
              "What groups send, how the center follows, and what becomes of the groups: [rules](rules/README.md)."),
       OnlyWith(
-          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          all_but_none,
           OrWord(
               "auto",
               Integer("averaging.interval", FromTo(1, kIntervalMax), "(16; 1 for sync, async and ssp, 64 for diloco)",
                       "Steps between two exchanges of a group. `auto`: the default, and a slower group makes fewer."))),
       OnlyWith(
-          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          all_but_none,
           Unused(
               0,
               Number("averaging.interval_seconds", FromTo(0.001, 86400), "(none)",
                      "Instead of `interval`: a group exchanges when so many seconds have passed, so a slow one takes "
                      "fewer steps."))),
       OnlyWith(
-          "averaging.rule=elastic,sync,async,ssp,downpour,average,bmuf,slowmo,diloco",
+          all_but_none,
           Unused(
               0,
               Integer("averaging.delay", FromTo(0, kIntervalMax), "0",
                       "Steps that a group makes between sending and applying the answer, while it is on its way; below "
                       "`interval`."))),
       OnlyWith(
-          "averaging.rule=elastic,average,bmuf,slowmo,diloco",
+          of_values,
           Unused(1,
                  Integer(
                      "averaging.fragments", FromTo(1, 64), "1",
@@ -186,9 +207,12 @@ std::vector<JobKey> RuleKeys() {
 }
 
 std::vector<JobKey> AveragingKeys() {
-  const std::string rounds = "averaging.rule=sync,average,bmuf,slowmo,diloco";
-  const std::string waits = rounds + ",ssp";
-  const std::string outer = "averaging.rule=bmuf,slowmo,diloco";
+  const std::string rounds = RuleWhere([](const RuleFacts& facts) { return facts.pace == RulePace::kInRounds; });
+  const std::string waits = RuleWhere([](const RuleFacts& facts) { return WaitsForOthers(facts.rule); });
+  const std::string outer = RuleWhere([](const RuleFacts& facts) { return facts.has_momentum; });
+  const std::string bounded = RuleWhere([](const RuleFacts& facts) { return facts.pace == RulePace::kBounded; });
+  const std::string stale = RuleWhere(
+      [](const RuleFacts& facts) { return facts.sends == RuleSends::kGradients && facts.pace != RulePace::kInRounds; });
   return {
       Integer(
           "averaging.servers", FromTo(0, 65536), "0",
@@ -211,10 +235,9 @@ std::vector<JobKey> AveragingKeys() {
                       "(1 - 1/p for bmuf with p groups, 0.7 for slowmo, 0.9 for diloco)", "Momentum of the center.")),
       OnlyWith("averaging.rule=bmuf",
                Boolean("averaging.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.")),
-      OnlyWith("averaging.rule=ssp",
-               Integer("averaging.staleness_bound", FromTo(1, 4 * kIntervalMax), "(4 x averaging.interval)",
-                       "By how many steps a group may be ahead of the slowest.")),
-      OnlyWith("averaging.rule=async,ssp,downpour",
+      OnlyWith(bounded, Integer("averaging.staleness_bound", FromTo(1, 4 * kIntervalMax), "(4 x averaging.interval)",
+                                "By how many steps a group may be ahead of the slowest.")),
+      OnlyWith(stale,
                Number("averaging.staleness_power", FromTo(0, 4), "0",
                       "A contribution that s others came before since its group's last one counts by 1 / (1 + s) to "
                       "this power.")),

@@ -8,7 +8,8 @@ namespace hooke {
 
 absl::StatusOr<RuleName> ReadRule(uint32_t rule) {
   if (const std::optional<RuleName> name = RuleOf(rule); name.has_value()) return *name;
-  return absl::InvalidArgumentError(absl::StrCat("rule is ", rule, "; ELASTIC (1) to DILOCO (10) are allowed"));
+  return absl::InvalidArgumentError(absl::StrCat("rule is ", rule, "; 1 (", AllRules().front().name, ") to ",
+                                                 AllRules().size(), " (", AllRules().back().name, ") are allowed"));
 }
 
 absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec) {

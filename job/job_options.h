@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "algorithms/compression.h"
 #include "algorithms/optimizer.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/schedule.h"
-#include "algorithms/update_rule.h"
 #include "job/job_keys.h"
 #include "proto/job.pb.h"
 

@@ -15,7 +15,7 @@ namespace {
 TEST(JobOptionsTest, EveryRuleIsKnown) {
   const size_t rules = FindJobKey("averaging.rule")->choices.size();
   for (uint32_t number = 1; number <= rules; ++number) EXPECT_TRUE(ReadRule(number).ok()) << number;
-  EXPECT_EQ(ReadRule(11).status().message(), "rule is 11; ELASTIC (1) to DILOCO (10) are allowed");
+  EXPECT_EQ(ReadRule(11).status().message(), "rule is 11; 1 (elastic) to 10 (diloco) are allowed");
   EXPECT_FALSE(ReadRule(0).ok());
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "algorithms/rule_facts.h"
+
 namespace hooke {
 namespace {
 
@@ -78,6 +80,15 @@ JobRelation Delay() {
   return relation;
 }
 
+template <typename Holds>
+std::vector<std::string> RulesWhere(const Holds& holds) {
+  std::vector<std::string> names;
+  for (const RuleFacts& facts : AllRules()) {
+    if (holds(facts.rule)) names.push_back(facts.name);
+  }
+  return names;
+}
+
 std::vector<JobRelation> Make() {
   const std::string longer = "make it less, or train longer";
   return {
@@ -93,12 +104,11 @@ std::vector<JobRelation> Make() {
       Below("averaging.post_local_epochs", "train.epochs", longer),
       Quorum(),
       Nesterov("averaging.nesterov", "averaging.momentum"),
-      WithRules("averaging.compression", {"top_k"},
-                {"sync", "async", "ssp", "downpour", "average", "bmuf", "slowmo", "diloco"},
+      WithRules("averaging.compression", {"top_k"}, RulesWhere(AnswersWithCenter),
                 "whose groups send all their parameters", "use int8, or another rule"),
       WithRules("collectives.aggregation", {"rooted", "sharded"},
-                {"elastic", "none", "average", "bmuf", "slowmo", "diloco"}, "which needs the gradients on every rank",
-                "use allreduce"),
+                RulesWhere([](RuleName rule) { return !SendsGradients(rule); }),
+                "which needs the gradients on every rank", "use allreduce"),
   };
 }
 

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "algorithms/group_rule.h"
+#include "algorithms/rule_facts.h"
 #include "job/job_options.h"
 
 namespace hooke {
@@ -78,8 +78,7 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   JobRule read;
   read.options.rule = *name;
   read.options.alpha = job.alpha();
-  const bool steps = *name != RuleName::kElastic && *name != RuleName::kNone;
-  if (steps) {
+  if (AnswersWithCenter(*name)) {
     if (absl::Status status = ReadStep(job, &read.options); !status.ok()) return status;
     read.round.grace = absl::Seconds(job.grace_seconds());
   }

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "algorithms/fragments.h"
+#include "algorithms/rule_facts.h"
 #include "worker/exchange/agreement.h"
 #include "worker/exchange/exchange_deadline.h"
 #include "worker/exchange/server_exchange.h"

@@ -1,5 +1,7 @@
 #include "worker/exchange/shard_job.h"
 
+#include "algorithms/rule_facts.h"
+
 namespace hooke {
 namespace {
 
@@ -16,11 +18,11 @@ void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1:
   v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
   optimizer.set_name(v1::OptimizerSpec::SGD);
   if (averaging.interval_seconds() > 0 || averaging.interval_auto()) shard.set_interval(0);  // It varies.
-  const bool plain = averaging.rule() == Averaging::AVERAGE;
-  optimizer.set_learning_rate(plain ? 1 : averaging.learning_rate());
-  optimizer.set_momentum(plain ? 0 : averaging.momentum());
+  const RuleFacts& facts = FactsOf(*RuleOf(averaging.rule()));
+  optimizer.set_learning_rate(facts.has_momentum ? averaging.learning_rate() : 1);
+  optimizer.set_momentum(facts.has_momentum ? averaging.momentum() : 0);
   optimizer.set_nesterov(averaging.rule() == Averaging::DILOCO ? averaging.momentum() > 0 : averaging.nesterov());
-  if (averaging.rule() == Averaging::SLOWMO) {
+  if (facts.relative_to_rate) {
     *shard.mutable_schedule() = train.schedule();
   } else {
     shard.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
@@ -38,7 +40,8 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   shard.set_ranks(job.groups().ranks());
   if (averaging.compression() > Averaging::COMPRESSION_NONE) shard.set_compression(averaging.compression());
   if (averaging.compression() == Averaging::COMPRESSION_TOP_K) shard.set_top_k(averaging.top_k());
-  if (averaging.rule() == Averaging::ELASTIC || averaging.rule() == Averaging::NONE) return shard;
+  const RuleSends sends = FactsOf(*RuleOf(averaging.rule())).sends;
+  if (sends == RuleSends::kParameters) return shard;
   shard.set_interval(averaging.interval());
   shard.set_epochs(job.train().epochs());
   shard.set_steps_per_epoch(numbers.steps_per_epoch);
@@ -48,9 +51,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   shard.set_staleness_bound(averaging.staleness_bound());
   shard.set_staleness_power(averaging.staleness_power());
   shard.set_fragments(averaging.fragments());
-  const bool by_distances = averaging.rule() == Averaging::AVERAGE || averaging.rule() == Averaging::BMUF ||
-                            averaging.rule() == Averaging::SLOWMO || averaging.rule() == Averaging::DILOCO;
-  if (by_distances) {
+  if (sends == RuleSends::kDistances) {
     StepByDistances(averaging, job.train(), shard);
   } else {
     StepLikeGroups(job.train(), shard);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/group_rule.h"
 #include "algorithms/optimizer.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"

@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "algorithms/group_rule.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "algorithms/group_rule.h"
+#include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
 #include "algorithms/update_rule.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/group_rule.h"
+#include "algorithms/rule_facts.h"
 #include "worker/exchange/agreement.h"
 #include "worker/exchange/exchange_deadline.h"
 #include "worker/exchange/server_exchange.h"
