@@ -375,15 +375,15 @@ TEST_F(ServiceTest, RefusesWhatIsWrong) {
   EXPECT_EQ(unknown.error_message(), "no job none-1: `hooke jobs` lists them");
 
   v1::SubmitRequest submission = ExampleSubmission("s");
-  submission.mutable_job()->mutable_train()->set_epochs(0);
+  submission.mutable_job()->mutable_train()->set_epochs(100001);
   v1::SubmitResponse response;
   const grpc::Status invalid = cluster.stub->Submit(Cluster::Context().get(), submission, &response);
   EXPECT_EQ(invalid.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(invalid.error_message(), "train.epochs: 0 is out of range; must be an integer from 1 to 100000");
+  EXPECT_EQ(invalid.error_message(), "train.epochs: 100001 is out of range; must be an integer from 1 to 100000");
   const Refusal refusal = ReadRefusal(FromGrpc(invalid));
   ASSERT_EQ(refusal.problems.size(), 1u);
   EXPECT_EQ(refusal.problems[0].key, "train.epochs");
-  EXPECT_EQ(refusal.problems[0].message, "0 is out of range; must be an integer from 1 to 100000");
+  EXPECT_EQ(refusal.problems[0].message, "100001 is out of range; must be an integer from 1 to 100000");
 }
 
 // However often a job changes, who watches it is sent its state at most five times a second.
