@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_CHOOSE_SERVERS_H_
 #define HOOKE_SERVER_COORDINATOR_CHOOSE_SERVERS_H_
 
-// Which servers hold the center of a job whose first group is about to start? A pure function of plain values, as
-// placement.h. Used by ClusterState, once per job: the list is the job's for good, since shards lie where it says.
+// Which servers hold the center of a job whose first group is about to start? A pure function of plain values. The
+// choice is final, because the center's shards then lie on these servers.
 
 #include <cstdint>
 #include <string>
@@ -14,8 +14,8 @@ namespace hooke {
 
 struct LiveServer {
   std::string address;
-  uint64_t center_bytes = 0;  // What it holds for other jobs, as it last said.
-  bool own = false;           // Is the coordinator, too.
+  uint64_t center_bytes = 0;  // Size of all centers that it holds, by its last heartbeat.
+  bool own = false;           // It runs in the coordinator's process.
 };
 
 struct ServerChoice {
@@ -23,8 +23,8 @@ struct ServerChoice {
   std::string reason;                // Always set.
 };
 
-// `wanted` servers, or all where it is 0: those that hold the fewest bytes (ties: the coordinator's own, then by
-// address).
+// Chooses the `wanted` servers that hold the fewest bytes, or all servers if `wanted` is 0. Ties go to the
+// coordinator's own server, then by address.
 ServerChoice ChooseServers(uint32_t wanted, absl::Span<const LiveServer> live);
 
 }  // namespace hooke

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// A group that is stopped has ended by then, unless the kernel holds it.
+// A stopped group has ended by then, unless its processes hang in the kernel.
 constexpr absl::Duration kLastWordsWithin = absl::Seconds(30);
 
 const char* EndVerb(v1::JobState state) {
@@ -50,6 +50,7 @@ ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> j
       for (const std::string& address : record.servers) servers_[address].last_heard = now;
     }
     if (HasEnded(record.state)) {
+      // The steady clock of the last process is gone, so the wall clock says how long ago the job ended.
       const absl::Duration ago = now.wall - absl::FromUnixMillis(record.ended_unix_ms);
       job.ended_at = now.steady - std::max(ago, absl::ZeroDuration());
     }
@@ -203,7 +204,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   const std::string text =
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
   if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);
-  // Of a group that failed for good, the job's end says the same.
+  // If the group failed for good, there is no notice here: the job's end gives the same reason.
   if (decision.state == v1::GROUP_STATE_WAITING) Notice(job, text, now);
   Store(job);
   ApplyJobDecision(job, now);
@@ -252,7 +253,8 @@ void ClusterState::AwaitLastWords(const Job& job, Instant now) {
   last_words_due_.insert(record.job_id);
 }
 
-// The groups that were stopped still print while they end. Whoever reads the end of the log looks for the job's reason.
+// Stopped groups still print while they end. Users look for the cause at the end of the log, so it is logged once more
+// after these lines.
 void ClusterState::SayLastWords(Instant now) {
   for (auto it = last_words_due_.begin(); it != last_words_due_.end();) {
     const Job* job = FindJob(*it);
@@ -272,7 +274,7 @@ bool ClusterState::IsOccupant(const std::string& job_id) const {
 
 void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
   for (auto& [name, worker] : workers_) {
-    if (worker.session == 0) continue;  // Its next hello brings them up again.
+    if (worker.session == 0) continue;  // TakeOver stops them when the worker says hello again.
     for (const auto& [key, ranks] : worker.occupants) {
       if (key.job_id != job_id) continue;
       v1::WorkerCommand command;
@@ -289,7 +291,7 @@ void ClusterState::StopOccupants(const std::string& job_id, absl::string_view re
 std::string Shortened(absl::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return std::string(text);
   size_t end = bytes_max;
-  // 10xxxxxx: inside a character.
+  // A byte 10xxxxxx is inside a character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return absl::StrCat(text.substr(0, end), "...");
 }

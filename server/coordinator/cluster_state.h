@@ -1,12 +1,12 @@
 #ifndef HOOKE_SERVER_COORDINATOR_CLUSTER_STATE_H_
 #define HOOKE_SERVER_COORDINATOR_CLUSTER_STATE_H_
 
-// What the coordinator knows, and what follows from each event: a function from (state, event, now) to (new state,
-// Effects). No I/O, no threads, no clock, no lock: the Coordinator calls it under its mutex and carries the effects
-// out. What is decided comes from job_spec_check.h, placement.h, lifecycle.h and liveness.h.
+// The coordinator's state machine: each call maps (state, event, now) to (new state, Effects). It does no I/O and has
+// no threads, clock or lock. The Coordinator calls it under its mutex and carries out the effects. The decisions
+// themselves are in job_spec_check.h, choose_servers.h, placement.h, lifecycle.h and liveness.h.
 //
-// Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (what they report),
-// cluster_state_time.cc (ticks, servers, placement), cluster_state_view.cc (what people see).
+// Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
+// cluster_state_time.cc (ticks, servers, placement), cluster_state_view.cc (status for users).
 
 #include <cstdint>
 #include <deque>
@@ -34,8 +34,9 @@ namespace hooke {
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
-  size_t finished_jobs_max = 1000;  // Of more, those that ended first are forgotten.
-  // Jobs that wait or run, and the bytes of their specs. Beyond either, submissions are refused.
+  size_t finished_jobs_max = 1000;  // Beyond it, the jobs that ended first are forgotten.
+  // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
+  // refused.
   size_t unfinished_jobs_max = 2000;
   size_t unfinished_bytes_max = 256 << 20;
 };
@@ -43,10 +44,10 @@ struct ClusterStateOptions {
 class ClusterState {
  public:
   static constexpr size_t kNoticesMax = 20;
-  static constexpr size_t kNodesMax = 4096;      // Workers, and servers.
-  static constexpr size_t kTextBytesMax = 2048;  // Of a message that a daemon sends.
+  static constexpr size_t kNodesMax = 4096;      // Limit for workers, and the same for servers.
+  static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
-  // `jobs` as they were stored. Groups that ran wait one lease for their workers to come back.
+  // `jobs` are the stored records. The workers of running groups have one lease from `now` on to connect again.
   ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now);
 
   // ---- Jobs ----
@@ -57,22 +58,22 @@ class ClusterState {
   struct Submission {
     std::string job_id;
     bool is_new = false;
-    JobRecord job;  // Where new: to be stored, and then handed to EndSubmit.
+    JobRecord job;  // Set if `is_new`: the record to store and then to pass to EndSubmit.
   };
-  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec; UNAVAILABLE: the same submission is being stored;
+  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored.
   // RESOURCE_EXHAUSTED: too many jobs wait or run.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
-  // The job is stored, or could not be, and then it never was.
+  // Ends what BeginSubmit began. If `stored`, the job now exists; otherwise it is as if it had never been submitted.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
-  // NOT_FOUND. A job that has ended stays as it is.
+  // NOT_FOUND: no such job. A job that has ended stays as it is.
   absl::Status Cancel(const std::string& job_id, Instant now);
 
   // ---- Workers ----
 
   // INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live daemon has that name.
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
-  // ABORTED: the session was replaced; INVALID_ARGUMENT: no message a worker may send now. The session is to be ended
-  // then.
+  // ABORTED: the session was ended, for example by a newer one. INVALID_ARGUMENT: a worker may not send this message
+  // after its hello. After an error the caller ends the session.
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
   // The session's stream has ended. Its groups are left alone until the lease runs out.
   void Gone(SessionId session, Instant now);
@@ -80,9 +81,10 @@ class ClusterState {
   // ---- Servers and time ----
 
   void SetOwnServer(const std::string& address) { own_server_ = address; }
-  // The jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
+  // Returns the jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
   absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
-  // Silences, leases, retries, and old jobs. To be called every moment (about 100 ms).
+  // Does what time alone makes due: it reports silences, ends leases, starts retries and forgets old jobs. Call it
+  // about every 100 ms.
   void Tick(Instant now);
 
   // ---- What people see ----
@@ -92,39 +94,41 @@ class ClusterState {
   absl::Status CheckKnown(const std::string& job_id) const;
   struct JobList {
     std::vector<v1::JobStatus> jobs;  // Newest first, without notices.
-    size_t left_out = 0;              // Older ones.
+    size_t left_out = 0;              // Number of older jobs that did not fit.
   };
-  // As many of the newest jobs as `bytes_max` has room for.
+  // Returns as many of the newest jobs as fit into `bytes_max`.
   JobList List(size_t bytes_max, Instant now) const;
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
-  // Grows whenever Status would change. 0: there is no such job.
+  // Grows with each change of the job that Status shows. 0: there is no such job.
   uint64_t Version(const std::string& job_id) const;
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
-  // The job has ended, and where it failed no group's line can come after the cause.
+  // Whether the job's log needs no more lines: the job has ended and, if it failed, its cause was logged last.
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
-  // What is known of a group while daemons talk.
+  // The part of a group's state that is not stored; reports bring it back after a restart.
   struct LiveGroup {
-    v1::RankProgress progress;  // Of rank 0, of this incarnation.
+    v1::RankProgress progress;  // Rank 0's last report in this incarnation.
     bool has_progress = false;
-    std::map<uint32_t, std::vector<v1::AbsentServer>> absent;  // By rank, of this incarnation; of the job's servers.
-    uint64_t furthest_step = 0;                                // Of all incarnations.
+    // The job's servers that a rank of this incarnation misses, by rank.
+    std::map<uint32_t, std::vector<v1::AbsentServer>> absent;
+    uint64_t furthest_step = 0;    // The highest step over all incarnations.
     bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
-    uint32_t server_failures = 0;  // Ends in a row for that reason, without a new step.
-    // When this incarnation first said that it works, and when last; steady.
+    uint32_t server_failures = 0;  // Ends in a row because of a server, without a new step between them.
+    // Steady times of this incarnation's first and last report that it works. `last_work` has no meaning while
+    // `first_work` is unset.
     std::optional<absl::Duration> first_work;
     absl::Duration last_work;
-    absl::Duration retry_at = -absl::InfiniteDuration();  // Steady.
+    absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
     std::vector<v1::Silence> silences;
   };
   struct Job {
     JobRecord record;
-    std::vector<LiveGroup> live;  // As long as record.groups.
+    std::vector<LiveGroup> live;  // One for each of record.groups.
     std::deque<v1::Notice> notices;
-    std::optional<v1::Notice> setback;  // The last of those with RankNotice.setback.
+    std::optional<v1::Notice> setback;  // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;            // Steady; set if the job has ended.
     uint64_t version = 1;
   };
@@ -136,19 +140,20 @@ class ClusterState {
     uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
     SessionId session = 0;
     Instant last_heard;
-    bool silent = false;  // And people were told.
-    bool lost = false;
-    std::map<GroupKey, uint32_t>
-        occupants;  // What it may be running, with the slots that takes; also what it was told to stop.
-    std::set<GroupKey>
-        unconfirmed;  // Placed here, but not in its hello: lost unless their end comes before a heartbeat.
+    bool silent = false;  // Users were told that it does not answer.
+    bool lost = false;    // Its lease has run out.
+    // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
+    // until its end.
+    std::map<GroupKey, uint32_t> occupants;
+    // Groups placed here that its hello did not name. They are lost unless their end arrives before its next heartbeat.
+    std::set<GroupKey> unconfirmed;
   };
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
     std::string version;
     uint64_t center_bytes = 0;
-    uint32_t centers = 0;       // In memory.
-    uint32_t disk_centers = 0;  // On disk only.
+    uint32_t centers = 0;       // Number of centers in memory.
+    uint32_t disk_centers = 0;  // Number of centers that are on disk only.
     uint64_t disk_bytes = 0;
     Instant last_heard;
     bool silent = false;
@@ -164,19 +169,20 @@ class ClusterState {
   void Store(Job& job);
   void Log(const Job& job, absl::string_view text, Instant now);
   void LogDaemon(absl::string_view text, Instant now);
-  void Notice(Job& job, absl::string_view text, Instant now);  // And logs it.
+  // Shows users a notice in the job's status, and logs it.
+  void Notice(Job& job, absl::string_view text, Instant now);
   void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now);
   void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, Instant now);
   void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now);
   void ApplyJobDecision(Job& job, Instant now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
-  // Repeats the cause of a job that has failed just now after the last word of the groups that still run.
+  // If the job failed just now and workers still run groups of it, SayLastWords will log the cause again after them.
   void AwaitLastWords(const Job& job, Instant now);
   void SayLastWords(Instant now);
   // Whether a worker may be running a group of the job.
   bool IsOccupant(const std::string& job_id) const;
-  // `after`: the job whose change is to be stored first; empty: none.
+  // The command waits until the change of job `after` is stored. Empty: it waits for nothing.
   void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
     effects_.commands.push_back({session, std::move(command), after});
   }
@@ -201,7 +207,7 @@ class ClusterState {
   // cluster_state_time.cc
   void Place(Instant now);
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
-  // Who would hold the job's center if its first group started now.
+  // Which servers would hold the job's center if its first group started now?
   ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& address) const;
   void FixServers(Job& job, Instant now);
@@ -228,8 +234,8 @@ class ClusterState {
   std::map<uint64_t, Job> jobs_;  // By number.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;
-  std::set<std::string> being_stored_;  // Submission ids.
-  // Jobs that failed while workers ran groups of theirs: after the last word of those, the log repeats the cause.
+  std::set<std::string> being_stored_;  // Submission ids between BeginSubmit and EndSubmit.
+  // Jobs that failed while workers still ran their groups. Once these have ended, the log repeats the cause.
   std::set<std::string> last_words_due_;
   uint64_t next_number_ = 1;
   std::map<std::string, Worker> workers_;
@@ -241,7 +247,7 @@ class ClusterState {
   Effects effects_;
 };
 
-// Cut to `bytes_max` at a character's border, so that it stays valid UTF-8.
+// Cuts a longer `text` to at most `bytes_max` bytes of whole UTF-8 characters and appends "...".
 std::string Shortened(absl::string_view text, size_t bytes_max = ClusterState::kTextBytesMax);
 
 }  // namespace hooke

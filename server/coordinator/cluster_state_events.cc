@@ -1,4 +1,4 @@
-// What workers report of their groups.
+// ClusterState: the events that workers report about their groups.
 
 #include <algorithm>
 
@@ -11,11 +11,11 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kSilencesMax = 64;        // Shown of one group.
-constexpr size_t kLogLineBytesMax = 8192;  // As LogLines says.
+constexpr size_t kSilencesMax = 64;        // The most silences that are shown of one group.
+constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
-// The code alone does not tell: ranks whose peer is gone say UNAVAILABLE too, and daemons of ranks that die without a
-// word. A rank that gives up because of a server of its job names it.
+// Whether the rank gave up because of a server of its job; it then names that server. The code alone does not tell:
+// ranks whose peer is gone report UNAVAILABLE too, and so do daemons whose ranks died without a word.
 bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& servers) {
   const auto code = static_cast<absl::StatusCode>(failed.code());
   if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
@@ -26,7 +26,7 @@ bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& s
 
 void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant now) {
   const GroupKey key = KeyOf(event.group());
-  // Also of events that no longer matter: the worker may forget them.
+  // Stale events are acknowledged too, so that the worker can forget them.
   uint64_t& seen = effects_.seen[{worker.session, key}];
   seen = std::max(seen, event.number());
   if (event.event_case() == v1::GroupEvent::kEnded) {
@@ -113,7 +113,7 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
   }
 }
 
-// Each rank knows of the servers that it exchanges with.
+// A rank knows only of the servers that it exchanges with itself, so each rank's list is kept.
 void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report) {
   std::vector<v1::AbsentServer> absent;
   for (const v1::AbsentServer& server : report.event().progress().absent_servers()) {
@@ -198,7 +198,7 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
          now);
 }
 
-// Only of groups that this worker may be running: what it says of others is none of its business.
+// A worker may write only into the logs of groups that it may be running.
 void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
   const GroupKey key = KeyOf(lines.group());
   if (worker.occupants.count(key) == 0 || FindJob(key.job_id) == nullptr) return;

@@ -1,4 +1,4 @@
-// Time passing, servers, and the placement of what waits.
+// ClusterState: ticks, servers, and the placement of waiting groups.
 
 #include <algorithm>
 #include <string>
@@ -20,9 +20,9 @@ namespace {
 // A worker or server that was last heard so long ago is no longer listed.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
-// A job is known for so long after its end, that its servers and those who watch it hear of it.
+// A job stays known for at least so long after its end. Meanwhile its servers and watchers learn of the end.
 constexpr absl::Duration kEndIsTold = absl::Minutes(1);
-// In one tick: each is a row and a file to remove.
+// The most jobs that one tick forgets: each costs rows and a file to remove.
 constexpr size_t kForgottenAtOnce = 100;
 
 }  // namespace
@@ -55,6 +55,7 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
   std::vector<std::string> ended;
   for (const std::string& job_id : request.jobs()) {
     const JobRecord* job = Find(job_id);
+    // The job is from before the job store was lost. A new job must not get its id, and with it its center.
     if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
     if (job != nullptr && HasEnded(job->state)) ended.push_back(job_id);
   }
@@ -62,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
 }
 
 void ClusterState::Tick(Instant now) {
-  // While this process was stopped nobody could be heard: that is no silence of theirs.
+  // While this process was stopped, it could hear nobody. That time must not count as their silence.
   const absl::Duration gap = UnlistenedGap(now.steady - std::exchange(last_tick_, now.steady));
   if (gap != absl::ZeroDuration()) {
     LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
@@ -85,7 +86,7 @@ void ClusterState::ForgetOldJobs(Instant now) {
   if (ended_jobs <= options_.finished_jobs_max) return;
   std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
   for (const auto& [number, job] : jobs_) {
-    // By the highest number the next start knows which have been given.
+    // The newest job stays: its number tells a restarted coordinator which numbers were given.
     if (!HasEnded(job.record.state) || number == jobs_.rbegin()->first) continue;
     if (HaveHeardOfItsEnd(job, now)) finished.emplace_back(job.record.ended_unix_ms, number);
   }
@@ -103,7 +104,8 @@ void ClusterState::ForgetOldJobs(Instant now) {
   }
 }
 
-// Its servers, which then give its center's memory free, and those who watch it.
+// Whether the job's servers and watchers have had time to learn of its end. A server frees the memory of the job's
+// center then, so a silent one must hear of it first.
 bool ClusterState::HaveHeardOfItsEnd(const Job& job, Instant now) const {
   if (now.steady - job.ended_at < kEndIsTold) return false;
   const std::vector<std::string>& servers = job.record.servers;
@@ -321,7 +323,8 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, Instant n
   start->set_task(group.task);
   for (const std::string& address : job.record.servers) start->add_servers(address);
   start->set_job_key(job.record.submission_id);
-  // A start that is not stored could be given out once more after a restart of the coordinator.
+  // The start waits until its record is stored. Otherwise a restarted coordinator could give out the same incarnation
+  // once more.
   Send(worker.session, std::move(command), job.record.job_id);
   Log(job,
       absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",

@@ -1,4 +1,4 @@
-// What people see.
+// ClusterState: the status that users see.
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// The servers that any rank of a group misses: each once, since when the first one does.
+// Lists each server that any rank of the group misses once, with the earliest time of all ranks.
 void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_ranks, v1::RankProgress& progress) {
   std::map<std::string, int64_t> since;
   for (const auto& [rank, servers] : of_ranks) {
@@ -93,7 +93,9 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
   status.set_now_unix_ms(absl::ToUnixMillis(now.wall));
   *status.mutable_spec() = record.spec;
-  status.mutable_spec()->mutable_collectives()->clear_tuning();  // Of many jobs it would fill an answer.
+  status.mutable_spec()
+      ->mutable_collectives()
+      ->clear_tuning();  // It is large: in a list of jobs it would fill a reply.
   return status;
 }
 

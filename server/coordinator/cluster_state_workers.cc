@@ -1,4 +1,4 @@
-// Workers: their sessions and what they run.
+// ClusterState: the workers' sessions and the groups that they run.
 
 #include <algorithm>
 
@@ -92,9 +92,9 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     const GroupKey key = KeyOf(id);
     Job* job = FindJob(key.job_id);
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
-    // How large a group of an unknown job is, nobody here knows: it takes all slots until it has ended.
+    // The size of an unknown job's group is unknown, so it counts as all slots until it has ended.
     worker.occupants[key] = record == nullptr ? worker.slots : record->spec.groups().ranks();
-    // This coordinator may have been started after the job failed.
+    // The job may have failed just before the coordinator restarted, while this group still printed.
     if (job != nullptr) AwaitLastWords(*job, now);
     const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
     if (decision.what == Adoption::kAdopt) {
@@ -117,8 +117,8 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
   }
 }
 
-// Events that a worker still owed came between hello and this heartbeat; what is placed here and neither runs nor has
-// ended never arrived.
+// After its hello a worker sends its unacknowledged events before the first heartbeat. By then a group that is placed
+// here but neither runs nor has ended is lost.
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {

@@ -44,6 +44,7 @@ Coordinator::~Coordinator() {
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
+    // The last try is made even if the store failed a moment ago.
     store_retry_at_ = -absl::InfiniteDuration();
     writer_wakes_.Signal();
   }
@@ -73,7 +74,8 @@ absl::StatusOr<std::string> Coordinator::AwaitSubmission(const std::string& job_
   absl::MutexLock lock(&mutex_);
   while (!submitting_.at(job_id).has_value()) {
     if (Wait(written_, deadline) || submitting_.at(job_id).has_value()) continue;
-    // What the writer has not begun is not done any more. Of what it is busy with, it tells the state itself.
+    // A submission that the writer has not taken yet is withdrawn. If the writer has it, Finish will tell `state_` what
+    // became of it.
     if (const std::optional<JobRecord> withdrawn = queue_.WithdrawSubmission(job_id); withdrawn.has_value()) {
       state_.EndSubmit(*withdrawn, false, latest_);
     }
@@ -138,7 +140,7 @@ std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
 absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max) {
   {
     absl::MutexLock lock(&mutex_);
-    // Before the name becomes a file's.
+    // This check comes first, because the log uses the id as a file's name.
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
   }
   return options_.log->Read(job_id, offset, bytes_max);
@@ -148,10 +150,10 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
   bool ended = false;
   {
     absl::MutexLock lock(&mutex_);
-    // Before the name becomes a folder's.
+    // This check comes first, because the profiles' store uses the id as a folder's name.
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
     ended = HasEnded(state_.Find(job_id)->state);
-    // No more will come, and whoever has seen the end expects the last ones.
+    // A user who has seen the end expects the last profiles. The wait is short, because no more will come.
     const absl::Duration deadline = InstantNow().steady + kProfilesWithin;
     while (ended && queue_.HasProfilesOf(job_id) && Wait(written_, deadline)) {
     }
@@ -247,7 +249,7 @@ Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duratio
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {{}, false};
-  const std::shared_ptr<Session> taken = found->second;  // Gone may come while this waits.
+  const std::shared_ptr<Session> taken = found->second;  // Gone may remove the session during the wait.
   while (!stopped_ && taken->open && !taken->outbox.HasReady()) {
     if (!Wait(taken->wakes, deadline)) break;
   }
@@ -261,7 +263,7 @@ void Coordinator::Tick(Instant now) {
     absl::MutexLock lock(&mutex_);
     state_.Tick(now);
     Apply(now);
-    // If the wall clock was set back, waits that have a limit take too long: see Wait.
+    // If the wall clock was set back, timed waits would take too long (see Wait), so each tick wakes them.
     written_.SignalAll();
     for (auto& [job_id, watch] : watches_) watch->changed.SignalAll();
   }
@@ -280,7 +282,7 @@ bool Coordinator::stopped() {
   return stopped_;
 }
 
-// Abseil waits by the wall clock. Where that was set back, Tick wakes those who wait too long.
+// Abseil's timed waits go by the wall clock. If that was set back, Tick ends those that take too long.
 bool Coordinator::Wait(absl::CondVar& signal, absl::Duration deadline) {
   const absl::Duration left = deadline - InstantNow().steady;
   if (left <= absl::ZeroDuration()) return false;
@@ -298,7 +300,7 @@ void Coordinator::Apply(Instant now) {
       if (watch != watches_.end()) watch->second->changed.SignalAll();
     }
     queue_.Add(effects);
-    Deliver(effects, now);  // Has effects of its own where it ends a session.
+    Deliver(effects, now);  // If it ends a session, that has effects of its own: hence the loop.
   }
   if (HasWork()) writer_wakes_.Signal();
 }

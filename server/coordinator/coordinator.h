@@ -1,16 +1,19 @@
 #ifndef HOOKE_SERVER_COORDINATOR_COORDINATOR_H_
 #define HOOKE_SERVER_COORDINATOR_COORDINATOR_H_
 
-// Admits jobs, places groups, keeps membership, restarts what died. A ClusterState under one mutex, and one thread that
-// writes. No gRPC here: service.h speaks it, tests call this directly.
+// The coordinator: it admits jobs, places their groups, tracks which nodes live, and restarts groups that died. It is a
+// ClusterState under one mutex, plus one writer thread. It knows no gRPC: service.h adds that, and tests call this
+// class directly.
 //
-// Thread-safe. `now` is the caller's clocks. No call does I/O but ReadLog, ListProfiles and ReadProfile. Daemons' calls
-// and Tick never wait for the store; Submit and Cancel do, up to 10 s.
+// Thread-safe. The caller reads the clocks and passes `now`. Only ReadLog, ListProfiles and ReadProfile do I/O on the
+// calling thread. Daemons' calls and Tick never wait for the store; Submit and Cancel wait for it up to 10 s.
 //
-// What a change causes goes three ways. Commands that rest on nothing stored go into the outboxes of the workers'
-// sessions at once: welcomes, stops, clock echoes, and the acknowledgements of events that changed no record. What has
-// to be written goes to the writer. Starts, and the acknowledgements of events that changed a record, are held until
-// the writer has stored that. While the store fails it is tried again each second, and all else goes on.
+// The effects of a change go three ways:
+// - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
+//   stops, clock echoes, and acknowledgements of events that changed no record.
+// - Records, log lines and profiles go to the writer.
+// - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
+// If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
 
 #include <map>
 #include <memory>
@@ -42,7 +45,7 @@ namespace hooke {
 struct CoordinatorOptions {
   enum class Writer {
     kThread,
-    kCaller,  // For tests in virtual time, which are one thread: each call writes what it changed before it returns.
+    kCaller,  // For single-threaded tests in virtual time: each call writes what it changed before it returns.
   };
 
   std::shared_ptr<JobStore> store;         // Used by this coordinator alone.
@@ -51,7 +54,8 @@ struct CoordinatorOptions {
   std::shared_ptr<spdlog::logger> logger;
   ClusterStateOptions cluster;
   WriteQueueOptions queue;
-  // Of what waits for one worker. A session that has more is ended: its worker does not read. It connects again.
+  // Limit for the commands that wait for one worker. Beyond it the worker evidently does not read, so its session is
+  // ended, and it has to connect again.
   size_t outbox_bytes_max = 64 << 20;
   absl::Duration store_timeout = absl::Seconds(10);  // Real time that Submit and Cancel wait for the store.
   Writer writer = Writer::kThread;
@@ -59,47 +63,49 @@ struct CoordinatorOptions {
 
 class Coordinator {
  public:
-  // Loads what is stored. Errors are the store's and the log's.
+  // Loads the stored jobs. Errors are the store's and the log's.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(CoordinatorOptions options, Instant now);
-  // Tries once more to write what waits, and waits for that. No other call may be running or follow.
+  // Tries once more to write everything that waits, and returns after that. No other call may be running or follow.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
   // ---- Users ----
 
-  // The job's id, once it is stored. The same submission_id again gives the same id, so every error may be tried again:
-  // RESOURCE_EXHAUSTED: too many jobs, or the store's disk is full; INTERNAL: the disk must be seen to; UNAVAILABLE:
-  // the same is being stored.
+  // Returns the job's id once the job is stored. The same submission_id again gives the same id, so it is always safe
+  // to try again. RESOURCE_EXHAUSTED: too many jobs, or the store's disk is full. INTERNAL: the store's disk fails or
+  // does not answer. UNAVAILABLE: the same submission is being stored.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, Instant now);
-  // The job's status, once its end is stored. Its groups are told to stop at once. NOT_FOUND; errors of the store: the
-  // job is cancelled, but a coordinator that is started again before the disk is well would not know it.
+  // Tells the job's groups to stop at once. Returns the job's status once its end is stored. NOT_FOUND: no such job.
+  // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
+  // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
-  // As many of the newest jobs as `bytes_max` has room for.
+  // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
-  // NOT_FOUND, and the errors of JobLog::Read.
+  // NOT_FOUND: no such job. Other errors are those of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
-  // The ranks whose profiles are kept, at least one. If the job has ended, waits for up to a second for those that are
-  // still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
+  // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
+  // profiles that are still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
-  // Of a key that ListProfiles gave. NOT_FOUND: it has gone meanwhile; DATA_LOSS.
+  // `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile; DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // The job has ended and every line about it is written. False, too, for a moment after its end.
+  // Whether the job has ended and every line about it is written. That is the case only some time after its end.
   bool LogIsComplete(const std::string& job_id);
-  // Returns when the job's version is not `seen` any more, at the latest after `timeout` of real time or at Stop. The
-  // version now.
+  // Waits until the job's version is not `seen` any more, `timeout` of real time has passed, or Stop is called. Returns
+  // the version then.
   uint64_t WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout);
 
   // ---- Daemons ----
 
-  // The address of the server in this process, once it is known: shard 0 of every job while it lives.
+  // Tells the address of the server in this process, once it is known. A job that this server takes part in has it as
+  // its first server.
   void SetOwnServer(const std::string& address);
 
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
-  // The last call for a session, whatever ended it.
+  // Must be the last call for a session, whatever ended it.
   void Gone(SessionId session, Instant now);
   absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
 
@@ -107,13 +113,13 @@ class Coordinator {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
     bool open = true;                         // False: end the session.
   };
-  // Takes what may be sent to the worker; when nothing may, waits up to `timeout` of real time.
+  // Takes the commands that may be sent to the worker. If there are none, first waits up to `timeout` of real time.
   Outgoing TakeCommands(SessionId session, absl::Duration timeout);
 
   // ---- Time ----
 
   void Tick(Instant now);
-  // Ends all sessions and waits, now and in future. Writing goes on.
+  // Ends all sessions and the waits for changes and commands; later ones end at once. The writer goes on.
   void Stop();
   bool stopped();
 
@@ -121,26 +127,27 @@ class Coordinator {
   struct Session {
     SessionOutbox outbox;
     bool open = true;
-    absl::CondVar wakes;  // Whoever takes its commands.
+    absl::CondVar wakes;  // Wakes the thread in TakeCommands.
   };
-  // Those who wait for a job to change.
+  // The threads in WaitForChange for one job.
   struct Watch {
     int watchers = 0;
     absl::CondVar changed;
   };
 
-  // `highest_number`: of the jobs that have a log, for logs and centers stay where a job store was moved away.
+  // `highest_number` is the highest number of a job that has a log. New jobs get higher ones, even if the job store was
+  // moved away, because logs and centers then stay.
   Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now);
 
-  // Waits until `signal` comes, at the latest until `deadline` on the steady clock; false: it is past. May return
-  // early.
+  // Waits for `signal`, at most until `deadline` on the steady clock. It may return early. False, without a wait, if
+  // the deadline has passed.
   bool Wait(absl::CondVar& signal, absl::Duration deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts what follows from the last change where it belongs, and wakes who waits for it.
+  // Passes the effects of the last change to the writer and the sessions, and wakes the threads that wait for them.
   void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::string> AwaitSubmission(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for what has changed up to now, and for nothing that changes later.
+  // Waits until the job's changes up to now are stored; it does not wait for later ones.
   absl::Status AwaitStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- The writer ----
@@ -149,25 +156,27 @@ class Coordinator {
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteOnce() ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const WriteBatch& batch, const Journal::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes here and now where no thread does.
+  // With Writer::kCaller: writes everything that waits. Otherwise it does nothing.
   void WriteHere() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CoordinatorOptions options_;
-  Journal journal_;  // Of the writer alone.
+  Journal journal_;  // Only the writer calls it, so it needs no lock.
 
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
   Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that changed something.
-  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // Of the last time that changes were stored.
-  absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();      // Steady; after a failure.
-  std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);  // By job; set: the outcome.
+  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // The result of the last attempt to store changes.
+  // The steady time before which changes are not stored again after a failure.
+  absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
+  // Submissions by job id; the value is set once the writer has tried to store the job.
+  std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionId, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::CondVar writer_wakes_;  // There is work, or the end.
-  absl::CondVar written_;       // A batch is done: whoever waits for the store looks again.
+  absl::CondVar writer_wakes_;  // Wakes the writer: there is work, or the coordinator ends.
+  absl::CondVar written_;       // Wakes the threads that wait for the store, after each batch.
 
   std::thread writer_;
 };

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_
 #define HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_
 
-// For tests: a coordinator with a store in memory, a folder for its logs, and a server "b:1". Time is what Pass makes
-// of it; all is one thread.
+// A test fixture: a coordinator with a store in memory, a folder for its logs, and a server "b:1". Everything runs on
+// one thread, and time passes only in Pass.
 
 #include <gtest/gtest.h>
 
@@ -24,12 +24,12 @@ class CoordinatorFixture : public testing::Test {
   CoordinatorFixture();
   ~CoordinatorFixture() override;
 
-  // Another coordinator, from what is stored, with `settings_`.
+  // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
   void Heartbeat(const std::string& address);
   // Lets time pass; `alive` workers and server b:1 send their heartbeats, and workers obey.
   void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);
-  // The job's id.
+  // Returns the job's id.
   std::string Submit(ExampleGroups groups = {});
   v1::JobStatus Status(const std::string& job_id) { return *coordinator_->Status(job_id, now_); }
   std::string Log(const std::string& job_id) { return coordinator_->ReadLog(job_id, 0, 1 << 20)->text; }
@@ -37,7 +37,7 @@ class CoordinatorFixture : public testing::Test {
   const std::string folder_;
   Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
   std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
-  CoordinatorOptions settings_;  // But store, log, logger and writer.
+  CoordinatorOptions settings_;  // Restart sets store, log, logger and writer.
   std::unique_ptr<Coordinator> coordinator_;
   int submissions_ = 0;
 };

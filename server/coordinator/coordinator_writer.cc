@@ -24,6 +24,7 @@ void Coordinator::WriteUntilEnd() {
   }
 }
 
+// The coordinator has no clock of its own. `latest_`, which moves with each tick, tells when the store may be retried.
 bool Coordinator::HasWork() const { return queue_.HasWork(latest_.steady >= store_retry_at_); }
 
 void Coordinator::WriteHere() {

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_COORDINATOR_EFFECTS_H_
 #define HOOKE_SERVER_COORDINATOR_EFFECTS_H_
 
-// What follows from an event and has to be done outside the ClusterState: stored, logged, sent. Plain values.
+// The effects of an event that ClusterState leaves to its caller: what to store, to log and to send. Plain values.
 
 #include <cstdint>
 #include <map>
@@ -38,9 +38,10 @@ struct Effects {
   std::set<std::string> forgotten;  // To be removed from the store, with their logs.
   std::set<std::string> shown;      // What people see of these jobs changed.
   std::vector<LogEntry> log;
-  std::map<ProfileKey, v1::RankProfile> profiles;  // Checked; to be kept.
-  std::vector<Command> commands;                   // In this order, as far as a session's commands wait for nothing.
-  // Events that are applied, to be sent as EventsSeen: at once, or after their job's change is stored.
+  std::map<ProfileKey, v1::RankProfile> profiles;  // Valid profiles, to be stored.
+  // A session's commands go in this order, except that those with `after` may go later.
+  std::vector<Command> commands;
+  // The highest number of a group's events that was applied. EventsSeen goes out once the job's changes are stored.
   std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;
   std::map<SessionId, std::string> closed;  // Sessions to end, and why.
 

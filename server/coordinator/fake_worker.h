@@ -36,7 +36,7 @@ class FakeWorker {
   // The daemon dies with its groups; another one takes its place.
   void Crash(Instant now);
   bool connected() const { return session_ != 0; }
-  // And the coordinator's first command of this session has come.
+  // Whether this session's welcome has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
   // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`. If there
@@ -45,11 +45,11 @@ class FakeWorker {
   void Heartbeat(Instant now);
 
   void Progress(const GroupKey& key, uint64_t step, Instant now);
-  // An event of a rank as it is.
+  // Sends `rank_event` unchanged, as a report of the rank.
   void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now);
   void Evaluated(const GroupKey& key, double accuracy, Instant now);
   void Silence(const GroupKey& key, bool silent, Instant now);
-  // A rank gives up, for want of `server` where that is named; the group's end follows.
+  // A rank gives up. `server` is the server that it misses, or empty. The caller sends the group's end.
   void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, Instant now);
   void End(const GroupKey& key, const absl::Status& status, Instant now);
   // Sends a line of the group's output.
@@ -58,13 +58,13 @@ class FakeWorker {
   void Repeat(Instant now);
 
   const std::map<GroupKey, Run>& running() const { return running_; }
-  // All StartGroups that ever came.
+  // Every start that ever came.
   const std::vector<GroupKey>& started() const { return started_; }
   const std::vector<std::string>& stop_reasons() const { return stop_reasons_; }
   uint32_t slots() const { return slots_; }
   uint32_t slots_used() const;
   size_t unseen() const { return unseen_.size(); }
-  // Clock echoes that came.
+  // Number of clock echoes that came.
   int echoes() const { return echoes_; }
 
  private:

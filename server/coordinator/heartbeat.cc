@@ -52,17 +52,18 @@ class Beating : public Heartbeat {
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
   StopSignal stop_;
 
-  // Of beater_ alone.
+  // Only beater_ uses these.
   bool answered_ = false;
   absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // To be sealed; bounded by the jobs held here.
-  std::map<std::string, absl::Duration> seal_again_at_ ABSL_GUARDED_BY(mutex_);  // Steady; of those that could not be.
+  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
+  // Steady times before which jobs whose seal failed are not sealed again.
+  std::map<std::string, absl::Duration> seal_again_at_ ABSL_GUARDED_BY(mutex_);
 
   std::thread beater_;
-  // Of its own, because a seal writes to disk, and the coordinator is not to take that for silence.
+  // Sealing has its own thread because it writes to disk. A slow disk must not look like a silent server.
   std::thread sealer_;
 };
 
@@ -119,7 +120,7 @@ void Beating::SealEnded() {
       options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
                              absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
     }
-    // The heartbeats go on naming it where it could not be sealed.
+    // After a failed seal the server still holds the job, so a later heartbeat brings it up again.
     absl::MutexLock lock(&mutex_);
     ended_.erase(job);
     seal_again_at_.erase(job);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 #define HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 
-// A server's side of its membership: tells the coordinator once a second that this server lives and what it holds, and
-// seals the centers of the jobs that the coordinator says have ended. Used by server/daemon.h.
+// The heartbeats of a server. Once a second it tells the coordinator that it lives and which jobs it holds. The
+// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal).
 
 #include <memory>
 #include <string>
@@ -21,20 +21,20 @@ namespace hooke {
 class ParameterServer;
 
 struct HeartbeatOptions {
-  std::string address;  // Of this server, as ranks dial it: HOST:PORT.
+  std::string address;  // The HOST:PORT at which ranks dial this server.
   std::string version;
-  std::string coordinator;                 // HOST:PORT, for messages.
-  std::shared_ptr<grpc::Channel> channel;  // To it.
+  std::string coordinator;                 // HOST:PORT, for messages to users only.
+  std::shared_ptr<grpc::Channel> channel;  // Leads to the coordinator.
   ParameterServer* parameters = nullptr;   // Outlives this.
   std::shared_ptr<spdlog::logger> logger;
   absl::Duration interval = absl::Seconds(1);
   absl::Duration call_timeout = absl::Seconds(2);
-  absl::Duration complain_every = absl::Seconds(10);   // While the coordinator does not answer.
-  absl::Duration seal_again_after = absl::Minutes(1);  // Of a job whose center could not be written.
+  absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
+  absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal that failed, for its job.
 };
 
-// Beats from its construction on, whether or not the coordinator answers, until it is destroyed, which waits at most
-// `call_timeout` and for the end of a Seal.
+// Sends heartbeats from its construction to its destruction, whether or not the coordinator answers. The destructor
+// waits at most `call_timeout`, and for a Seal that is running.
 class Heartbeat {
  public:
   static std::unique_ptr<Heartbeat> Start(HeartbeatOptions options);

@@ -33,7 +33,7 @@ absl::Status WriteAll(int file, absl::string_view path, absl::string_view text) 
   return absl::OkStatus();
 }
 
-// One line, ended, without line ends inside.
+// Cuts `line` to its limit, replaces line ends inside it and appends one.
 std::string OneLine(absl::string_view line) {
   std::string text(line.substr(0, JobLog::kLineBytesMax));
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -64,7 +64,7 @@ absl::Status JobLog::Append(absl::string_view job_id, absl::Span<const std::stri
   uint64_t bytes = info.st_size;
   std::string text;
   for (const std::string& line : lines) {
-    // A file beyond the bound has its last line.
+    // A file that has reached the bound already ends with the line that says so.
     if (bytes >= options_.bytes_max) break;
     const size_t before = text.size();
     absl::StrAppend(&text, OneLine(line));

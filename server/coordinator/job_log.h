@@ -1,11 +1,10 @@
 #ifndef HOOKE_SERVER_COORDINATOR_JOB_LOG_H_
 #define HOOKE_SERVER_COORDINATOR_JOB_LOG_H_
 
-// Each job's log: one text file that only grows, "<RFC 3339 time> <source> <text>\n" a line. Bounded: the line that
-// would be the first beyond the bound is followed by a last one saying that the log was cut.
+// The logs of jobs. Each is a text file that only grows; its lines are "<RFC 3339 time> <source> <text>\n". Its size is
+// bounded: after the line that reaches the bound, one last line says that the log was cut.
 //
-// Append and Remove are called by one thread at a time (the Coordinator sees to it); Read by any, also meanwhile: it
-// sees whole lines.
+// Append and Remove must be called by one thread at a time. Any thread may call Read at any time; it sees whole lines.
 
 #include <cstdint>
 #include <string>
@@ -19,8 +18,8 @@
 namespace hooke {
 
 struct JobLogOptions {
-  std::string folder;                       // Made by Open.
-  uint64_t bytes_max = uint64_t{64} << 20;  // Of one job.
+  std::string folder;                       // Open creates it.
+  uint64_t bytes_max = uint64_t{64} << 20;  // Limit for one job's log.
 };
 
 struct LogText {
@@ -32,23 +31,23 @@ class JobLog {
  public:
   static constexpr size_t kLineBytesMax = 8192;  // Longer lines are cut.
 
-  // INTERNAL: the folder cannot be made.
+  // INTERNAL: the folder cannot be created.
   static absl::StatusOr<JobLog> Open(JobLogOptions options);
 
-  // `job_id` is one that the coordinator made: it becomes a file's name. Line ends inside a line become spaces. Past
-  // the bound lines are dropped, with OK. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be written, with its name and
-  // why.
+  // `job_id` must be one that the coordinator made, because it becomes a file's name. Line ends inside a line become
+  // spaces. Lines past the bound are dropped without an error. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be
+  // written; the message has its name and the cause.
   absl::Status Append(absl::string_view job_id, absl::Span<const std::string> lines);
 
-  // The whole lines from byte `offset` on, at most about `bytes_max` bytes of them (at least one line when one is
-  // there). A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
+  // Returns whole lines from byte `offset` on: about `bytes_max` bytes at most, but at least one line if there is one.
+  // A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
 
-  // Removes the job's log, if it has one. INTERNAL: it cannot be.
+  // Removes the job's log, if it has one. INTERNAL: it cannot be removed.
   absl::Status Remove(absl::string_view job_id);
 
-  // The highest number at the end of a job id that has a log here; 0: none. Logs outlive a job store that was moved
-  // away. INTERNAL: the folder cannot be read.
+  // Returns the highest number (JobNumberOf) of a job that has a log here, 0 if there is none. It still knows the
+  // numbers that were given when the job store was moved away. INTERNAL: the folder cannot be read.
   absl::StatusOr<uint64_t> HighestNumber() const;
 
  private:

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_COORDINATOR_JOB_SPEC_CHECK_H_
 #define HOOKE_SERVER_COORDINATOR_JOB_SPEC_CHECK_H_
 
-// May this job be taken, as it is and in this cluster? ClusterState asks at Submit. Pure.
+// Checks at Submit whether a job is valid, and whether it can ever fit this cluster. Pure.
 
 #include <cstdint>
 #include <string>
@@ -12,18 +12,18 @@
 
 namespace hooke {
 
-// INVALID_ARGUMENT with every problem that CheckJob (job/job_check.h) finds, as RefusalOf (job/job_refusal.h) says it.
+// INVALID_ARGUMENT lists every problem that CheckJob (job/job_check.h) finds, in the form of RefusalOf
+// (job/job_refusal.h).
 absl::Status CheckJobSpec(const v1::JobSpec& spec);
 
 struct WorkerRoom {
   std::string name;
   std::string site;
-  uint32_t slots = 0;  // Free or not.
+  uint32_t slots = 0;  // All slots, free or not.
 };
 
-// FAILED_PRECONDITION when workers of the job's site (any site where it names none) have joined, but none is large
-// enough for one group; names the largest site and worker, as RefusalOf says it. OK while none has joined: the job
-// waits for them.
+// FAILED_PRECONDITION: no worker of the job's site has slots enough for one group. A job that names no site may run at
+// any. The message names the largest site and worker. OK if no worker of the site has joined: the job waits for one.
 absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const WorkerRoom> workers);
 
 }  // namespace hooke

@@ -1,8 +1,7 @@
 #ifndef HOOKE_SERVER_COORDINATOR_JOB_STORE_H_
 #define HOOKE_SERVER_COORDINATOR_JOB_STORE_H_
 
-// Where the coordinator's jobs outlive it. The Coordinator owns the calls: from one thread at a time, never under its
-// mutex.
+// Durable storage of the coordinator's jobs. The Coordinator calls it from one thread at a time, never under its mutex.
 
 #include <map>
 #include <string>
@@ -21,25 +20,25 @@ class JobStore {
  public:
   virtual ~JobStore() = default;
 
-  // Every job, by number.
+  // Returns every job, ordered by number.
   virtual absl::StatusOr<std::vector<JobRecord>> Load() = 0;
 
-  // Writes these jobs, whole, in one transaction: durable after OK; after an error none of them has changed. Writing
-  // the same again changes nothing.
+  // Writes the whole records of these jobs in one transaction. After OK they are durable; after an error none of them
+  // has changed. Writing the same again changes nothing.
   virtual absl::Status Put(absl::Span<const JobRecord> jobs) = 0;
 
-  // Removes these jobs in one transaction, as durably; those that are not there are no error.
+  // Removes these jobs in one transaction, with the same guarantees. An unknown job is no error.
   virtual absl::Status Remove(const std::vector<std::string>& job_ids) = 0;
 };
 
-// For tests: as durable as the object. Thread-safe.
+// A store for tests, which keeps the jobs only in memory. Thread-safe.
 class InMemoryJobStore : public JobStore {
  public:
   absl::StatusOr<std::vector<JobRecord>> Load() override;
   absl::Status Put(absl::Span<const JobRecord> jobs) override;
   absl::Status Remove(const std::vector<std::string>& job_ids) override;
 
-  // What the next calls that write answer, instead of writing, until it is OK again.
+  // From now on Put and Remove return `status` and write nothing. OK makes them write again.
   void FailWith(absl::Status status);
 
  private:

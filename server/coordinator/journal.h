@@ -24,8 +24,8 @@ class Journal {
           std::shared_ptr<spdlog::logger> logger);
 
   struct Result {
-    absl::Status changes;      // All changed and forgotten jobs are stored, or may have to be stored again.
-    absl::Status submissions;  // All submissions are stored, or none is.
+    absl::Status changes;      // OK: all changed and forgotten jobs are stored. Error: all must be stored again.
+    absl::Status submissions;  // OK: all submissions are stored. Error: none is.
   };
   // Lines and profiles that cannot be written are lost, and the daemon's log says so. They never keep a job's state
   // from being stored.

@@ -9,6 +9,7 @@
 namespace hooke {
 namespace {
 
+// Whether a new try may succeed after this error.
 bool MendsItself(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
@@ -72,6 +73,7 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
     return decision;
   }
   const uint32_t before = outcome.step > group.best_step ? 0 : group.failures;
+  // A missing server is not the group's fault: the end lengthens the wait, but does not count as a failure.
   const bool lacks_server = !outcome.ok && outcome.server_failures > 0;
   decision.failures = before + (lacks_server ? 0 : 1);
   if (!lacks_server && decision.failures >= options.failures_max) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_LIFECYCLE_H_
 #define HOOKE_SERVER_COORDINATOR_LIFECYCLE_H_
 
-// What follows when a group ends, and when all of them have. Pure functions of plain values that return what and why.
-// Used by ClusterState; their tests call them with tables.
+// Decides what happens after a group has ended or is lost, and what its job becomes. Pure functions of plain values;
+// each returns its decision and the reason.
 
 #include <cstdint>
 #include <string>
@@ -16,54 +16,56 @@ namespace hooke {
 struct RestartOptions {
   absl::Duration first_backoff = absl::Milliseconds(500);  // Doubles with each failure in a row.
   absl::Duration longest_backoff = absl::Seconds(30);
-  uint32_t failures_max = 10;  // In a row without a new step, losses included: then the job fails.
-  absl::Duration steady_after =
-      absl::Minutes(5);  // A group that worked for so long before it was lost begins a new row.
+  // After so many failures and losses in a row, without a new step between them, the job fails.
+  uint32_t failures_max = 10;
+  // A group that worked for so long before it was lost begins a new row.
+  absl::Duration steady_after = absl::Minutes(5);
 };
 
-// An end as the worker saw it.
+// The end of a group, as its worker reported it.
 struct GroupOutcome {
   bool ok = false;
-  absl::StatusCode code = absl::StatusCode::kUnknown;  // Where not ok.
+  absl::StatusCode code = absl::StatusCode::kUnknown;  // Set if not ok.
   std::string message;
   uint64_t step = 0;  // The furthest step known.
-  // Ends in a row for want of a server, this one included: the job waits for that, however long. 0: another reason.
+  // The number of ends in a row because a server was missing, this one included. 0: this end has another reason.
   uint32_t server_failures = 0;
 };
 
-// A group that is gone without an end: its worker is, or does not run it.
+// The loss of a group, of which no end was reported: its worker is lost, or does not run it any more.
 struct GroupLoss {
   std::string why;
   uint64_t step = 0;                             // The furthest step known.
-  absl::Duration worked = absl::ZeroDuration();  // From the first to the last that this start said of its work.
+  absl::Duration worked = absl::ZeroDuration();  // Time between the first and the last report that this start works.
 };
 
 struct GroupDecision {
-  v1::GroupState state =
-      v1::GROUP_STATE_WAITING;  // FINISHED; WAITING: start again after `wait`; FAILED: the job fails with `reason`.
+  // FINISHED; WAITING: the group starts again after `wait`; FAILED: the job fails with `reason`.
+  v1::GroupState state = v1::GROUP_STATE_WAITING;
   absl::Duration wait = absl::ZeroDuration();
   uint32_t failures = 0;
   uint64_t best_step = 0;
   std::string reason;  // Always set.
 };
 
-// Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, DATA_LOSS) and `failures_max`
-// failures in a row without a new step fail the job; everything else is tried again after a growing wait. Ends for want
-// of a server make the wait grow, but never fail the job.
+// Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, DATA_LOSS) fail the job, and so
+// do `failures_max` failures in a row without a new step. After any other error the group starts again, and its wait
+// grows. Ends because of a missing server make the wait grow, but never fail the job.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
-// The first loss of a row starts the group again at once: most often the node went, and another takes it. Each further
-// failure or loss without a new step, or without having worked for `steady_after`, doubles the wait, and
-// `failures_max` of them fail the job: a group that takes its node's memory takes the next node's, too.
+// The first loss of a row starts the group again at once: most often only its node is gone, and another one takes the
+// group. Each further failure or loss of the row doubles the wait, and `failures_max` of them fail the job, because a
+// group that exhausts one node's memory exhausts the next node's, too. A new step, or work for `steady_after`, begins a
+// new row.
 GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options);
 
 struct JobDecision {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;  // UNSPECIFIED: nothing changes.
-  std::string reason;                              // Set where something changes.
-  bool start_evaluation = false;                   // One more group, with task EVALUATE.
+  std::string reason;                              // Set if something changes.
+  bool start_evaluation = false;                   // The job needs one more group, with task EVALUATE.
 };
 
-// What the states of a job's groups make of it.
+// Decides the job's next state from the states of its groups.
 JobDecision AfterGroupChange(const JobRecord& job);
 
 }  // namespace hooke

@@ -11,6 +11,7 @@ Liveness LivenessOf(absl::Duration silence, const LivenessOptions& options) {
 }
 
 absl::Duration UnlistenedGap(absl::Duration since_last_tick) {
+  // Ticks are about 100 ms apart. A busy machine may delay one, but hardly by 2 s.
   return since_last_tick > absl::Seconds(2) ? since_last_tick : absl::ZeroDuration();
 }
 

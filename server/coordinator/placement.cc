@@ -55,6 +55,7 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::S
   for (const WaitingGroup& group : queue) {
     Room* room = BestFit(group, rooms);
     if (room != nullptr) {
+      // Also for a group that is not due: nobody else gets the slots for its next try.
       room->worker.free -= group.ranks;
       if (group.due) {
         placements.push_back({room->worker.name, room->worker.site,

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kBytesMax = 257 << 10;  // The worker's part comes to the rank's 256 KiB.
+constexpr size_t kBytesMax = 257 << 10;  // The rank's 256 KiB, and room for the clock that its worker adds.
 constexpr int kCollectivesMax = 1024;
 constexpr int kBucketsMax = 1024;
 constexpr int kEventsMax = 2048;

@@ -1,14 +1,14 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PROFILE_CHECK_H_
 #define HOOKE_SERVER_COORDINATOR_PROFILE_CHECK_H_
 
-// What the coordinator takes of the profiles that workers pass on. Pure.
+// Checks a rank's profile before the coordinator stores it. Pure.
 
 #include "absl/status/status.h"
 #include "proto/worker.pb.h"
 
 namespace hooke {
 
-// INVALID_ARGUMENT naming the field that proto/worker.proto does not allow so.
+// INVALID_ARGUMENT: the message names the first field that breaks a rule of proto/worker.proto.
 absl::Status CheckProfile(const v1::RankProfile& profile);
 
 }  // namespace hooke

@@ -15,7 +15,7 @@
 namespace hooke {
 namespace {
 
-constexpr uint64_t kFileBytesMax = 1 << 20;  // A larger one is none of ours.
+constexpr uint64_t kFileBytesMax = 1 << 20;  // Our files are smaller; of a strange one no more is read.
 
 std::string FileName(const ProfileKey& key) { return absl::StrCat(key.group, "-", key.rank); }
 
@@ -80,7 +80,7 @@ absl::Status ProfileStore::Put(const ProfileKey& key, const v1::RankProfile& pro
   job.bytes += bytes.size() - old;
   old = bytes.size();
   MakeRoom(number);
-  std::error_code ignored;  // Writing says what is wrong.
+  std::error_code ignored;  // Without the folder the write fails and says why.
   std::filesystem::create_directory(FolderOf(key.job_id), ignored);
   return WriteWholeFile(absl::StrCat(FolderOf(key.job_id), "/", FileName(key)), bytes);
 }

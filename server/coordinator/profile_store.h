@@ -1,12 +1,11 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PROFILE_STORE_H_
 #define HOOKE_SERVER_COORDINATOR_PROFILE_STORE_H_
 
-// The last profile of each rank of each job: a folder for a job, in it a file for a rank, "<group>-<rank>". Bounded:
-// ranks beyond a job's bound are not kept, and where all jobs together have too much, those submitted first go. A
-// crash of the machine may lose the last ones.
+// Stores the last profile of each rank of each job. A job has a folder, and a rank a file "<group>-<rank>" in it. The
+// size is bounded: ranks beyond a job's bound are not kept. If all jobs together take too much, the profiles of those
+// submitted first are removed. A crash of the machine may lose the newest profiles.
 //
-// Put is called by one thread at a time (the Coordinator sees to it), the others by any, also meanwhile: they see whole
-// profiles.
+// Put must be called by one thread at a time. Any thread may call List and Read at any time; they see whole profiles.
 
 #include <cstdint>
 #include <map>
@@ -22,13 +21,13 @@
 namespace hooke {
 
 struct ProfileStoreOptions {
-  std::string folder;                            // Made by Open.
-  uint64_t job_bytes_max = uint64_t{64} << 20;   // Of one job.
-  uint64_t all_bytes_max = uint64_t{256} << 20;  // Of all; at least job_bytes_max.
+  std::string folder;                            // Open creates it.
+  uint64_t job_bytes_max = uint64_t{64} << 20;   // Limit for one job.
+  uint64_t all_bytes_max = uint64_t{256} << 20;  // Limit for all jobs together; at least job_bytes_max.
 };
 
 struct ProfileKey {
-  std::string job_id;  // One that the coordinator made: it becomes a folder's name.
+  std::string job_id;  // Must be one that the coordinator made, because it becomes a folder's name.
   uint32_t group = 0;
   uint32_t rank = 0;
 
@@ -39,16 +38,16 @@ struct ProfileKey {
 
 class ProfileStore {
  public:
-  // INTERNAL: the folder cannot be made or read.
+  // INTERNAL: the folder cannot be created or read.
   static absl::StatusOr<ProfileStore> Open(ProfileStoreOptions options);
 
-  // Replaces the rank's profile. RESOURCE_EXHAUSTED: the job has too many, or the disk is full; INTERNAL: the file
-  // cannot be written, with its name and why.
+  // Replaces the rank's profile. RESOURCE_EXHAUSTED: the job is at its bound, or the disk is full. INTERNAL: the file
+  // cannot be written; the message has its name and the cause.
   absl::Status Put(const ProfileKey& key, const v1::RankProfile& profile);
 
-  // Those of a job that are there, by group and rank.
+  // Returns the kept profiles of a job, ordered by group and rank.
   std::vector<ProfileKey> List(const std::string& job_id) const;
-  // NOT_FOUND, DATA_LOSS: the file is not what was written.
+  // NOT_FOUND: there is no such profile. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> Read(const ProfileKey& key) const;
 
  private:
@@ -60,11 +59,12 @@ class ProfileStore {
 
   explicit ProfileStore(ProfileStoreOptions options) : options_(std::move(options)) {}
   absl::Status LoadSizes();
-  void MakeRoom(uint64_t for_number);  // At the cost of other jobs.
+  // Removes the profiles of other jobs, those submitted first, until the rest is within the bound.
+  void MakeRoom(uint64_t for_number);
   std::string FolderOf(const std::string& job_id) const;
 
   ProfileStoreOptions options_;
-  // Of Put alone.
+  // Only Open and Put use these, so they need no lock.
   std::map<uint64_t, Job> jobs_;  // By number.
   uint64_t bytes_ = 0;
 };

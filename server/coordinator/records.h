@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_RECORDS_H_
 #define HOOKE_SERVER_COORDINATOR_RECORDS_H_
 
-// What the coordinator keeps of a job beyond its own life: plain values, written to a JobStore and read back after a
-// restart. What is only known while daemons talk (progress, silences, notices) is not here.
+// The durable state of a job: plain values, written to a JobStore and read back after a restart of the coordinator.
+// Progress, silences and notices are not stored; daemons report them again.
 
 #include <cstdint>
 #include <optional>
@@ -34,7 +34,7 @@ struct GroupKey {
 
 inline GroupKey KeyOf(const v1::GroupId& id) { return {id.job_id(), id.group(), id.incarnation()}; }
 
-// What follows the last '-' of a job's id; 0: no number that a coordinator would have given.
+// Returns the number after the last '-' of a job's id; 0 if there is none that a coordinator would have given.
 inline uint64_t JobNumberOf(absl::string_view job_id) {
   constexpr uint64_t kNumberMax = 1000000000000;
   const size_t dash = job_id.rfind('-');
@@ -48,18 +48,18 @@ struct GroupRecord {
   v1::GroupStart::Task task = v1::GroupStart::TRAIN;
   v1::GroupState state = v1::GROUP_STATE_WAITING;
   std::string reason;
-  std::string worker;  // Name; set while STARTING or RUNNING, then the last one's.
+  std::string worker;  // The name of the worker that runs it, or ran it last.
   std::string site;
-  uint32_t incarnation = 0;  // Of the last start; 0: never started.
+  uint32_t incarnation = 0;  // Counts the starts; 0: never started.
   uint64_t last_event = 0;   // Number of the last event of this incarnation that was applied.
-  uint32_t failures = 0;     // In a row without a new step.
-  uint64_t best_step = 0;    // The furthest step that was known when it last failed.
-  bool evaluated = false;    // EVALUATE: the result has come.
+  uint32_t failures = 0;     // Failures and losses in a row without a new step.
+  uint64_t best_step = 0;    // The furthest step known when it last failed.
+  bool evaluated = false;    // The result of task EVALUATE has come.
 };
 
 struct JobRecord {
   std::string job_id;
-  uint64_t number = 0;  // Order of submission.
+  uint64_t number = 0;  // Grows in the order of submission.
   std::string submission_id;
   v1::JobSpec spec;
   v1::JobState state = v1::JOB_STATE_QUEUED;
@@ -68,7 +68,7 @@ struct JobRecord {
   int64_t started_unix_ms = 0;
   int64_t first_step_unix_ms = 0;
   int64_t ended_unix_ms = 0;
-  std::vector<std::string> servers;  // Fixed at the first group's placement; empty before.
+  std::vector<std::string> servers;  // Chosen when the first group is placed; empty before.
   std::optional<v1::CenterEvaluated> center;
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };

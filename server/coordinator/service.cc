@@ -23,11 +23,12 @@ constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(200);
 constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
 constexpr absl::Duration kWriterPatience = absl::Seconds(5);
 constexpr uint64_t kLogChunkBytes = 256 << 10;
-constexpr size_t kListBytesMax = 3 << 20;  // gRPC clients take 4 MiB where they are not told otherwise.
+constexpr size_t kListBytesMax = 3 << 20;  // By default gRPC clients accept messages of up to 4 MiB.
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  // Both count the canonical codes alike. The message travels as a header, and those are bounded.
+  // Abseil and gRPC number the canonical codes alike. The message is cut because it travels in the HTTP/2 trailers,
+  // whose size is bounded.
   const absl::optional<absl::Cord> details = status.GetPayload(kStatusDetails);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Shortened(status.message()),
                       details.has_value() ? std::string(*details) : "");
@@ -109,6 +110,7 @@ grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobR
     if (!status.ok()) return ToGrpc(status.status());
     if (!writer->Write(*status)) return grpc::Status::CANCELLED;
     if (HasEnded(status->state())) return grpc::Status::OK;
+    // Each watcher gets a busy job's state at most five times a second.
     stop_.WaitFor(kWatchAtMostEvery);
     seen = coordinator_.WaitForChange(request->job_id(), seen, kWatchAtLeastEvery);
   }
@@ -120,7 +122,7 @@ grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogReq
   uint64_t offset = request->offset();
   absl::Duration spoke = options_.clock().steady;
   while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
-    // Asked before reading: a line that comes in between is read next time.
+    // Ask first, then read. In the other order a last line that was written in between would be missed.
     const bool last = !request->follow() || coordinator_.LogIsComplete(request->job_id());
     absl::StatusOr<LogText> text = coordinator_.ReadLog(request->job_id(), offset, kLogChunkBytes);
     if (!text.ok()) return ToGrpc(text.status());
@@ -148,7 +150,7 @@ grpc::Status Service::ReadProfile(grpc::ServerContext* context, const v1::ReadPr
   if (!keys.ok()) return ToGrpc(keys.status());
   for (const ProfileKey& key : *keys) {
     absl::StatusOr<v1::RankProfile> profile = coordinator_.ReadProfile(key);
-    if (absl::IsNotFound(profile.status())) continue;
+    if (absl::IsNotFound(profile.status())) continue;  // It was removed after ListProfiles, to make room.
     if (!profile.ok()) return ToGrpc(profile.status());
     v1::ReadProfileResponse response;
     response.set_group(key.group);
@@ -175,7 +177,7 @@ grpc::Status Service::WorkerSession(grpc::ServerContext* context, WorkerStream* 
   absl::Status status;
   while (status.ok() && stream->Read(&message)) status = coordinator_.Message(*session, message, options_.clock());
   coordinator_.Gone(*session, options_.clock());
-  // A worker that does not read could hold the sender in a write.
+  // If the worker does not read, the sender hangs in a Write; cancelling the call frees it.
   if (!sent.WaitForNotificationWithTimeout(kWriterPatience)) context->TryCancel();
   sender.join();
   return ToGrpc(status);
@@ -188,7 +190,7 @@ void Service::SendCommands(SessionId session, grpc::ServerContext* context, Work
       if (!stream->Write(command)) return;
     }
     if (outgoing.open) continue;
-    // Ends the handler's Read; a session that the worker ended itself is over already.
+    // Ends the Read in which the handler waits. If the worker ended the session itself, this does nothing.
     context->TryCancel();
     return;
   }

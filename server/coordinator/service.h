@@ -1,13 +1,13 @@
 #ifndef HOOKE_SERVER_COORDINATOR_SERVICE_H_
 #define HOOKE_SERVER_COORDINATOR_SERVICE_H_
 
-// The Coordinator over gRPC, and the thread that ticks it. Used by server/daemon.h and by tests.
+// The gRPC service of the Coordinator, and the thread that ticks it.
 //
 //   auto service = CoordinatorService::Create({.coordinator = ...});
 //   builder.RegisterService(service->service());
 //   ...
-//   service->Stop();                   // First: open streams end with UNAVAILABLE.
-//   grpc_server->Shutdown(deadline);   // Then; and only then destroy the service.
+//   service->Stop();                   // Ends open streams with UNAVAILABLE.
+//   grpc_server->Shutdown(deadline);   // After this the service may be destroyed.
 
 #include <functional>
 #include <memory>
@@ -26,8 +26,8 @@ struct CoordinatorServiceOptions {
   std::shared_ptr<Coordinator> coordinator;
   std::function<Instant()> clock = InstantNow;  // Called from any thread.
   absl::Duration tick = absl::Milliseconds(100);
-  // A log that is followed and has nothing new answers with an empty chunk as often, so that its reader can tell a job
-  // that is silent from a coordinator that is gone.
+  // How often the reader of a followed log gets an empty chunk while there is nothing new. By it the reader tells a
+  // silent job from a coordinator that is gone.
   absl::Duration log_sign_of_life = absl::Seconds(20);
 };
 
@@ -39,7 +39,7 @@ class CoordinatorService {
   // Calls Stop().
   virtual ~CoordinatorService() = default;
 
-  // hooke.v1.Coordinator, owned by this object, which outlives the grpc::Server.
+  // The service hooke.v1.Coordinator. This object owns it, and must outlive the grpc::Server.
   virtual grpc::Service* service() = 0;
 
   virtual Coordinator& coordinator() = 0;

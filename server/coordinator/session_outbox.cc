@@ -60,7 +60,8 @@ void SessionOutbox::AddSeen(const GroupKey& group, uint64_t number, uint64_t aft
   const auto [held, is_new] = held_seen_.try_emplace(group);
   if (is_new) bytes_ += BytesOf(group);
   std::deque<Seen>& waits = held->second;
-  // Only the last one moves to a later batch: a group that never stops changing hears of its first events all the same.
+  // Only the last entry may move to a later batch. If the first one moved too, a group that changes with every batch
+  // would never get an acknowledgement.
   if (waits.size() < 2 && (waits.empty() || waits.back().after < after)) waits.push_back({after, 0});
   waits.back().after = std::max(waits.back().after, after);
   waits.back().number = std::max(waits.back().number, number);

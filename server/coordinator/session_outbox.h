@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_
 #define HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_
 
-// What waits to be sent to one worker. Each command either can go at once or is held until the store has caught up with
-// the change that it rests on. Knows no threads, streams or stores; the Coordinator calls it under its mutex.
+// The commands that wait to be sent to one worker. A command either may go at once, or is held until the change that it
+// depends on is stored. Knows no threads, streams or stores; the Coordinator calls it under its mutex.
 //
 // A change is named by the number of the batch that stores it (write_queue.h). Numbers only grow.
 
@@ -20,20 +20,21 @@ namespace hooke {
 
 class SessionOutbox {
  public:
-  // `after` is the batch to wait for; 0: none. A stop whose start is still held is held behind it: otherwise the worker
-  // would stop nothing and then start what nobody stops. Of clock echoes only the newest is kept.
+  // `after` is the batch to wait for; 0: none. A stop whose start is still held waits for the same batch: a stop that
+  // overtook its start would stop nothing, and the group would then run on. Of clock echoes only the newest is kept.
   void Add(v1::WorkerCommand command, uint64_t after);
-  // The group's events up to `number` are applied. Numbers of a group add up to one EventsSeen, the highest.
+  // Acknowledges the group's events up to `number`. Acknowledgements of a group merge into one EventsSeen with the
+  // highest number.
   void AddSeen(const GroupKey& group, uint64_t number, uint64_t after);
 
-  // All batches up to `through` are stored: what waited for them may go.
+  // All batches up to `through` are stored: commands that waited for them may go.
   void Stored(uint64_t through);
 
   bool HasReady() const { return !ready_.empty() || echo_.has_value() || !seen_.empty(); }
-  // What may go, in the order in which it is to be sent.
+  // Takes the commands that may go, in the order in which to send them.
   std::vector<v1::WorkerCommand> TakeReady();
 
-  // Of everything in it, held or not, roughly.
+  // The approximate size of all commands in it, held or not.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -54,7 +55,7 @@ class SessionOutbox {
   std::optional<v1::WorkerCommand> echo_;
   std::map<GroupKey, uint64_t> seen_;
   std::deque<Held> held_;
-  // One or two of each group, by `after`: for the batch that is being stored, and for a later one.
+  // Each group has one or two entries, in order of `after`: for the batch that is being stored, and for a later one.
   std::map<GroupKey, std::deque<Seen>> held_seen_;
   size_t bytes_ = 0;
 };

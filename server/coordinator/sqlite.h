@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_SQLITE_H_
 #define HOOKE_SERVER_COORDINATOR_SQLITE_H_
 
-// A thin C++ face of SQLite: a database and its prepared statements, errors as Status with the file's name. Used by
-// SqliteJobStore only. Not thread-safe: one thread at a time.
+// A thin C++ wrapper of SQLite: a database and its prepared statements. Errors are Status values that name the file.
+// Only one thread at a time may use a database and its statements.
 
 #include <sqlite3.h>
 
@@ -29,13 +29,13 @@ class SqliteStatement {
   SqliteStatement& BindBlob(int position, absl::string_view value);
   SqliteStatement& BindNull(int position);
 
-  // True: a row is there. Errors of the Binds come out here, too.
+  // True: there is a row. It also returns the errors of the Binds before it.
   absl::StatusOr<bool> Step();
   // Steps to the end and resets.
   absl::Status Run();
   void Reset();
 
-  // Of the current row; columns count from 0.
+  // Columns of the current row, counted from 0.
   int64_t Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   bool IsNull(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
   std::string Bytes(int column) const;
@@ -54,20 +54,21 @@ class SqliteStatement {
 
 class SqliteDatabase {
  public:
-  // Creates the file when it is not there.
+  // Creates the file if it does not exist.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
   ~SqliteDatabase();
 
-  // Statements without parameters.
+  // Runs one or more SQL statements without parameters.
   absl::Status Execute(const std::string& sql);
   absl::StatusOr<std::unique_ptr<SqliteStatement>> Prepare(absl::string_view sql);
-  // The one number that `sql` yields.
+  // Runs a query whose result is one number.
   absl::StatusOr<int64_t> Number(absl::string_view sql);
 
   const std::string& path() const { return path_; }
 
-  // The last error, for result code `code`: DATA_LOSS: the file is damaged; FAILED_PRECONDITION: another process holds
-  // it; RESOURCE_EXHAUSTED: the disk is full; INTERNAL: it cannot be read or written, or our mistake.
+  // Turns result code `code` and SQLite's last message into a Status. DATA_LOSS: the file is damaged.
+  // FAILED_PRECONDITION: another process holds it. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: the file cannot be
+  // read or written, or a statement is wrong.
   absl::Status Error(int code, absl::string_view doing) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// "Hook" in ASCII: what tells our files from other programs' databases.
+// "Hook" in ASCII. It marks our files, so that another program's database is not taken for one.
 constexpr int64_t kApplicationId = 0x486f6f6b;
 constexpr int64_t kSchemaVersion = 1;
 
@@ -59,7 +59,7 @@ constexpr char kPutJob[] =
 constexpr char kPutGroup[] =
     "INSERT OR REPLACE INTO job_groups VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2, ?3)";
-// The job last: the others refer to it.
+// The row in `jobs` goes last, because the others refer to it.
 constexpr const char* kRemove[] = {"DELETE FROM job_groups WHERE job_id = ?1",
                                    "DELETE FROM job_servers WHERE job_id = ?1", "DELETE FROM jobs WHERE job_id = ?1"};
 constexpr char kLoadJobs[] =
@@ -90,7 +90,7 @@ class SqliteJobStore : public JobStore {
 
   const std::unique_ptr<SqliteDatabase> database_;
   std::unique_ptr<SqliteStatement> put_job_, put_group_, put_server_, load_jobs_, load_groups_, load_servers_;
-  std::array<std::unique_ptr<SqliteStatement>, 3> remove_;  // Of kRemove.
+  std::array<std::unique_ptr<SqliteStatement>, 3> remove_;  // Prepared from kRemove.
 };
 
 absl::Status SqliteJobStore::Prepare() {
@@ -132,7 +132,7 @@ absl::Status SqliteJobStore::InTransaction(const std::function<absl::Status()>& 
   if (!status.ok()) return status;
   status = write();
   if (status.ok()) status = database_->Execute("COMMIT");
-  // SQLite may have rolled back by itself; then this one fails, which changes nothing.
+  // SQLite may have rolled back by itself. Then this ROLLBACK fails and changes nothing.
   if (!status.ok()) (void)database_->Execute("ROLLBACK");
   return status;
 }
@@ -241,7 +241,7 @@ absl::Status SqliteJobStore::Damaged(const std::string& job_id, const char* what
                                           "): restore it from a copy, or move it away to start without jobs"));
 }
 
-// The exclusive lock first: everything after it sees a file that nobody else changes.
+// Takes the exclusive lock first, so that nobody else can change the file afterwards.
 absl::Status LockAndSetUp(SqliteDatabase& database) {
   for (const char* sql : {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
                           "PRAGMA foreign_keys = ON", "BEGIN IMMEDIATE"}) {
@@ -251,6 +251,7 @@ absl::Status LockAndSetUp(SqliteDatabase& database) {
   return absl::OkStatus();
 }
 
+// Ends the transaction that LockAndSetUp began.
 absl::Status CheckOrCreateSchema(SqliteDatabase& database) {
   absl::StatusOr<int64_t> application = database.Number("PRAGMA application_id");
   absl::StatusOr<int64_t> version = database.Number("PRAGMA user_version");

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_STOP_SIGNAL_H_
 #define HOOKE_SERVER_COORDINATOR_STOP_SIGNAL_H_
 
-// Tells threads to stop, and lets them pause until then. Pauses go by a steady clock. Those of absl::Notification go by
-// the wall clock: where that is set back by an hour, they take an hour longer.
+// Tells threads to stop, and lets them pause until then. Pauses go by the steady clock. A pause on absl::Notification
+// goes by the wall clock: if that is set back by an hour, the pause takes an hour longer.
 
 #include <condition_variable>
 #include <mutex>
@@ -16,11 +16,11 @@ class StopSignal {
  public:
   void Notify();
   bool HasBeenNotified() const;
-  // Returns after `pause`, or as soon as it is notified; whether it is.
+  // Returns true as soon as Notify was called, false if it was not within `pause`.
   bool WaitFor(absl::Duration pause) const;
 
  private:
-  // The standard library's, because only its condition variables wait by a steady clock.
+  // These are the standard library's, because Abseil's condition variables wait by the wall clock.
   mutable std::mutex mutex_;
   mutable std::condition_variable notified_;
   bool stopped_ = false;  // Guarded by mutex_.

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// With what the containers take for each.
+// These include the fixed size of an element, because many small lines take more memory than their text.
 size_t BytesOf(const Effects::LogEntry& entry) { return sizeof entry + entry.job_id.size() + entry.line.size(); }
 size_t BytesOf(const v1::RankProfile& profile) { return sizeof profile + profile.ByteSizeLong(); }
 
@@ -33,7 +33,8 @@ void WriteQueue::Add(Effects& effects) {
 void WriteQueue::AddLog(Effects::LogEntry entry) {
   Lines& lines = lines_[entry.job_id];
   const size_t bytes = BytesOf(entry);
-  // Once a line is dropped, so are all that follow until the next batch: a gap is told of at one place.
+  // After a dropped line the job's further lines are dropped too, until the next batch. So the log has one gap, at
+  // whose place it says how many lines are missing.
   if (lines.dropped > 0 || log_bytes_ + bytes > options_.log_bytes_max) {
     ++lines.dropped;
     return;

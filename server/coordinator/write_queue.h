@@ -1,9 +1,9 @@
 #ifndef HOOKE_SERVER_COORDINATOR_WRITE_QUEUE_H_
 #define HOOKE_SERVER_COORDINATOR_WRITE_QUEUE_H_
 
-// What waits for the coordinator's writer, and what the writer is busy with. Knows no threads, disks or locks; the
-// Coordinator calls it under its mutex. It is bounded however long the writer takes: jobs by their number, log lines
-// and profiles by their bytes.
+// The data that wait for the coordinator's writer, and the batch that the writer is busy with. Knows no threads, disks
+// or locks; the Coordinator calls it under its mutex. Its size is bounded however long the writer takes: jobs by their
+// number, log lines and profiles by their bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,15 +23,15 @@
 namespace hooke {
 
 struct WriteQueueOptions {
-  // Of log lines that wait. Further lines are dropped, and the job's log says how many.
+  // Limit for log lines that wait. Further lines are dropped, and the job's log says how many.
   size_t log_bytes_max = 16 << 20;
-  // Of profiles that wait. A further one is dropped; its rank sends the next one within seconds.
+  // Limit for profiles that wait. A further one is dropped; its rank sends the next one within seconds.
   size_t profile_bytes_max = 64 << 20;
 };
 
-// What the writer writes in one go, in this order.
+// The data that the writer writes in one go, in this order.
 struct WriteBatch {
-  std::vector<JobRecord> jobs;      // Changed.
+  std::vector<JobRecord> jobs;      // Changed jobs.
   std::set<std::string> forgotten;  // Ids of jobs to remove.
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
@@ -48,25 +48,25 @@ class WriteQueue {
   void Add(Effects& effects);
   void AddLog(Effects::LogEntry entry);
   void AddSubmission(JobRecord job) { submissions_.push_back(std::move(job)); }
-  // The submission as it was added; null if the writer has it already.
+  // Takes the submission back; null if the writer has it already.
   std::optional<JobRecord> WithdrawSubmission(const std::string& job_id);
 
-  // Is there something to take? Changed and forgotten jobs count only if `may_change_jobs`.
+  // Whether there is something to take. Changed and forgotten jobs count only if `may_change_jobs`.
   bool HasWork(bool may_change_jobs) const;
-  // All that waits; without changed and forgotten jobs unless `may_change_jobs`. `find` gives a job's record, or null
-  // if the job is forgotten. Only one batch is out at a time.
+  // Takes everything that waits; changed and forgotten jobs only if `may_change_jobs`. `find` returns a job's record,
+  // or null if the job is forgotten. Only one batch may be out at a time.
   WriteBatch Take(bool may_change_jobs, const std::function<const JobRecord*(const std::string&)>& find,
                   absl::Time now);
-  // The batch that was taken is written. If its changes of jobs could not be stored, they wait again.
+  // The writer has finished the batch. If its changes of jobs could not be stored, they wait again.
   void Done(bool changes_stored);
 
-  // The number of the batch that stores the last change of this job; 0: it is stored.
+  // The number of the batch that stores the last change of this job; 0: no change waits to be stored.
   uint64_t BatchOf(const std::string& job_id) const;
   // All batches up to this number are stored.
   uint64_t stored() const { return stored_; }
-  // Lines of this job wait or are being written.
+  // Whether log lines of this job wait or are being written.
   bool HasLogOf(const std::string& job_id) const;
-  // So with profiles.
+  // Whether profiles of this job wait or are being written.
   bool HasProfilesOf(const std::string& job_id) const;
 
  private:
@@ -81,11 +81,11 @@ class WriteQueue {
   std::vector<JobRecord> submissions_;
   std::vector<Effects::LogEntry> log_;
   size_t log_bytes_ = 0;
-  std::map<std::string, Lines> lines_;  // Of jobs with lines in log_, or with lines that were dropped.
+  std::map<std::string, Lines> lines_;  // By job, for jobs with lines in log_ or with dropped lines.
   std::map<ProfileKey, v1::RankProfile> profiles_;
   size_t profile_bytes_ = 0;
 
-  // Of the batch that is out.
+  // The contents of the batch that is out.
   bool changes_are_out_ = false;
   std::set<std::string> jobs_out_;
   std::set<std::string> forgotten_out_;
