@@ -1,5 +1,5 @@
-// Somebody sets the clock of the coordinator's machine, by an hour forwards or backwards. Nothing that is waited for
-// notices; people see the new time.
+// Somebody sets the wall clock of the coordinator's machine by an hour, forwards or backwards. No wait gets longer or
+// shorter by that; only the times that users see change.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,8 @@ TEST_P(CoordinatorClockTest, TheStoreIsTriedAgain) {
   EXPECT_EQ(w1.started().size(), 1u);
 }
 
-// Nobody is lost who answers; who falls silent is lost after its lease; a server's silence is told of after 4 s.
+// A worker that answers is not lost, and one that falls silent is lost after its lease. A server's silence is reported
+// after 4 s.
 TEST_P(CoordinatorClockTest, LeasesGoOn) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -73,7 +74,7 @@ TEST_P(CoordinatorClockTest, LeasesGoOn) {
   EXPECT_THAT(w2.started(), ElementsAre(GroupKey{id, 0, 2}));
 }
 
-// The last words of a failed job are waited for no longer than half a minute, and its end is told for a minute.
+// The coordinator waits at most half a minute for the last lines of a failed job, and knows an ended job for a minute.
 TEST_P(CoordinatorClockTest, EndsAreToldInTime) {
   settings_.cluster.finished_jobs_max = 1;
   Restart();

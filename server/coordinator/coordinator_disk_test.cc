@@ -1,5 +1,4 @@
-// What the coordinator goes on doing while its store fails, and what it makes up for when the store is well again. In
-// virtual time.
+// Shows in virtual time what the coordinator still does while its store fails, and what it catches up on afterwards.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +55,7 @@ TEST_F(CoordinatorDiskTest, AFailingStoreStopsNothingThatNeedsNoStore) {
   EXPECT_EQ(Status(runs).state(), v1::JOB_STATE_RUNNING);
 }
 
-// A store that fails for some tries: starts wait until it has taken them, and then each is sent once.
+// While the store fails, starts wait. Once it has stored them, each is sent once.
 TEST_F(CoordinatorDiskTest, StartsWaitUntilTheStoreRecovers) {
   FakeWorker w1("w1", 2);
   const std::string id = Submit({1, 2});
@@ -74,7 +73,7 @@ TEST_F(CoordinatorDiskTest, StartsWaitUntilTheStoreRecovers) {
   EXPECT_EQ(w1.started().size(), 1u);
 }
 
-// Log lines need no store of jobs: they can be read while it fails.
+// Log lines do not depend on the job store: they are written and read while it fails.
 TEST_F(CoordinatorDiskTest, LogsGoOnWhileTheStoreFails) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

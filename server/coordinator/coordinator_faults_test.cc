@@ -1,5 +1,5 @@
-// What the coordinator makes of groups that die, workers and servers that fall silent or come back, and of its own
-// restarts.
+// Shows how the coordinator reacts to groups that die, to workers and servers that fall silent or come back, and to its
+// own restarts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST_F(CoordinatorFaultsTest, LogEndsWithTheCause) {
   EXPECT_THAT(Log(stuck), testing::EndsWith(cause));
 }
 
-// So it does where the coordinator was started again while a group of the job still ran.
+// The cause is also the last line if the coordinator restarted while a group of the failed job still ran.
 TEST_F(CoordinatorFaultsTest, LogEndsWithTheCauseAfterARestart) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -123,8 +123,8 @@ TEST_F(CoordinatorFaultsTest, LogEndsWithTheCauseAfterARestart) {
   EXPECT_TRUE(coordinator_->LogIsComplete(id));
 }
 
-// A group that gives up for want of a server tries again for as long as that takes; one whose ranks die without a word
-// does not, though its daemon says UNAVAILABLE too, and its peers do.
+// A group that gives up because of a missing server is tried again without a limit. A group whose ranks die without a
+// word is not, though its daemon and the other ranks report UNAVAILABLE too.
 TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -152,8 +152,8 @@ TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   EXPECT_EQ(w1.started().size(), 40u);
 }
 
-// A worker that is silent is named after 4 s; past its lease its group runs elsewhere; when it comes back it must stop
-// the old one.
+// A silent worker is reported after 4 s. After its lease its group runs elsewhere, and when the worker comes back, it
+// must stop the old one.
 TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -217,7 +217,7 @@ TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   EXPECT_EQ(w1.unseen(), 0u);
 }
 
-// Where the worker does not come back within a lease after the restart, its group is placed again.
+// If the worker does not come back within a lease after the restart, its group is placed again.
 TEST_F(CoordinatorFaultsTest, GivesUpOnWorkersThatDoNotReturn) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -231,8 +231,7 @@ TEST_F(CoordinatorFaultsTest, GivesUpOnWorkersThatDoNotReturn) {
   EXPECT_THAT(w2.started(), ElementsAre(GroupKey{id, 0, 2}));
 }
 
-// A start that was lost with its stream is found out at the worker's next heartbeat and sent again as a new
-// incarnation.
+// If a start is lost with its stream, the worker's next heartbeat shows it, and the group starts as a new incarnation.
 TEST_F(CoordinatorFaultsTest, FindsOutLostStarts) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -258,8 +257,8 @@ TEST_F(CoordinatorFaultsTest, RestartsTheGroupsOfADaemonThatDied) {
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));
 }
 
-// A group whose daemon dies with it each time waits longer each time, says when and how often, and after ten times
-// without a new step fails the job; a new step begins the row anew.
+// A group that takes its daemon along waits longer each time, and the log says when it starts again and how often it
+// failed. After ten times without a new step the job fails. A new step begins the row anew.
 TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -268,7 +267,7 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
   const auto die = [&] {
     w1.Crash(now_);
     ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
-    w1.Heartbeat(now_);  // What it does not run is known to be lost now.
+    w1.Heartbeat(now_);  // After it, the group that the worker does not run is lost.
     w1.Receive(now_);
   };
   die();
@@ -339,8 +338,8 @@ TEST_F(CoordinatorFaultsTest, ShowsSilentRanks) {
   EXPECT_EQ(Status(id).groups(0).silences_size(), 0);
 }
 
-// A server that stops its heartbeats shows within 5 s in the status of each job that uses it, with the step; and when
-// it is back.
+// A server that stops its heartbeats shows within 5 s, with the step, in the status of each job that uses it. So does
+// its return.
 TEST_F(CoordinatorFaultsTest, ShowsSilentServers) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -392,7 +391,7 @@ TEST_F(CoordinatorFaultsTest, ItsOwnPauseIsNobodysSilence) {
   EXPECT_EQ(w1.started().size(), 1u);
 }
 
-// Right after a restart, a server that is only remembered is given to no new job.
+// Right after a restart, a new job gets no server that is known only from stored jobs.
 TEST_F(CoordinatorFaultsTest, GivesJobsOnlyServersThatWereHeard) {
   FakeWorker w1("w1", 4);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -1,5 +1,5 @@
-// The Coordinator with its writer's thread and a store that blocks: who waits for it, and for what. Nobody but Submit
-// and Cancel does, and these only for what they changed themselves.
+// The Coordinator with its writer thread and a store that blocks. Only Submit and Cancel wait for the store, and only
+// for their own changes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ using testing::HasSubstr;
 constexpr uint32_t kGroups = 60;
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
-// A disk that can be stopped: while it is, each Put waits.
+// A store that can be stopped; while it is, each Put waits.
 class GatedStore : public InMemoryJobStore {
  public:
   absl::Status Put(absl::Span<const JobRecord> jobs) override {
@@ -57,7 +57,7 @@ class GatedStore : public InMemoryJobStore {
     absl::MutexLock lock(&gate_);
     let_through_ = INT_MAX;
   }
-  // The number of Puts that were ever begun is `puts` more than when it was stopped.
+  // Waits until `puts` Puts are blocked. False: it took too long.
   bool AwaitBlocked(int puts) {
     absl::MutexLock lock(&gate_);
     const auto blocked = [this, puts]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return puts_ >= let_through_ + puts; };
@@ -72,8 +72,8 @@ class GatedStore : public InMemoryJobStore {
   int let_through_ ABSL_GUARDED_BY(gate_) = INT_MAX;
 };
 
-// A worker with a job of many groups, each of which can end once: every end is one more thing to store. Another job is
-// idle, because it finds no free slot.
+// A worker with a job of many groups. Each of them can end once, and every end is one more change to store. Another job
+// is idle, because it finds no free slot.
 class CoordinatorStoreTest : public testing::Test {
  protected:
   CoordinatorStoreTest()
@@ -122,9 +122,9 @@ class CoordinatorStoreTest : public testing::Test {
   std::string busy_, idle_;
 };
 
-// A Put that takes an hour: the calls of the threads that read workers' streams return, heartbeats are answered, a new
-// worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk does
-// not answer. When it does, all of it is stored.
+// One Put takes an hour. Meanwhile the calls of the threads that read workers' streams return, heartbeats are answered,
+// a new worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk
+// does not answer. Once it answers, every change is stored.
 TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
   coordinator_.reset();
   Start(absl::Seconds(1));
@@ -165,8 +165,8 @@ TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
   for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) EXPECT_TRUE(node.alive()) << node.name();
 }
 
-// A change is waited for no longer than until it is stored, and a log until its last line is written, whatever the
-// writer is busy with by then.
+// Cancel waits only until its own change is stored, and a log is complete once its last line is written. Neither waits
+// for anything else that the writer is busy with.
 TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
   RunTheBusyJob();
   store_->Stop();
@@ -184,7 +184,7 @@ TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
   }
   EXPECT_FALSE(coordinator_->LogIsComplete(idle_));
   EXPECT_FALSE(returned.HasBeenNotified()) << "it answered before its change was stored";
-  // The second Put stores the cancelled job. A third one, which blocks again, is none of the user's business.
+  // The second Put stores the cancelled job. The third one blocks again, but Cancel does not wait for it.
   store_->LetThrough(1);
   ASSERT_TRUE(store_->AwaitBlocked(1));
   EndOneGroup();
@@ -193,7 +193,7 @@ TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
   user.join();
 }
 
-// A new job is stored between two batches of others who never stop changing things.
+// A new job is stored although others keep the writer busy with changes.
 TEST_F(CoordinatorStoreTest, SubmitsWhileOthersWrite) {
   RunTheBusyJob();
   absl::Notification writing, submitted;
@@ -214,7 +214,7 @@ TEST_F(CoordinatorStoreTest, SubmitsWhileOthersWrite) {
   writer.join();
 }
 
-// What was changed just before the coordinator ends is stored.
+// Changes made just before the coordinator ends are stored.
 TEST_F(CoordinatorStoreTest, WritesWhatWaitsBeforeItEnds) {
   RunTheBusyJob();
   EndOneGroup();

@@ -72,7 +72,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   EXPECT_EQ(w1.unseen() + w2.unseen(), 0u);
 }
 
-// The same submission again, also of another coordinator after a restart, is the same job.
+// A group's status lists each server that a rank misses, with the earliest time. The job's status has the last setback.
 TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
   Heartbeat("a:1");
   FakeWorker w1("w1", 4);
@@ -89,7 +89,7 @@ TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
     server->set_since_unix_ms(since);
   };
   absent("a:1", 2000);
-  absent("nobody's:1", 1000);  // None of the job's.
+  absent("nobody's:1", 1000);  // It is no server of the job, so it is ignored.
   w1.Send(key, 1, event, now_);
   EXPECT_EQ(Status(id).groups(0).progress().step(), 5u) << "rank 0's";
   ASSERT_EQ(Status(id).groups(0).progress().absent_servers_size(), 1);
@@ -114,6 +114,7 @@ TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
   EXPECT_EQ(Status(id).setback().text(), "group 0 rank 1: server a:1 came back");
 }
 
+// The same submission again is the same job, also after a restart of the coordinator.
 TEST_F(CoordinatorTest, SubmitsOnce) {
   const v1::SubmitRequest request = ExampleSubmission("once");
   EXPECT_EQ(*coordinator_->Submit(request, now_), "fashion-1");
@@ -137,7 +138,7 @@ TEST_F(CoordinatorTest, AcknowledgesOnlyWhatIsStored) {
   EXPECT_TRUE(coordinator_->Submit(ExampleSubmission("s"), now_).ok());
 }
 
-// No group is started on the strength of something that is not stored: else a restart could start its incarnation
+// A start is sent only after its record is stored. Otherwise a restarted coordinator could start the same incarnation
 // again.
 TEST_F(CoordinatorTest, SendsNothingThatIsNotStored) {
   FakeWorker w1("w1", 2);
@@ -152,10 +153,10 @@ TEST_F(CoordinatorTest, SendsNothingThatIsNotStored) {
   store_->FailWith(absl::OkStatus());
   Pass(absl::Seconds(2), {&w1});
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}));
-  EXPECT_TRUE(w1.running().empty());  // Started and stopped, in this order.
+  EXPECT_TRUE(w1.running().empty());  // The start came before the stop.
 }
 
-// Where the job store was moved away, no new job gets the id of one that has a log, or whose center a server holds.
+// If the job store was moved away, no new job gets the id of one that has a log, or whose center a server holds.
 TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
   EXPECT_EQ(Submit(), "fashion-1");
   EXPECT_EQ(Submit(), "fashion-2");
@@ -171,7 +172,7 @@ TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
   EXPECT_EQ(Submit(), "fashion-41");
 }
 
-// Cancelling stops the groups, twice is as once, and slots are free only when the groups have really ended.
+// Cancelling stops the groups; a second time changes nothing. Slots are free only when the groups have really ended.
 TEST_F(CoordinatorTest, Cancels) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -318,7 +319,7 @@ TEST_F(CoordinatorTest, OutboxesAreBounded) {
     std::vector<std::string> jobs(4);
     for (std::string& job : jobs) job = Submit({1024, 1});
     for (const std::string& job : jobs) ASSERT_TRUE(coordinator_->Cancel(job, now_).ok());
-    // Freed without being received: the worker says that they have ended.
+    // The worker frees its slots without reading any command: it reports each group as ended.
     FakeWorker* worker = &w1;
     if (!worker->connected()) break;
     v1::WorkerMessage message;
@@ -388,8 +389,8 @@ TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
   EXPECT_LT(Log(id).size(), 10000u);
 }
 
-// Of more finished jobs than are kept, those that ended first are forgotten: by the coordinator, its store and its
-// logs. Jobs that have not ended are never forgotten, and no id is given twice.
+// If there are too many finished jobs, those that ended first are forgotten by the coordinator, its store and its logs.
+// Jobs that have not ended are never forgotten, and no id is given twice.
 TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   settings_.cluster.finished_jobs_max = 2;
   Restart();
@@ -414,7 +415,7 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/" + ids[1] + ".log"));
   Restart();
   EXPECT_THAT(known(), ElementsAre(ids[4], ids[2], ids[1], ids[0]));
-  EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s4"), now_), "fashion-6");  // What it was is forgotten, too.
+  EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s4"), now_), "fashion-6");  // A new job: "s4" is forgotten too.
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s5"), now_), ids[4]);
 }
 
@@ -451,7 +452,7 @@ TEST_F(CoordinatorTest, KeepsAJobUntilItsServersKnowOfItsEnd) {
   EXPECT_EQ(coordinator_->Status(placed, now_).status().code(), absl::StatusCode::kNotFound);
 }
 
-// While the disk fails, what is forgotten comes back with a restart and is forgotten then.
+// A job that is forgotten while the disk fails comes back with a restart, and is then forgotten again.
 TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   settings_.cluster.finished_jobs_max = 1;
   Restart();

@@ -1,4 +1,4 @@
-// The Coordinator under many threads at once, in real time, without gRPC: made to be run under the thread sanitizer.
+// Many threads call the Coordinator at once, in real time and without gRPC. Made to be run under the thread sanitizer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

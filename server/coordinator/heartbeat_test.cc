@@ -36,7 +36,7 @@ class FakeParameters : public ParameterServer {
     jobs_.erase(std::string(job_id));
     return absl::OkStatus();
   }
-  // Asked once for each heartbeat that is tried.
+  // Called once for each heartbeat.
   ParameterServerStats Stats() const override {
     absl::MutexLock lock(&mutex_);
     ++tries_;
@@ -47,7 +47,7 @@ class FakeParameters : public ParameterServer {
     absl::MutexLock lock(&mutex_);
     return seals_;
   }
-  // False: they have not been made in time.
+  // Waits for so many calls of Seal. False: it took too long.
   bool WaitForSeals(int seals) {
     absl::MutexLock lock(&mutex_);
     const auto made = [this, seals]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return seals_ >= seals; };
@@ -86,7 +86,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return last_;
   }
 
-  // False: they have not come in time.
+  // Waits for so many further heartbeats. False: it took too long.
   bool WaitForMoreBeats(int beats) {
     absl::MutexLock lock(&mutex_);
     const int enough = beats_ + beats;
@@ -102,7 +102,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
   int beats_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A server tells who it is and what it holds, and seals what has ended, again where that fails.
+// A server tells who it is and what it holds. It seals the jobs that have ended, and tries again if that fails.
 TEST(HeartbeatTest, TellsAndSeals) {
   FakeCoordinator coordinator;
   grpc::ServerBuilder builder;

@@ -66,7 +66,7 @@ TEST_F(JobLogTest, KeepsLinesWhole) {
   EXPECT_EQ(all.size(), 4 + JobLog::kLineBytesMax + 1 + size_t{10} * 5001);
 }
 
-// An offset beyond the end, and a folder that cannot be, are errors that name what is wrong.
+// An offset beyond the end is an error. So is a folder that cannot be created, and the message names it.
 TEST_F(JobLogTest, NamesWhatIsWrong) {
   JobLog log = Open();
   ASSERT_TRUE(log.Append("a-1", {"one"}).ok());
@@ -77,7 +77,8 @@ TEST_F(JobLogTest, NamesWhatIsWrong) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr(folder_ + "/a-1.log/logs"));
 }
 
-// The highest number of a job that has a log: what is no log, or has no number that a coordinator gave, counts not.
+// The highest number of a job that has a log is found. Other files, and numbers that no coordinator gives, do not
+// count.
 TEST_F(JobLogTest, FindsTheHighestNumber) {
   JobLog log = Open();
   EXPECT_EQ(*log.HighestNumber(), 0u);

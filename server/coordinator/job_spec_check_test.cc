@@ -223,7 +223,8 @@ TEST(JobSpecCheckTest, SaysWhatIsOutOfRange) {
   }
 }
 
-// More ranks than any worker has slots: refused, naming the largest worker and site.
+// A job whose groups have more ranks than any worker has slots is refused. The message names the largest worker and
+// site.
 TEST(JobSpecCheckTest, RefusesMoreRanksThanAnyWorkerHasSlots) {
   const absl::Status status =
       CheckRanksFit(ExampleJob({1, 8}), {{"w1", "hpc", 2}, {"w2", "hpc", 2}, {"w3", "cloud", 3}});

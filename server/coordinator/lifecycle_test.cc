@@ -139,7 +139,7 @@ const EndCase kEnds[] = {
      "failed (it ended without a result); starts again in 500ms as start 42"},
 };
 
-// What follows from each end of a group: finished, again after a growing wait, or the job fails.
+// After its end a group is finished, starts again after a growing wait, or fails its job.
 TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   for (const EndCase& c : kEnds) {
     const GroupDecision decision = AfterGroupEnd(c.group, c.outcome, RestartOptions());
@@ -152,8 +152,8 @@ TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   }
 }
 
-// A group that is lost starts again: at once the first time of a row, then after a wait that doubles up to its bound;
-// a new step or long work begins a new row; too many in a row fail the job, and say so.
+// A lost group starts again: the first time of a row at once, then after a wait that doubles up to its bound. A new
+// step or long work begins a new row. Too many losses in a row fail the job, with a reason that says so.
 TEST(LifecycleTest, DecidesWhatFollowsAGroupsLoss) {
   const std::string hopeless =
       "group 1 failed 10 times in a row without a new step; the last time: lost, for its node went; see whether that "

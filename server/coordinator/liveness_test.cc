@@ -6,7 +6,7 @@
 namespace hooke {
 namespace {
 
-// Alive, then silent from 4 s on, then lost from the lease on.
+// A node is alive, then silent from 4 s on, then lost from the lease on.
 TEST(LivenessTest, SilenceGrowsIntoLoss) {
   const LivenessOptions options;
   struct {
@@ -27,7 +27,7 @@ TEST(LivenessTest, NoticesThatNobodyListened) {
   EXPECT_EQ(UnlistenedGap(absl::Seconds(60)), absl::Seconds(60));
 }
 
-// At a worker's hello only what the records say runs there goes on; all else is stopped, and why is said.
+// At a worker's hello only the groups that the records place there go on. All others are stopped, with a reason.
 TEST(LivenessTest, AdoptsOnlyTheCurrentIncarnation) {
   JobRecord job;
   job.job_id = "a-1";

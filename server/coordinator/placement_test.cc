@@ -11,7 +11,7 @@ struct Case {
   std::vector<WaitingGroup> queue;
   std::vector<FreeWorker> workers;
   std::vector<std::string> placed;   // A worker's name, or empty.
-  std::vector<std::string> reasons;  // Of those that wait; others "".
+  std::vector<std::string> reasons;  // Why a group waits; "" if it is placed.
 };
 
 WaitingGroup Group(const char* job, uint32_t group, uint32_t ranks, const char* site = "") {
@@ -71,7 +71,7 @@ const Case kCases[] = {
      {"starts again in 1s", "1 rank needed, worker w1 at site hpc has 0 free slots"}},
 };
 
-// Groups go, in order of submission, to the worker that fits best; who waits is told for what.
+// Groups go, in order of submission, to the worker that fits best. A group that waits gets a reason.
 TEST(PlacementTest, PlacesOrSaysWhyNot) {
   for (const Case& c : kCases) {
     const std::vector<Placement> placements = PlaceGroups(c.queue, c.workers);

@@ -33,13 +33,13 @@ v1::RankProfile Good() {
   return profile;
 }
 
-// What ranks send is taken.
+// A profile such as ranks send is accepted.
 TEST(ProfileCheckTest, TakesWhatIsAllowed) {
   EXPECT_TRUE(CheckProfile(Good()).ok()) << CheckProfile(Good());
   EXPECT_TRUE(CheckProfile({}).ok());
 }
 
-// Each field out of its range is refused by name, however it came to be.
+// A profile with a field out of range is refused, and the message names the field.
 TEST(ProfileCheckTest, RefusesTheRest) {
   const struct {
     const char* named;

@@ -36,7 +36,7 @@ class ProfileStoreTest : public testing::Test {
   const std::string folder_;
 };
 
-// What was put last of each rank is read, by group and rank, also after a restart.
+// The last profile of each rank is listed, by group and rank, and read, also after a restart.
 TEST_F(ProfileStoreTest, KeepsTheLastOfEachRank) {
   {
     ProfileStore store = *ProfileStore::Open({folder_});
@@ -51,8 +51,8 @@ TEST_F(ProfileStoreTest, KeepsTheLastOfEachRank) {
   EXPECT_EQ(store.Read({"a-1", 10, 1})->machine().size(), 7u);
 }
 
-// A job's ranks beyond its bound are refused and leave what is there; of all jobs the oldest make room, whenever they
-// were written, and never the one that is written to.
+// A profile beyond its job's bound is refused, and the others stay. At the bound of all jobs the oldest jobs lose their
+// profiles, whenever these were written, but never the job that is written to.
 TEST_F(ProfileStoreTest, IsBounded) {
   ProfileStoreOptions options;
   options.folder = folder_;
@@ -70,7 +70,7 @@ TEST_F(ProfileStoreTest, IsBounded) {
   ProfileStore store = *ProfileStore::Open(options);
   for (uint32_t rank : {0, 1}) EXPECT_TRUE(store.Put({"c-10", 0, rank}, Profile(1000)).ok());
   EXPECT_EQ(Names(store.List("b-8")), "");
-  EXPECT_EQ(Names(store.List("a-9")), "");  // 2 of 2000 bytes and a few are more than 4000.
+  EXPECT_EQ(Names(store.List("a-9")), "");  // Two jobs of a little over 2000 bytes each exceed 4000.
   EXPECT_EQ(Names(store.List("c-10")), "0-0 0-1 ");
   EXPECT_TRUE(store.Put({"b-8", 0, 0}, Profile(1000)).ok());
   EXPECT_EQ(Names(store.List("b-8")), "0-0 ");

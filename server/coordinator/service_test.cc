@@ -28,7 +28,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// No call of these tests waits longer.
+// The longest that a call of these tests waits.
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 // A coordinator behind a loopback port, with SQLite, that can be stopped and started again.
@@ -110,7 +110,7 @@ class WorkerStream {
     if (!finished_) (void)stream_->Finish();
   }
 
-  // The next command that is no EventsSeen; an empty one when the stream has ended.
+  // Returns the next command that is no EventsSeen; an empty one if the stream has ended.
   v1::WorkerCommand Next() {
     v1::WorkerCommand command;
     while (stream_->Read(&command)) {
@@ -140,7 +140,7 @@ class WorkerStream {
     EXPECT_TRUE(stream_->Write(message));
   }
 
-  // Until the coordinator says that it has seen that event.
+  // Waits until the coordinator acknowledges that event.
   void AwaitSeen(uint64_t number) {
     v1::WorkerCommand command;
     while (stream_->Read(&command)) {
@@ -198,8 +198,8 @@ class ServiceTest : public testing::Test {
   const std::string folder_;
 };
 
-// A job over the wire: submitted, its group commanded on the worker's stream, its events seen by a watcher until it
-// ends; its log followed.
+// A whole job over the wire: it is submitted, its group is started on the worker's stream, a watcher sees its events
+// until it ends, and its log is followed.
 TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");
@@ -254,8 +254,8 @@ TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   EXPECT_THAT(log, HasSubstr("coordinator job succeeded"));
 }
 
-// A followed log of a job that is silent, here because nobody can run it, still tells that the coordinator is there,
-// and the place to read on from stays.
+// A job is silent because nobody can run it. The reader of its followed log still learns that the coordinator is there,
+// and the offset to read on from stays.
 TEST_F(ServiceTest, ASilentLogShowsSignsOfLife) {
   Cluster cluster(folder_);
   v1::ReadLogRequest request;
@@ -434,8 +434,8 @@ TEST_F(ServiceTest, StoppingEndsWatches) {
   EXPECT_LT(absl::Now() - before, absl::Seconds(5));
 }
 
-// Profiles of ranks are kept, the last of each rank, while the job runs, after it has ended and over a restart; with
-// the trace for who asks for it. One that is out of bounds changes nothing.
+// The last profile of each rank is kept while the job runs, after its end and over a restart. It comes with the trace
+// if the reader asks for that. A profile that is out of bounds changes nothing.
 TEST_F(ServiceTest, KeepsProfiles) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");
@@ -462,7 +462,7 @@ TEST_F(ServiceTest, KeepsProfiles) {
   send(0, 40, -1);
   send(7, 50, 0);
   worker.AwaitSeen(number);
-  // They are written after they were acknowledged.
+  // Profiles are acknowledged before they are written, so the test has to wait for them.
   const auto are_written = [&] {
     const Profiles kept = ReadProfiles(cluster, id, false);
     return kept.ranks.size() == 2 && kept.ranks[0].profile().step_ns() == 30;
@@ -484,7 +484,7 @@ TEST_F(ServiceTest, KeepsProfiles) {
   }
 }
 
-// A heartbeat that carries a time is answered with it and the coordinator's own.
+// A heartbeat that carries a time is answered with that time and the coordinator's own.
 TEST_F(ServiceTest, EchoesTheClock) {
   Cluster cluster(folder_);
   WorkerStream worker(cluster, "i1");

@@ -1,4 +1,4 @@
-// What may be sent to a worker, and what has to wait for the store.
+// Shows which commands may go to a worker at once, and which have to wait for the store.
 
 #include "server/coordinator/session_outbox.h"
 
@@ -40,7 +40,7 @@ v1::WorkerCommand Echo(int64_t sent) {
   return command;
 }
 
-// "start 0", "stop 0", "seen 0 up to 5", "echo 7".
+// The commands that may go, as texts: "start 0", "stop 0", "seen 0 up to 5", "echo 7".
 std::vector<std::string> Taken(SessionOutbox& outbox) {
   std::vector<std::string> texts;
   for (const v1::WorkerCommand& command : outbox.TakeReady()) {
@@ -54,7 +54,7 @@ std::vector<std::string> Taken(SessionOutbox& outbox) {
   return texts;
 }
 
-// What rests on nothing stored goes at once; what rests on batch 2 goes when batch 2 is stored.
+// A command that waits for no batch goes at once; one that waits for batch 2 goes when batch 2 is stored.
 TEST(SessionOutboxTest, HoldsWhatRestsOnTheStore) {
   SessionOutbox outbox;
   outbox.Add(Start(0), 2);
@@ -80,7 +80,7 @@ TEST(SessionOutboxTest, AStopStaysBehindItsStart) {
   EXPECT_THAT(Taken(outbox), ElementsAre("start 0", "stop 0"));
 }
 
-// However many echoes and acknowledgements nobody takes, they are one echo, and one acknowledgement of a group.
+// However many echoes and acknowledgements wait, they merge into one echo, and one acknowledgement per group.
 TEST(SessionOutboxTest, EchoesAndAcknowledgementsDoNotPileUp) {
   SessionOutbox outbox;
   outbox.Add(Echo(0), 0);

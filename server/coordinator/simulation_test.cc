@@ -43,7 +43,7 @@ class Cluster {
     for (int i = 0; i < kStormMoments; ++i) Moment(true);
   }
 
-  // False: something did not end.
+  // Lets time pass without further faults. False: some job did not end.
   bool Calm() {
     store_->FailWith(absl::OkStatus());
     hung_.assign(workers_.size(), false);
@@ -136,7 +136,7 @@ class Cluster {
   }
 
   void Check() {
-    // A worker that was welcomed has also heard what it must stop: it comes in the same breath.
+    // A welcomed worker also knows which groups to stop: the stops come together with the welcome.
     std::map<std::pair<std::string, uint32_t>, int> live;
     for (size_t i = 0; i < workers_.size(); ++i) {
       FakeWorker& worker = workers_[i];

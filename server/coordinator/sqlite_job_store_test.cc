@@ -85,7 +85,7 @@ class SqliteJobStoreTest : public testing::Test {
   const std::string path_ = folder_ + "/coordinator.db";
 };
 
-// What was put is there after the store is opened again, equal in every field, in order of number.
+// Stored jobs are there after the store is opened again: equal in every field, and in order of number.
 TEST_F(SqliteJobStoreTest, KeepsJobs) {
   JobRecord early;
   early.number = 1;
@@ -99,7 +99,7 @@ TEST_F(SqliteJobStoreTest, KeepsJobs) {
   EXPECT_EQ(Text(jobs[1]), Text(FullJob(7)));
 }
 
-// Putting a job again replaces what may change, and adds groups.
+// Putting a job again replaces the fields that may change, and adds groups.
 TEST_F(SqliteJobStoreTest, ReplacesAJob) {
   std::unique_ptr<JobStore> store = Open();
   JobRecord job = FullJob(1);
@@ -112,7 +112,7 @@ TEST_F(SqliteJobStoreTest, ReplacesAJob) {
   EXPECT_EQ(Text(store->Load()->at(0)), Text(FullJob(1)));
 }
 
-// One wrong job of a Put and none of them has changed: it is one transaction.
+// If one job of a Put is wrong, none of them has changed: it is one transaction.
 TEST_F(SqliteJobStoreTest, PutsAllOrNothing) {
   std::unique_ptr<JobStore> store = Open();
   JobRecord same_submission = FullJob(2);
@@ -195,7 +195,7 @@ TEST_F(SqliteJobStoreTest, RefusesASecondProcess) {
   EXPECT_TRUE(store->Put({FullJob(1)}).ok());
 }
 
-// Jobs that are removed stay so, with all that was theirs; the others stay; removing again changes nothing.
+// Removed jobs are gone for good, with their groups and servers; the others stay. Removing again changes nothing.
 TEST_F(SqliteJobStoreTest, Removes) {
   std::unique_ptr<JobStore> store = Open();
   ASSERT_TRUE(store->Put({FullJob(1), FullJob(2), FullJob(3)}).ok());
@@ -206,7 +206,7 @@ TEST_F(SqliteJobStoreTest, Removes) {
   const std::vector<JobRecord> left = *store->Load();
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(Text(left[0]), Text(FullJob(2)));
-  EXPECT_TRUE(store->Put({FullJob(1)}).ok());  // Nothing of the first one is in its way.
+  EXPECT_TRUE(store->Put({FullJob(1)}).ok());  // No row of the removed job is in its way.
   EXPECT_EQ(store->Load()->at(0).groups.size(), FullJob(1).groups.size());
 }
 

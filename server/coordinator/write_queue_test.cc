@@ -1,5 +1,4 @@
-// What waits for the writer: which batch stores a change, what a failure puts back, and what is dropped when the writer
-// is too slow.
+// Shows which batch stores a change, which changes a failure puts back, and what is dropped if the writer is too slow.
 
 #include "server/coordinator/write_queue.h"
 
@@ -60,7 +59,7 @@ TEST_F(WriteQueueTest, NamesTheBatchThatStoresAChange) {
   EXPECT_FALSE(queue_.HasWork(true));
 }
 
-// While the store fails, submissions and log lines are written all the same, and store no change by that.
+// While the store fails, submissions and log lines are still written. Their batches store no change.
 TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
   Change("a");
   EXPECT_FALSE(queue_.HasWork(false));
@@ -82,8 +81,8 @@ TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
   EXPECT_EQ(queue_.BatchOf("a"), 1u);
 }
 
-// Where lines wait for a disk that does not take them, only so many bytes are kept, and each job's log says at the
-// place of the gap how many lines it misses.
+// If the disk takes no lines, only so many bytes of them are kept. Each job's log says, at the place of the gap, how
+// many lines it misses.
 TEST_F(WriteQueueTest, SaysHowManyLogLinesWereDropped) {
   Say("quiet", "one");
   for (int line = 0; line < 100; ++line) Say("loud", std::string(1000, 'x'));
@@ -100,7 +99,7 @@ TEST_F(WriteQueueTest, SaysHowManyLogLinesWereDropped) {
   EXPECT_EQ(Take().log.size(), 1u);
 }
 
-// Of profiles the last of each rank is kept, up to so many bytes.
+// Only the last profile of each rank waits, and all together up to so many bytes.
 TEST_F(WriteQueueTest, BoundsProfiles) {
   v1::RankProfile profile;
   profile.set_machine(std::string(3000, 'm'));
