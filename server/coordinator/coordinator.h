@@ -48,9 +48,9 @@ struct CoordinatorOptions {
     kCaller,  // For single-threaded tests in virtual time: each call writes what it changed before it returns.
   };
 
-  std::shared_ptr<JobStore> store;         // Used by this coordinator alone.
-  std::shared_ptr<JobLog> log;             // Used by this coordinator alone.
-  std::shared_ptr<ProfileStore> profiles;  // Used by this coordinator alone. Null: profiles are not kept.
+  std::shared_ptr<JobStore> store;         // No one else may use it.
+  std::shared_ptr<JobLog> log;             // No one else may use it.
+  std::shared_ptr<ProfileStore> profiles;  // No one else may use it. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
   ClusterStateOptions cluster;
   WriteQueueOptions queue;

@@ -122,8 +122,8 @@ class CoordinatorStoreTest : public testing::Test {
   std::string busy_, idle_;
 };
 
-// One Put takes an hour. Meanwhile the calls of the threads that read workers' streams return, heartbeats are answered,
-// a new worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk
+// One Put takes an hour. Meanwhile the threads that read workers' streams never block, and heartbeats are answered. A
+// new worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk
 // does not answer. Once it answers, every change is stored.
 TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
   coordinator_.reset();

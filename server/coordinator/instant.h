@@ -20,7 +20,7 @@ struct Instant {
   friend Instant operator+(Instant from, absl::Duration passed) { return from += passed; }
 };
 
-// By the clocks of this machine.
+// Reads the clocks of this machine.
 Instant InstantNow();
 
 }  // namespace hooke

@@ -25,7 +25,7 @@ class JobLogTest : public testing::Test {
   const std::string folder_;
 };
 
-// What was appended is read back from any offset a reader has come to, also after the log is opened again.
+// A reader goes on from any offset that it has come to, also after the log is opened again.
 TEST_F(JobLogTest, ReadsOnFromWhereItWas) {
   JobLog log = Open();
   EXPECT_EQ(log.Read("a-1", 0, 100)->text, "");

@@ -54,8 +54,8 @@ struct GroupDecision {
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
 // The first loss of a row starts the group again at once: most often only its node is gone, and another one takes the
-// group. Each further failure or loss of the row doubles the wait, and `failures_max` of them fail the job, because a
-// group that exhausts one node's memory exhausts the next node's, too. A new step, or work for `steady_after`, begins a
+// group. Each further failure or loss of the row doubles the wait, and `failures_max` of them fail the job. A group
+// that exhausts one node's memory would exhaust the next node's, too. A new step, or work for `steady_after`, begins a
 // new row.
 GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options);
 
