@@ -108,7 +108,7 @@ class ClusterState {
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
-  // The part of a group's state that is not stored; reports bring it back after a restart.
+  // The part of a group's state that comes from reports and is not stored.
   struct LiveGroup {
     v1::RankProgress progress;  // Rank 0's last report in this incarnation.
     bool has_progress = false;

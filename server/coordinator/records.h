@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_COORDINATOR_RECORDS_H_
 
 // The durable state of a job: plain values, written to a JobStore and read back after a restart of the coordinator.
-// Progress, silences and notices are not stored; daemons report them again.
+// Progress, silences and notices are not stored.
 
 #include <cstdint>
 #include <optional>
