@@ -176,7 +176,7 @@ TEST_F(BadInputTest, DamagedSnapshot) {
   EXPECT_EQ(exported.status, 0) << exported.output;
   EXPECT_THAT(cluster_->ServerOutput(1), ContainsRegex(absl::StrCat("snapshot ", newest.filename().string(),
                                                                     " in .* refused: .*; the previous one, ",
-                                                                    older.filename().string(), ", is used")));
+                                                                    older.filename().string(), ", is tried")));
   // The model is complete: as long as that of a job with sound snapshots.
   EXPECT_EQ(fs::file_size(damaged), fs::file_size(sound));
 }
