@@ -47,10 +47,10 @@ class Daemon final : public ServerDaemon {
   absl::Status Advertise(const HostPort& listening);
 
   const ServerOptions options_;
-  const std::unique_ptr<ServerFolder> folder_;  // Its lock goes last.
+  const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<CoordinatorService> coordinator_;  // Null where another server is it.
+  std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Heartbeat> heartbeat_;
 };
@@ -100,16 +100,16 @@ absl::Status Daemon::Listen() {
   absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
   if (!listening.ok()) return listening.status();
   grpc::ServerBuilder builder;
-  // Else gRPC would share a port that another server has, and the kernel would deal calls out to both.
+  // Otherwise gRPC would share a port that another server has, and the kernel would divide calls between both.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Finds peers that are gone without a word, and lets peers find us out as often.
+  // Detects peers that vanish silently, and lets peers ping often enough to detect the same of us.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // Whoever connects and says nothing takes a file for no longer than this.
+  // A silent connection holds a descriptor no longer than this.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
-  // What a group may send before it is answered arrives without a pause, in few large frames and reads.
+  // A whole window of blocks arrives without a pause, in few large frames and reads.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
@@ -125,7 +125,7 @@ absl::Status Daemon::Listen() {
   return Advertise(*listening);
 }
 
-// Says where this server is, and begins to tell the coordinator.
+// Works out the address that others dial, and starts to tell the coordinator.
 absl::Status Daemon::Advertise(const HostPort& listening) {
   HostPort advertised = listening;
   if (!options_.advertise.empty()) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_DAEMON_H_
 #define HOOKE_SERVER_DAEMON_H_
 
-// One hooke-server: holds shards of centers, and is the coordinator where no other one is named. Used by server/main.cc
-// and by tests; several live in one process.
+// One hooke-server. It holds shards of centers, and is the coordinator if it is not told to join one. Several can live
+// in one process.
 
 #include <cstdint>
 #include <functional>
@@ -20,16 +20,17 @@ class logger;
 namespace hooke {
 
 struct ServerOptions {
-  std::string listen = "127.0.0.1:7411";  // Port 0: one that is free.
+  std::string listen = "127.0.0.1:7411";  // Port 0 picks a free one.
   std::string advertise;  // HOST:PORT that ranks dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
-  std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be it.
-  std::string state_dir;    // Made if need be; of this server alone.
+  std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be the coordinator.
+  std::string state_dir;    // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_center_bytes = uint64_t{8} << 30;
-  absl::Duration lease = absl::Seconds(10);  // A worker silent for so long is lost.
-  uint64_t finished_jobs_max = 1000;         // Of more, the coordinator forgets those that ended first; at least 1.
-  // Called by Stop once, when all is on disk and only gRPC's connections and threads are left to end. May be empty.
+  absl::Duration lease = absl::Seconds(10);  // A worker that is silent for this long is lost.
+  uint64_t finished_jobs_max = 1000;         // With more, the coordinator forgets those that ended first; >= 1.
+  // Stop calls it once, when everything is on disk and only gRPC's connections and threads must still end. May be
+  // empty.
   std::function<void()> on_saved;
   std::string version;
   std::shared_ptr<spdlog::logger> logger;
@@ -37,8 +38,8 @@ struct ServerOptions {
 
 class ServerDaemon {
  public:
-  // Serves when it returns. UNAVAILABLE: it cannot listen; FAILED_PRECONDITION: another server uses the state folder;
-  // and the errors of the job store and of ParameterServer::Create.
+  // After OK it serves. UNAVAILABLE: it cannot listen. FAILED_PRECONDITION: another server uses the state folder. Other
+  // errors are those of the job store and of ParameterServer::Create.
   static absl::StatusOr<std::unique_ptr<ServerDaemon>> Start(ServerOptions options);
 
   // Calls Stop().
@@ -47,8 +48,8 @@ class ServerDaemon {
   // HOST:PORT that ranks, workers and users dial.
   virtual const std::string& address() const = 0;
 
-  // Ends all calls and writes the last snapshots; their first error. A second call does nothing and returns OK. From
-  // one thread.
+  // Ends all calls, writes the last snapshots and returns their first error. A second call does nothing and returns OK.
+  // Call it from one thread.
   virtual absl::Status Stop() = 0;
 };
 

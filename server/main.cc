@@ -1,4 +1,4 @@
-// hooke-server: reads its flags, serves until SIGTERM or SIGINT, writes the last snapshots, ends.
+// hooke-server: reads its flags, serves until SIGTERM or SIGINT, writes the last snapshots, and ends.
 // Exit status: 0 stopped by a signal, 1 failed, 2 usage.
 
 #include <grpc/support/log.h>
@@ -19,11 +19,11 @@
 
 namespace {
 
-// gRPC's own lines are for whoever debugs gRPC; what goes wrong, our calls say.
+// gRPC's own lines help only to debug gRPC. Our calls report what goes wrong.
 void LogGrpc(gpr_log_func_args* line) { spdlog::debug("grpc: {}", line->message); }
 
-// From when all is on disk. gRPC waits five seconds for open calls; and forever for threads of its own that it could
-// not make, as when the process had no more.
+// Time to end once everything is on disk. gRPC waits five seconds for open calls. But it waits forever for threads of
+// its own that it could not make, as when the process may have no more.
 constexpr unsigned kEndSeconds = 8;
 
 extern "C" void EndNow(int) {
@@ -32,7 +32,7 @@ extern "C" void EndNow(int) {
   _exit(0);
 }
 
-// Connections and snapshots take files; what most systems allow by default, 1024, is soon used up.
+// Connections and snapshots need files. The default of most systems, 1024, is soon used up.
 void RaiseFileLimit(spdlog::logger& logger) {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -48,7 +48,7 @@ int Fail(const absl::Status& status) {
 }
 
 int Run(hooke::ServerCommandLine options) {
-  // Before there are threads: all of them inherit it, and only the wait below takes these signals.
+  // Block the signals before there are threads, which inherit this. Only the wait below takes them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -67,7 +67,7 @@ int Run(hooke::ServerCommandLine options) {
   signal(SIGALRM, EndNow);
   options.server.on_saved = [] { alarm(kEndSeconds); };
 
-  // Whoever waits for it must not see that of an earlier run.
+  // Whoever waits for the file must not see that of an earlier run.
   if (!options.ready_file.empty()) std::remove(options.ready_file.c_str());
   options.server.logger = logger;
   absl::StatusOr<std::unique_ptr<hooke::ServerDaemon>> daemon = hooke::ServerDaemon::Start(options.server);

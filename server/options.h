@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_OPTIONS_H_
 #define HOOKE_SERVER_OPTIONS_H_
 
-// hooke-server's command line. Used by main.cc; docs and tests read the flags from here.
+// The command line of hooke-server.
 
 #include <optional>
 #include <string>
@@ -11,12 +11,12 @@
 namespace hooke {
 
 struct ServerCommandLine {
-  ServerOptions server;    // But its logger.
-  std::string ready_file;  // Gets "HOST:PORT\n" when it serves; empty: none.
+  ServerOptions server;    // All but its logger.
+  std::string ready_file;  // Gets "HOST:PORT\n" once the server serves; empty: no file.
   std::string log_level = "info";
 };
 
-// What to do with a command line: run, or leave with an exit status after printing `text`.
+// The result of parsing: run the server, or exit with a status after printing `text`.
 struct ParsedCommandLine {
   std::optional<ServerCommandLine> run;
   int exit_status = 0;  // 0: help or version, to standard output; 2: a mistake, to standard error.

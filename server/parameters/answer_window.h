@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
 #define HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
 
-// The last answers given to one rank, kept to be repeated when its stream broke before they arrived. Bounded: the
-// oldest is forgotten.
+// Keeps the last answers to one rank, to repeat them if its stream broke before they arrived. Bounded: a full window
+// forgets its oldest answer.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace hooke {
 
-// Which exchange of a group: ordered by incarnation, then by sequence. {0, 0} is before any.
+// Identifies an exchange of a group. Ordered by incarnation, then by sequence; {0, 0} comes before every exchange.
 struct ExchangeId {
   uint32_t incarnation = 0;
   uint64_t sequence = 0;
@@ -31,11 +31,11 @@ class AnswerWindow {
  public:
   explicit AnswerWindow(uint32_t capacity) : capacity_(capacity) {}
 
-  // Keeps a copy of the answer to block `first` of an exchange, in the place of the oldest one where the window is
-  // full.
+  // Keeps a copy of the answer to an exchange of the block that begins at value `first`. A full window forgets its
+  // oldest answer.
   void Store(const ExchangeId& exchange, uint64_t first, absl::Span<const float> answer);
 
-  // Copies the answer out; false where it is not kept. `answer` has the length of the stored one.
+  // Copies the answer out. False: none is kept for this exchange and block, or it has another length than `answer`.
   bool Find(const ExchangeId& exchange, uint64_t first, absl::Span<float> answer) const;
 
  private:

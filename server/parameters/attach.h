@@ -1,11 +1,11 @@
 #ifndef HOOKE_SERVER_PARAMETERS_ATTACH_H_
 #define HOOKE_SERVER_PARAMETERS_ATTACH_H_
 
-// Who may write the initial values of a center? Pure: knows no threads, sockets or clocks.
+// Decides who may write the initial values of a center. Pure: it knows no threads, sockets or clocks.
 //
-// The first group that attaches gets the right to initialize, for a lease that starts anew with each block it sends: a
-// huge center may take long, but must not stall. The others wait. When the lease ends without values, the next one that
-// asks gets the right.
+// The first group that attaches gets the right to initialize, for the time of a lease. Each block that it sends renews
+// the lease, so a huge center may take long but must not stall. The other groups wait. If the lease ends before the
+// center has its values, the next group that asks gets the right.
 
 #include <cstdint>
 #include <optional>
@@ -16,14 +16,14 @@
 
 namespace hooke {
 
-// Who speaks: a rank of a group, as it was started.
+// The sender of a call: a rank of a group. `incarnation` counts the group's starts.
 struct Speaker {
   uint32_t group = 0;
   uint32_t rank = 0;
   uint32_t incarnation = 1;
 };
 
-// ABORTED: what an incarnation of a group is told once a later one, `by`, has attached.
+// The ABORTED status for an old incarnation of a group, after a later one, `by`, has attached.
 absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by);
 
 // The right to initialize.
@@ -31,12 +31,12 @@ struct InitializeRight {
   uint32_t group = 0;
   uint32_t incarnation = 1;
   absl::Time until;
-  absl::Duration lease = absl::ZeroDuration();  // For which it was given.
+  absl::Duration lease = absl::ZeroDuration();  // Each block that is sent renews the right for this long.
 };
 
 struct AttachState {
   bool initialized = false;              // The center has all its values; stays true.
-  std::optional<InitializeRight> right;  // The last one given.
+  std::optional<InitializeRight> right;  // The right that was given last.
 };
 
 enum class AttachAnswer { kReady, kInitialize, kWait };
@@ -47,8 +47,8 @@ struct AttachDecision {
   std::string reason;  // Always set.
 };
 
-// What to tell `speaker`, who asks at `now`. The same group asking again keeps the right, and its lease starts anew; a
-// later incarnation of it takes the right over.
+// Decides the answer to `speaker`, which asks at `now`. If the group with the right asks again, it keeps the right with
+// a new lease. A later incarnation of that group takes the right over.
 AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease);
 
 }  // namespace hooke

@@ -12,10 +12,10 @@
 namespace hooke {
 namespace {
 
-// Read and dropped at once, of each connection that leaves.
+// Bytes that are read and dropped at a time, of a connection that is being refused.
 constexpr size_t kDropBytes = 64 << 10;
 
-// The descriptor is of no more use.
+// Whether the peer has closed the connection or it is broken.
 bool HasEnded(ssize_t received) { return received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR); }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::vector<ConnectionLobby::Opening> ConnectionLobby::Receive(absl::Time now, a
   return openings;
 }
 
-// Reads no byte beyond the opening: those are the session's.
+// Reads no byte beyond the opening, because the session reads what follows.
 ConnectionLobby::Progress ConnectionLobby::ReceiveOpening(Waiting& waiting, absl::StatusOr<v1::Sender>& sender) {
   while (waiting.received < waiting.opening.size()) {
     const ssize_t received = recv(waiting.descriptor, &waiting.opening[waiting.received],

@@ -1,11 +1,12 @@
 #ifndef HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 #define HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 
-// Connections of DirectExchanges that need no thread: those that have not said who they are, and those that are told
-// why they are refused.
+// Holds the connections of DirectExchanges that need no thread: those whose opening has not arrived, and those that are
+// being refused.
 //
-// No call blocks, and all numbers are bounded: whoever connects and says nothing takes a descriptor for a short time,
-// and the oldest goes first. Knows no clock; `now` is the caller's, and only grows. Of one thread.
+// No call blocks. The number of connections and the time that they stay are bounded: a peer that sends nothing holds a
+// descriptor only for a short time, and if there are too many connections, the oldest is closed. The caller passes the
+// time, and `now` never decreases. Calls come from one thread.
 
 #include <poll.h>
 
@@ -25,13 +26,14 @@ namespace hooke {
 class ConnectionLobby {
  public:
   struct Limits {
-    size_t waiting_max = 512;  // That have not said who they are. With one more the oldest is closed.
-    size_t leaving_max = 512;  // That are refused; the same.
+    size_t waiting_max = 512;  // Connections without an opening. With one more, the oldest is closed.
+    size_t leaving_max = 512;  // Connections that are being refused. With one more, the oldest is closed.
     absl::Duration opening_timeout = absl::Seconds(10);
-    // For a peer to read why it is refused. Meanwhile what it sends is dropped: with bytes unread, closing would take
-    // the refusal back.
+    // Time for a peer to read why it is refused. Until then we read and drop what it sends. If we closed a socket with
+    // unread bytes, the kernel would reset the connection, and the refusal could be lost.
     absl::Duration leaving_timeout = absl::Seconds(2);
-    // A peer that sends more than this after its refusal is closed at once. A window of blocks is less.
+    // A peer that sends more than this after its refusal is closed at once. This is more than a window of blocks, which
+    // a peer may have under way.
     uint64_t dropped_bytes_max = uint64_t{16} << 20;
   };
 
@@ -42,22 +44,23 @@ class ConnectionLobby {
 
   // Takes the descriptor of a connection that was just accepted.
   void Admit(absl::Time now, int descriptor);
-  // Takes the descriptor of one whose peer gets this refusal as the last message. A peer that has not read what it was
-  // sent before is closed at once.
+  // Takes the descriptor of a connection and sends `refusal` as its last message. If the socket's buffer has no room,
+  // because the peer has not read earlier messages, the connection is closed at once.
   void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
-  // Closes the oldest connection, for its descriptor. False: there is none.
+  // Closes the oldest connection, to free a descriptor; those that are being refused go first. False: there is none.
   bool CloseOldest();
 
-  // What to poll for, and until when: then call Receive with what was found. Nothing else is called between.
+  // AppendTo adds what to poll for, and deadline() says until when. Pass the polled entries to Receive, and call
+  // nothing else in between.
   void AppendTo(std::vector<pollfd>& polled) const;
   absl::Time deadline() const;
 
-  // An opening that came, or why it was none: INVALID_ARGUMENT. The descriptor is the caller's.
+  // An opening that arrived, or the INVALID_ARGUMENT that says why the bytes are none. The caller owns the descriptor.
   struct Opening {
     int descriptor = -1;
     absl::StatusOr<v1::Sender> sender;
   };
-  // Receives what has come. `polled` are those that AppendTo has added. Closes those whose time is over.
+  // Receives what has arrived, and closes connections whose time is over. `polled` are the entries that AppendTo added.
   std::vector<Opening> Receive(absl::Time now, absl::Span<const pollfd> polled);
 
   size_t waiting() const { return waiting_.size(); }
@@ -67,13 +70,13 @@ class ConnectionLobby {
   struct Waiting {
     int descriptor = -1;
     absl::Time until;
-    std::string opening;  // Room for all of it, as far as its length is known.
-    size_t received = 0;  // Bytes of it.
+    std::string opening;  // As long as is known: first the header, then the whole opening.
+    size_t received = 0;  // Bytes of `opening`.
   };
   struct Leaving {
     int descriptor = -1;
     absl::Time until;
-    uint64_t dropped = 0;  // Bytes.
+    uint64_t dropped = 0;  // Bytes that were read and dropped.
   };
   enum class Progress { kGoesOn, kComplete, kEnded };
 
@@ -81,7 +84,7 @@ class ConnectionLobby {
   Progress Drop(Leaving& leaving) const;
 
   const Limits limits_;
-  std::list<Waiting> waiting_;  // The oldest first.
+  std::list<Waiting> waiting_;  // Oldest first, as leaving_ is.
   std::list<Leaving> leaving_;
 };
 

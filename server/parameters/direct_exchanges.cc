@@ -20,15 +20,15 @@
 namespace hooke {
 namespace {
 
-// For a peer to read an answer, 1 MiB at most, or to send the rest of a message: over the slowest of links, too. One
-// that reads nothing at all is given up earlier by TCP.
+// How long a peer may take to read an answer, at most 1 MiB, or to send the rest of a message. It is enough for the
+// slowest of links. TCP itself gives up earlier on a peer that reads nothing at all.
 constexpr absl::Duration kMessageTimeout = absl::Minutes(2);
-// Accepted at a time, before openings are looked at again.
+// Connections that are accepted before openings are looked at again.
 constexpr int kAcceptsMax = 64;
-// Before the next try, where the process has no more descriptors.
+// Pause before the next accept if the process has no descriptors left.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
-// Of the files that this process may open, all that connections take together leave a quarter to others.
+// Limits all connections together to three quarters of the files that this process may open. The rest is for others.
 DirectExchanges::Options Bounded(DirectExchanges::Options options) {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return options;
@@ -131,14 +131,14 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
           "connects",
           std::strerror(error), sessions_.size(), lobby_.waiting());
     }
-    // Somebody who says nothing makes room for one who may.
+    // A silent connection makes room for one that may say who it is.
     if (lobby_.CloseOldest()) continue;
     accepts_again_ = now + kAcceptPause;
     return;
   }
 }
 
-// Who has no place here is refused before it gets a thread.
+// A peer that may not exchange is refused before it gets a thread.
 void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& opening) {
   if (!opening.sender.ok()) return Refuse(now, opening.descriptor, opening.sender.status());
   if (sessions_.size() >= options_.sessions_max) {
@@ -190,7 +190,7 @@ void DirectExchanges::Serve(Session& session) {
   eventfd_write(wake_, 1);
 }
 
-// What the peer is refused; OK where the connection has ended.
+// Returns why the peer is refused; OK if the connection has ended.
 absl::Status DirectExchanges::RunExchanges(Session& session) {
   FrameSocket& socket = session.socket;
   const auto ended = [](const absl::Status& status) {

@@ -2,12 +2,12 @@
 #define HOOKE_SERVER_PARAMETERS_DIRECT_EXCHANGES_H_
 
 // Exchanges on connections without gRPC: the messages of docs/wire.md over plain TCP, and over a Unix socket for ranks
-// of this host. Values go from the kernel's memory to the rule and back; gRPC's framing and threads cost more than the
-// rule. Used by ParameterServer.
+// of this host. gRPC's framing and threads cost more than the update rule. Here values go from the socket straight to
+// the rule and back.
 //
-// One thread accepts connections and keeps them until they have said who they are. A connection of a group of a job
-// here then has a thread of its own, which may wait for other groups, and memory for two messages. A rank of a group
-// has one at a time, and a few that it had before: see server/parameters/rank_seats.h.
+// One thread accepts connections and keeps each until its opening has arrived. An accepted rank's connection then gets
+// its own thread, which may wait for other groups, and memory for two messages. A rank has one connection at a time,
+// besides a few earlier ones that still wait for a round: see rank_seats.h.
 
 #include <atomic>
 #include <cstdint>
@@ -39,13 +39,13 @@ class DirectExchanges {
   struct Options {
     const ParameterStore* store = nullptr;  // Outlives this.
     std::shared_ptr<spdlog::logger> logger;
-    std::string host;  // To listen at: an address or a name of this host.
-    // Ranks at a time; each group's rank has one. More are refused with UNAVAILABLE. Never more than half of the files
-    // that the process may open: the rest is for snapshots and for gRPC.
+    std::string host;  // Address or name of this host to listen at.
+    // Sessions at a time, one per rank; more are refused with UNAVAILABLE. At most half of the files that the process
+    // may open: the rest is for snapshots and for gRPC.
     size_t sessions_max = 8192;
     ConnectionLobby::Limits lobby = {};
   };
-  // Takes connections when it returns. UNAVAILABLE: it cannot listen.
+  // After OK it accepts connections. UNAVAILABLE: it cannot listen.
   static absl::StatusOr<std::unique_ptr<DirectExchanges>> Listen(Options options);
   // Calls Stop.
   ~DirectExchanges();
@@ -53,8 +53,8 @@ class DirectExchanges {
   uint16_t port() const { return sockets_.port(); }
   const std::string& local_name() const { return sockets_.local_name(); }
 
-  // Ends all connections and their threads. What waits in the store must have been told to stop. A second call does
-  // nothing. From one thread.
+  // Ends all connections and their threads. Call ParameterStore::StopWaiting first, or Stop waits for threads that wait
+  // for other groups. A second call does nothing. Call it from one thread.
   void Stop();
 
  private:
@@ -62,16 +62,16 @@ class DirectExchanges {
   struct Session {
     Session(int descriptor, const ParameterStore* store, uint64_t number);
     FrameSocket socket;
-    const uint64_t number;  // Grows from session to session.
+    const uint64_t number;  // Later sessions have higher numbers.
     ExchangeSession exchange;
-    absl::Status refusal;  // What the peer is refused, once `ended`; OK where the connection has ended by itself.
+    absl::Status refusal;  // Valid once `ended`. Says why the peer is refused; OK: the connection ended by itself.
     std::atomic<bool> ended{false};
     std::thread thread;
   };
 
   DirectExchanges(Options options, ListeningSockets sockets);
 
-  // Of the accepting thread:
+  // Called on the accepting thread:
   void Run();
   void Accept(absl::Time now, int listener);
   void Begin(absl::Time now, const ConnectionLobby::Opening& opening);
@@ -79,21 +79,22 @@ class DirectExchanges {
   void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
   void EndSessions(absl::Time now);
 
-  // Of each session's.
+  // Called on the session's own thread:
   void Serve(Session& session);
   absl::Status RunExchanges(Session& session);
 
   const Options options_;
   const ListeningSockets sockets_;
-  int wake_ = -1;  // An eventfd: the accepting thread looks whether it is to stop, or a session has ended.
+  // An eventfd. It wakes the accepting thread when that must stop or when a session has ended.
+  int wake_ = -1;
   std::atomic<bool> stopped_{false};
   RankSeats seats_;
 
-  // Of the accepting thread, and of Stop when that has ended.
+  // Used by the accepting thread, and by Stop after that thread has ended.
   ConnectionLobby lobby_;
   std::list<Session> sessions_;
-  uint64_t begun_ = 0;                               // Sessions until now.
-  absl::Time accepts_again_ = absl::InfinitePast();  // Until then the listeners are not looked at.
+  uint64_t begun_ = 0;                               // Number of sessions so far.
+  absl::Time accepts_again_ = absl::InfinitePast();  // No connection is accepted before this time.
   LogLimit refusals_;
   LogLimit troubles_;
 

@@ -10,8 +10,8 @@
 namespace hooke {
 namespace {
 
-// How many of the `values` from `first` on lie in the block of `first`. Where there is no such block, all: they are
-// refused together.
+// How many of the `values` values from `first` on are in the block that holds `first`. If no block holds it, returns
+// all, so that they are refused together.
 uint64_t ValuesOfBlock(const Shard& shard, uint64_t first, uint64_t values) {
   const Partition& partition = shard.plan().partition;
   if (first >= partition.values()) return values;
@@ -92,7 +92,7 @@ absl::Status ExchangeSession::CheckHeader(const ValuesHeader& header) const {
   if (shard_ == nullptr)
     return absl::InvalidArgumentError("Exchange: values came before any opening; the first message is an opening");
   if (absl::Status status = CheckType(header, shard_->plan().rule.sent); !status.ok()) return status;
-  // A message that nobody could repeat the answer to.
+  // The answer to a longer message would not be kept, so it could not be repeated.
   const uint64_t blocks_max = shard_->plan().window_blocks;
   const uint64_t values_max = blocks_max * shard_->plan().partition.block_values();
   if (header.values <= values_max) return absl::OkStatus();

@@ -1,9 +1,9 @@
 #ifndef HOOKE_SERVER_PARAMETERS_EXCHANGE_SESSION_H_
 #define HOOKE_SERVER_PARAMETERS_EXCHANGE_SESSION_H_
 
-// The two streams that groups send, message by message and without their calls: Initialize and Exchange of
-// hooke.v1.ParameterServer, in the format of docs/wire.md. A session belongs to one stream and one thread; after an
-// error the stream ends. Every field of a message is checked.
+// Handles the messages of the two streams that groups send: Initialize and Exchange of hooke.v1.ParameterServer, in the
+// format of docs/wire.md. The caller receives and sends the bytes. A session belongs to one stream and one thread;
+// after an error the caller ends the stream. Every field of a message is checked.
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -23,7 +23,7 @@
 
 namespace hooke {
 
-// Room for the payload of a message, aligned like floats, in `memory`, which grows as needed.
+// Resizes `memory` for the payload of a message, and returns the payload's place in it, aligned like floats.
 absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& header);
 
 class ExchangeSession {
@@ -31,19 +31,19 @@ class ExchangeSession {
   // `store` outlives the session.
   explicit ExchangeSession(const ParameterStore* store) : store_(store) {}
 
-  // Takes one message. True: `answer` is to be sent. False: there is none to this message. Errors are those of
-  // ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of the
-  // message's blocks may have been applied.
+  // Takes one message. True: send `answer`. False: the message was the opening, which has no answer. Errors are those
+  // of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of
+  // the message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
-  // After the opening, to which alone there is no answer.
+  // Valid after the opening: the rank that sends on this stream.
   const v1::Sender& sender() const { return sender_; }
 
-  // The same in parts, for streams that receive values where they are wanted: the opening; then for each message of
-  // values its header, and its payload, which becomes that of the answer. Payloads are aligned like floats, and as long
-  // as the headers announce.
+  // Receive in parts, for streams that can receive values directly into place. Call Open once. For each message of
+  // values call CheckHeader, then Apply with its payload, which writes the payload of the answer. Payloads are aligned
+  // like floats and as long as their headers announce.
   absl::Status Open(const v1::Sender& sender);
   absl::Status CheckHeader(const ValuesHeader& header) const;
-  // Of the answer to a message whose header was checked.
+  // The header of the answer. `header` has passed CheckHeader.
   ValuesHeader AnswerHeader(const ValuesHeader& header) const;
   absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
@@ -55,10 +55,10 @@ class ExchangeSession {
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   v1::Sender sender_;
   Shard::Exchange exchange_;
-  // Of the message at hand; kept for their memory.
-  std::vector<float> payload_;  // As it came.
-  std::vector<float> values_;   // Decoded,
-  std::vector<float> answer_;   // and what is answered, to be encoded.
+  // Scratch for the current message; members only to reuse their capacity.
+  std::vector<float> payload_;  // The payload as received.
+  std::vector<float> values_;   // The decoded values.
+  std::vector<float> answer_;   // The answer before it is encoded.
   FramePool answers_;
 };
 
@@ -66,10 +66,10 @@ class InitializeSession {
  public:
   explicit InitializeSession(ParameterStore* store) : store_(store) {}
 
-  // Takes one message. True: more are expected. False: the center has values already; Finish is next.
+  // Takes one message. True: more are expected. False: the center already has values; call Finish next.
   absl::StatusOr<bool> Receive(absl::Time now, const grpc::ByteBuffer& message);
-  // The sender has sent all. After OK the shard has its values, also on disk. INVALID_ARGUMENT where a block is
-  // missing.
+  // Call it when the sender has sent everything. After OK the shard has its values, also on disk. INVALID_ARGUMENT: a
+  // block is missing.
   absl::Status Finish();
 
  private:
@@ -80,7 +80,7 @@ class InitializeSession {
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   std::string job_id_;
   Speaker speaker_;
-  std::vector<bool> written_;  // By block of the shard.
+  std::vector<bool> written_;  // Whether each block of the shard has come.
   std::vector<float> values_;
 };
 

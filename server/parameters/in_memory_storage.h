@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_IN_MEMORY_STORAGE_H_
 #define HOOKE_SERVER_PARAMETERS_IN_MEMORY_STORAGE_H_
 
-// A Storage in memory for tests: its files can be looked at and damaged, its disk can be full or broken.
+// A Storage in memory for tests. They can read and damage its files, and make its disk full or broken.
 
 #include <cstdint>
 #include <limits>
@@ -25,14 +25,14 @@ class InMemoryStorage : public Storage {
   absl::Status Remove(absl::string_view name) override;
   std::string Describe() const override { return "memory"; }
 
-  // A committed file; empty where there is none.
+  // The bytes of a committed file; empty if there is none.
   std::string Get(absl::string_view name) const;
   // Writes a file past all checks, as a crash or a bad disk would leave it.
   void Put(absl::string_view name, std::string bytes);
-  // A flipped bit, a short write.
+  // Damage a file as a flipped bit or a short write would.
   void FlipBit(absl::string_view name, uint64_t bit);
   void Truncate(absl::string_view name, uint64_t bytes);
-  // From now on the disk takes so many bytes more; then writes fail with RESOURCE_EXHAUSTED.
+  // From now on only this many more bytes can be written; then writes fail with RESOURCE_EXHAUSTED.
   void SetFreeBytes(uint64_t bytes);
   // From now on every Commit fails with `status` (OK: none does).
   void FailCommits(absl::Status status);
@@ -42,7 +42,7 @@ class InMemoryStorage : public Storage {
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::string, std::less<>> files_ ABSL_GUARDED_BY(mutex_);
-  absl::Time written_ ABSL_GUARDED_BY(mutex_);  // Of the last committed file.
+  absl::Time written_ ABSL_GUARDED_BY(mutex_);  // When the last file was committed.
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
 };

@@ -17,14 +17,14 @@ absl::Status CheckNumber(absl::string_view field, double value, double most) {
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " is allowed"));
 }
 
-// Whether a whole number, which may be 0, is at most what the table of keys allows.
+// OK if a whole number, which may be 0, is at most what the table of keys allows.
 absl::Status CheckAtMost(absl::string_view field, uint64_t value) {
   const auto most = static_cast<uint64_t>(RangeOf(absl::StrCat("averaging.", field)).max);
   if (value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " are allowed"));
 }
 
-// A refusal names fields as "optimizer.name"; here they are those of JobSpecForShard.
+// Prefixes the field in a refusal, such as "optimizer.name", with "job.", because it is a field of JobSpecForShard.
 absl::Status InJob(const absl::Status& refused) {
   return absl::Status(refused.code(), absl::StrCat("job.", refused.message()));
 }
@@ -40,7 +40,7 @@ absl::StatusOr<Encoding> ReadShardEncoding(const v1::JobSpecForShard& job, RuleN
   return encoding;
 }
 
-// What a rule needs that steps the center by an optimizer.
+// Reads and checks the options of rules that step the center with an optimizer.
 absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options) {
   const bool may_vary = !SendsGradients(options->rule);
   if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !may_vary && !status.ok())
@@ -85,7 +85,7 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   absl::StatusOr<Encoding> sent = ReadShardEncoding(job, *name);
   if (!sent.ok()) return sent.status();
   read.sent = *sent;
-  // Differences are, by the one rule that answers with them.
+  // Only the rule that answers with differences uses this one.
   read.options.answers = AnswerEncoding(read.sent, /*answers_center=*/false);
   absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(read.options);
   if (!rule.ok()) return rule.status();

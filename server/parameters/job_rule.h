@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_JOB_RULE_H_
 #define HOOKE_SERVER_PARAMETERS_JOB_RULE_H_
 
-// The update rule that a job asks for, from what its groups say when they attach. Pure.
+// Reads a job's update rule from the job description that its groups send when they attach. Pure.
 
 #include <cstdint>
 
@@ -16,17 +16,18 @@
 namespace hooke {
 
 struct JobRule {
-  UpdateRuleOptions options;  // MakeUpdateRule takes them.
-  RuleTraits traits;          // Of the rule they make.
-  Encoding sent;              // How groups encode what they send, and
-  Encoding answered;          // how servers encode what they answer.
-  RoundOptions round;         // Of rules with rounds; `grace` also is how long a group waits for slower ones.
+  UpdateRuleOptions options;  // The options for MakeUpdateRule.
+  RuleTraits traits;          // The traits of the rule that `options` make.
+  Encoding sent;              // How groups encode the values that they send.
+  Encoding answered;          // How servers encode the values that they answer with.
+  // For rules with rounds. Under a staleness bound, `grace` also limits how long a group waits for slower ones.
+  RoundOptions round;
 };
 
-// INVALID_ARGUMENT naming the field that is out of range, and what is allowed.
+// INVALID_ARGUMENT names the field that is out of range, and what is allowed.
 absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job);
 
-// Whether JobSpecForShard's `field` is 1 to `most`; INVALID_ARGUMENT names it, and what is allowed.
+// OK if `value` is 1 to `most`. Otherwise INVALID_ARGUMENT names JobSpecForShard's `field` and what is allowed.
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most);
 
 }  // namespace hooke

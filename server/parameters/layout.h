@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_LAYOUT_H_
 #define HOOKE_SERVER_PARAMETERS_LAYOUT_H_
 
-// Checks of the layout of a center as it comes over the wire. Pure.
+// Checks a center's layout as it arrives over the wire. Pure.
 
 #include <cstdint>
 
@@ -11,12 +11,13 @@
 
 namespace hooke {
 
-// Number of values of the vector that `layout` describes. INVALID_ARGUMENT naming the first parameter that breaks a
-// rule, and the rule: names unique, 1 to 255 bytes; type FLOAT32; no dimension 0; at least one parameter; fewer than
-// 2^60 values in all. The same where the description of the model, if there is one, is out of range.
+// The number of values in the vector that `layout` describes. INVALID_ARGUMENT names the first parameter that breaks a
+// rule, and the rule. Names are unique and have 1 to 255 bytes; the type is FLOAT32; no dimension is 0; there is at
+// least one parameter; all have fewer than 2^60 values together. A description of the model that is out of range is
+// INVALID_ARGUMENT, too.
 absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout);
 
-// FAILED_PRECONDITION naming the first parameter that differs, with both sides' name, type and shape.
+// FAILED_PRECONDITION names the first parameter that differs, with its name, type and shape on both sides.
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& group);
 
 }  // namespace hooke

@@ -37,7 +37,7 @@ absl::StatusOr<int> ListenTcp(const std::string& host, uint16_t* port) {
   socklen_t length = sizeof own;
   if (listener >= 0 && bind(listener, found->ai_addr, found->ai_addrlen) == 0 && listen(listener, kBacklog) == 0 &&
       getsockname(listener, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
-    // The port lies at the same place in both kinds of addresses.
+    // The port is at the same place in IPv4 and IPv6 addresses.
     *port = ntohs(reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
     return listener;
   }
@@ -46,7 +46,8 @@ absl::StatusOr<int> ListenTcp(const std::string& host, uint16_t* port) {
   return status;
 }
 
-// In the abstract namespace: it is gone with its process, whatever ends that, and has no folder.
+// Listens in Linux's abstract namespace. The socket needs no folder, and it is gone with its process, whatever ends
+// that.
 absl::StatusOr<int> ListenLocally(const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -62,7 +63,7 @@ absl::StatusOr<int> ListenLocally(const std::string& name) {
   return status;
 }
 
-// A name that no other host has: who can connect to it is on this host.
+// A random name, which no other host has. So whoever can connect to it is on this host.
 std::string RandomName() {
   std::random_device random;
   std::string name = "hooke-";

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_LISTENING_SOCKETS_H_
 #define HOOKE_SERVER_PARAMETERS_LISTENING_SOCKETS_H_
 
-// The two sockets where DirectExchanges takes connections.
+// The two sockets on which DirectExchanges accepts connections: one for TCP, and a Unix socket for ranks of this host.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,8 @@ namespace hooke {
 // Owns both descriptors. accept4 on them never blocks.
 class ListeningSockets {
  public:
-  // At a free TCP port of `host`, an address or a name of this host, and at a random name. UNAVAILABLE.
+  // Listens on a free TCP port of `host`, an address or a name of this host, and on a Unix socket with a random name.
+  // UNAVAILABLE: it cannot.
   static absl::StatusOr<ListeningSockets> Open(const std::string& host);
   ListeningSockets(ListeningSockets&& other) noexcept;
   ListeningSockets& operator=(ListeningSockets&& other) = delete;
@@ -22,8 +23,8 @@ class ListeningSockets {
 
   int tcp() const { return tcp_; }
   int local() const { return local_; }
-  uint16_t port() const { return port_; }                        // TCP.
-  const std::string& local_name() const { return local_name_; }  // As LocateResponse.local_name.
+  uint16_t port() const { return port_; }                        // The TCP port.
+  const std::string& local_name() const { return local_name_; }  // The Unix socket's name: LocateResponse.local_name.
 
  private:
   ListeningSockets() = default;

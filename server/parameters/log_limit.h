@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_LOG_LIMIT_H_
 #define HOOKE_SERVER_PARAMETERS_LOG_LIMIT_H_
 
-// How often something that strangers cause is logged: so many lines in each period, and how many were left out. Knows
-// no clock and no log. Of one thread.
+// Limits how often a line that strangers can cause is logged: at most `lines_max` lines in each period. Counts the
+// lines that were left out. Knows no clock and no log. Calls come from one thread.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@ class LogLimit {
  public:
   LogLimit(uint64_t lines_max, absl::Duration period) : lines_max_(lines_max), period_(period) {}
 
-  // Whether a line is to be written now; if so, how many were left out since the last one.
+  // If a line may be written now, the number of lines that were left out since the last one; otherwise nullopt.
   std::optional<uint64_t> Take(absl::Time now) {
     if (now >= until_) {
       until_ = now + period_;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_OPEN_CALLS_H_
 #define HOOKE_SERVER_PARAMETERS_OPEN_CALLS_H_
 
-// The RPCs that run now, so that a server that stops can end them: a handler that waits for a group's next message
-// would wait for ever.
+// Tracks the RPCs that are running, so that a stopping server can end them. Otherwise a handler that waits for a
+// group's next message would wait forever.
 
 #include <grpcpp/grpcpp.h>
 
@@ -24,7 +24,7 @@ class OpenCalls {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // False: the server stops; the handler returns at once.
+    // False: the server is stopping, and the handler must return at once.
     bool admitted() const { return admitted_; }
 
    private:
@@ -33,7 +33,8 @@ class OpenCalls {
     const bool admitted_;
   };
 
-  // Admits no more calls, cancels the open ones and waits until they have ended. False: some have not, after `timeout`.
+  // Admits no more calls, cancels the open ones and waits until they have ended. False: some have not ended after
+  // `timeout`.
   bool Close(absl::Duration timeout);
 
  private:

@@ -56,7 +56,7 @@ class RunningParameterServer final : public ParameterServer {
     return status;
   }
 
-  // Null where it is not wanted, or cannot be: then all exchanges come by gRPC.
+  // Null if no host is given or listening fails. Then all exchanges come through gRPC.
   std::unique_ptr<DirectExchanges> ListenDirectly(const std::string& host) const {
     if (host.empty()) return nullptr;
     absl::StatusOr<std::unique_ptr<DirectExchanges>> direct = DirectExchanges::Listen({store_.get(), logger_, host});

@@ -1,17 +1,14 @@
 #ifndef HOOKE_SERVER_PARAMETERS_PARAMETER_SERVER_H_
 #define HOOKE_SERVER_PARAMETERS_PARAMETER_SERVER_H_
 
-// Who holds parameters: this server's shards of all jobs' centers, served over gRPC and kept on disk. The folder's main
-// header; used by server/main.cc and by tests.
+// This server's shards of all jobs' centers, served over gRPC and kept on disk. The main header of the folder.
 //
-//   auto storage = OpenFolderStorage(state_folder + "/centers");              // server/parameters/storage.h
+//   auto storage = OpenFolderStorage(state_folder + "/centers");                 // server/parameters/storage.h
 //   auto parameters = ParameterServer::Create({.storage = ..., .logger = ...});  // Loads the snapshots found there.
 //   builder.RegisterService((*parameters)->service());
-//   ...                                                                        // Seal() jobs that ended, Stats() into
-//   the heartbeat.
-//   (*parameters)->Stop();                                                     // First: open streams end, the last
-//   snapshot is written. grpc_server->Shutdown(deadline);                                           // Then; and only
-//   then destroy the ParameterServer.
+//   ...                                // Seal() jobs that have ended; put Stats() into the heartbeat.
+//   (*parameters)->Stop();             // First: ends open streams and writes the last snapshots.
+//   grpc_server->Shutdown(deadline);   // Then. Destroy the ParameterServer only after this.
 //
 // All methods are thread-safe. Several ParameterServers live in one process without knowing of each other.
 
@@ -41,47 +38,48 @@ struct ParameterServerOptions {
   std::shared_ptr<Storage> storage;  // Where the snapshots lie; nobody else writes there.
   std::shared_ptr<spdlog::logger> logger;
   uint64_t max_center_bytes = uint64_t{8} << 30;         // Memory of all shards together.
-  absl::Duration snapshot_interval = absl::Seconds(10);  // Changed shards are written so often; > 0.
+  absl::Duration snapshot_interval = absl::Seconds(10);  // How often changed shards are written; > 0.
   absl::Duration initialize_lease =
-      absl::Seconds(20);  // After a pause so long the right to initialize a center passes on; > 0.
-  // What leases, speeds and waits for other groups go by.
+      // If a group pauses this long while it sends initial values, the right to initialize the center passes on; > 0.
+      absl::Seconds(20);
+  // The clock for the snapshot interval, leases, measured speeds and waits for other groups.
   std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>();
-  // Where to listen, on a free port, for exchanges without gRPC: an address or a name of this host. "": nowhere.
+  // Address or name of this host where exchanges without gRPC are accepted, on a free port. "": nowhere.
   std::string direct_host;
 };
 
 struct ParameterServerStats {
   uint64_t center_bytes = 0;      // Memory reserved for the shards.
-  std::vector<std::string> jobs;  // Whose shards are in memory, sorted.
+  std::vector<std::string> jobs;  // Jobs whose shards are in memory, sorted.
   uint32_t disk_centers = 0;      // Jobs whose center is on disk only.
-  uint64_t disk_bytes = 0;        // Snapshots of all jobs.
+  uint64_t disk_bytes = 0;        // Size of the snapshots of all jobs.
 };
 
 class ParameterServer {
  public:
-  // Loads every snapshot in storage and starts the thread that writes new ones. An unreadable newest snapshot is logged
-  // and the one before is used; a job without any readable one answers DATA_LOSS to everybody, and the server starts
-  // all the same. INVALID_ARGUMENT: an option is missing or out of range. RESOURCE_EXHAUSTED: the stored shards are
-  // larger than max_center_bytes.
+  // Loads the newest readable snapshot of every job in storage, and starts the thread that writes new ones. Unreadable
+  // snapshots are logged. If no snapshot of a job is readable, all its calls get DATA_LOSS. If there is no room for a
+  // job's shard, its calls get UNAVAILABLE until the next start. The server starts in both cases. INVALID_ARGUMENT: an
+  // option is missing or out of range. Other errors are those of the storage.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(ParameterServerOptions options);
 
   // Calls Stop().
   virtual ~ParameterServer() = default;
 
-  // hooke.v1.ParameterServer, to be registered in one grpc::ServerBuilder. Owned by this object, which outlives the
-  // grpc::Server.
+  // The gRPC service hooke.v1.ParameterServer; register it in one grpc::ServerBuilder. This object owns it and must
+  // outlive the grpc::Server.
   virtual grpc::Service* service() = 0;
 
-  // The job has ended: writes its last snapshot and frees its memory. Pull goes on to serve it, from the snapshot;
-  // Attach and Exchange are refused with FAILED_PRECONDITION. OK, too, for a job that is sealed already or not held
-  // here. On an error (the disk) nothing is freed: call again.
+  // Call it when the job has ended. Writes the job's last snapshot and frees its memory. Pull still serves the center,
+  // from the snapshot; Attach and Exchange are refused with FAILED_PRECONDITION. Also OK for a job that is already
+  // sealed or not held here. After an error nothing is freed: call again.
   virtual absl::Status Seal(absl::string_view job_id) = 0;
 
   virtual ParameterServerStats Stats() const = 0;
 
-  // Refuses new calls with UNAVAILABLE, ends the open ones (their clients see UNAVAILABLE or CANCELLED), waits for them
-  // for at most five seconds, and writes the last snapshot of each changed shard. Returns the first error of the
-  // latter. Call before grpc::Server::Shutdown. A second call does nothing and returns OK.
+  // Refuses new calls with UNAVAILABLE and ends the open ones, whose clients see UNAVAILABLE or CANCELLED. Waits at
+  // most five seconds for them. Then writes the last snapshot of each changed shard, and returns the first error of
+  // that. Call it before grpc::Server::Shutdown. A second call does nothing and returns OK.
   virtual absl::Status Stop() = 0;
 };
 

@@ -1,4 +1,5 @@
-// Streams of exchanges by gRPC as a server sees them: broken ones, a rank's next one, strangers' bytes, its own end.
+// Streams of exchanges over gRPC, as a server sees them: broken streams, a rank's next stream, strangers' bytes, and
+// the server's own end.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -41,7 +42,7 @@ struct OpenStream {
   std::unique_ptr<TestGroup::Stream> stream;
 };
 
-// Blocks in any order, a stream that breaks after any number of answers, and the unanswered blocks sent again: group
+// Blocks come in any order, a stream breaks after any number of answers, and unanswered blocks are sent again. Group
 // and center end bitwise where an undisturbed exchange puts them.
 TEST(ParameterServerStreams, BrokenStreamsAreExact) {
   TestServer server(std::make_shared<InMemoryStorage>());
@@ -94,8 +95,8 @@ TEST(ParameterServerStreams, MessageLargerThanAllowed) {
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
 
-// What no client of ours sends (no message at all, half a header, values of a type that is not known, a length that is
-// not announced, an opening of another version) ends its own stream with INVALID_ARGUMENT, and nothing else.
+// Bytes that no client of ours sends end their own stream with INVALID_ARGUMENT, and nothing else. There is no message
+// at all, half a header, values of an unknown type, a length that was not announced, or an opening of another version.
 TEST(ParameterServerStreams, StrangersBytes) {
   TestServer server(std::make_shared<InMemoryStorage>());
   const TestCenter center = LargeCenter();
@@ -137,7 +138,7 @@ TEST(ParameterServerStreams, StrangersBytes) {
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
 
-// A rank has one stream: its next one ends the one before, on which nothing comes, and no other rank's.
+// A rank has one stream. Its next one ends the one before, even if nothing comes on that. Other ranks' streams stay.
 TEST(ParameterServerStreams, ARanksNextStreamEndsTheOneBefore) {
   TestServer server(std::make_shared<InMemoryStorage>());
   const TestCenter center = LargeCenter();
@@ -166,8 +167,8 @@ TEST(ParameterServerStreams, ARanksNextStreamEndsTheOneBefore) {
   }
 }
 
-// A stream that was ended waits for its round nonetheless. A client that begins another block on every new one has a
-// few that wait, and no more.
+// A stream that was ended still waits for its round. A client that begins another block on every new stream has a few
+// that wait, and no more.
 TEST(ParameterServerStreams, FewStreamsOfARankWait) {
   TestServer server(std::make_shared<InMemoryStorage>());
   TestCenter center;
@@ -196,7 +197,7 @@ TEST(ParameterServerStreams, FewStreamsOfARankWait) {
         request.mutable_sender()->set_group(1);
         attach();
       }
-      // Should the next stream end this one before this is read, it does not wait, and is none of the four.
+      // If the next stream ends this one before this is read, it does not wait, and is none of the four.
       ASSERT_TRUE(next.stream->Write(ValuesMessage({2, block * kBlockValues}, zeros)));
       continue;
     }
@@ -213,7 +214,7 @@ TEST(ParameterServerStreams, FewStreamsOfARankWait) {
   }
 }
 
-// A server that stops does not wait for a stream on which nothing comes; calls after that are told that it stops.
+// A server that stops does not wait for a stream on which nothing comes. Later calls are told that it stops.
 TEST(ParameterServerStreams, StopEndsIdleStreams) {
   TestServer server(std::make_shared<InMemoryStorage>());
   const TestCenter center = LargeCenter();

@@ -9,9 +9,9 @@
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kClaimTimeout = absl::Minutes(1);  // A snapshot of gigabytes on a slow disk.
+constexpr absl::Duration kClaimTimeout = absl::Minutes(1);  // Enough for gigabytes on a slow disk.
 
-// To those who read a center, or have it saved: users, not groups.
+// For users, who read or save a center. Groups get other texts.
 absl::Status NoCenter(absl::string_view job_id) {
   return absl::NotFoundError(absl::StrCat("job ", job_id, " has no center on this server: it failed or was cancelled ",
                                           "before its first values, or it ran on other servers"));
@@ -60,7 +60,8 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, const std::vecto
     const absl::Time written = snapshot->written();
     absl::StatusOr<std::shared_ptr<Shard>> shard = LoadShard(*std::move(snapshot));
     if (absl::IsResourceExhausted(shard.status())) {
-      // Of this job: the others go on. Its groups wait, as for a server that is not there: their steps are kept.
+      // Only this job is affected; the others go on. UNAVAILABLE lets its groups wait as for a server that is not
+      // there, so their steps are kept.
       job->lost = absl::UnavailableError(absl::StrCat(
           "the center of job ", job_id, " is kept on this server's disk, but there is no room to load it: ",
           shard.status().message(), "; then start the server again"));
@@ -84,7 +85,7 @@ absl::Status ParameterStore::LoadJob(const std::string& job_id, const std::vecto
   return absl::OkStatus();
 }
 
-// With its memory reserved, or none after an error.
+// Reserves the shard's memory and loads it. After an error no memory stays reserved.
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::LoadShard(SnapshotReader snapshot) {
   const uint64_t memory_bytes = snapshot.plan().memory_bytes;
   {
@@ -111,7 +112,7 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
     options_.logger->info("job {}: group {}, start {}, attaches: {}", plan->job_id, speaker.group, speaker.incarnation,
                           attached->reason);
   }
-  // The first snapshot may have failed: no group trains against a center that a crash would lose.
+  // The first snapshot may have failed. Try again now: no group should train against a center that a crash would lose.
   if (attached->answer == AttachAnswer::kReady && !HasSnapshot(plan->job_id)) {
     if (absl::Status status = Snapshot(plan->job_id, Due::kIfNone); !status.ok()) return status;
   }

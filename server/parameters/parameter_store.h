@@ -1,11 +1,11 @@
 #ifndef HOOKE_SERVER_PARAMETERS_PARAMETER_STORE_H_
 #define HOOKE_SERVER_PARAMETERS_PARAMETER_STORE_H_
 
-// All shards of this server, by job id, in memory while their job runs and in snapshots always. Knows no RPCs, threads
-// or clocks.
+// All shards of this server, by job id. A shard is in memory while its job runs, and always in snapshots. Knows no
+// RPCs, threads or clocks.
 //
-// Thread-safe. What takes long for one job (allocating, writing a snapshot) makes only that job's callers wait. Used by
-// the RPC service, the snapshot loop, and ParameterServer.
+// Thread-safe. Long operations on one job, such as allocating its shard or writing its snapshot, delay only that job's
+// callers.
 
 #include <cstdint>
 #include <map>
@@ -41,36 +41,40 @@ struct ParameterStoreOptions {
   std::shared_ptr<spdlog::logger> logger;
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration initialize_lease = absl::Seconds(20);
-  uint64_t block_values = kBlockValues;  // Of shards made from now on.
-  // What waits for other groups go by.
+  uint64_t block_values = kBlockValues;  // Block size of new shards; a loaded shard keeps its own.
+  // The clock for waits for other groups.
   std::shared_ptr<WaitClock> wait_clock = std::make_shared<SteadyWaitClock>();
 };
 
 class ParameterStore {
  public:
-  // With every snapshot in storage loaded. A job of which none is readable is remembered as lost, and one that there is
-  // no room for as not loaded, until the next start; both are logged.
+  // Loads the newest readable snapshot of every job. A job without a readable snapshot is kept as lost. A job for which
+  // there is no room stays unloaded until the next start. Both are logged.
   static absl::StatusOr<std::unique_ptr<ParameterStore>> Load(ParameterStoreOptions options);
 
-  // Makes the job's shard, or attaches to it. READY says, too, that a snapshot is on disk. INVALID_ARGUMENT,
-  // FAILED_PRECONDITION (another job of this id, layout or job file; sealed), ABORTED, RESOURCE_EXHAUSTED
-  // (max_center_bytes or the machine's memory, and nothing stays allocated; a full disk), UNAVAILABLE (the disk; not
-  // loaded), DATA_LOSS (lost).
+  // Makes the job's shard, or attaches to it. READY also means that a snapshot is on disk.
+  // INVALID_ARGUMENT: the request is out of range.
+  // FAILED_PRECONDITION: another job had this id, the layout or the job file differs, or the job is sealed.
+  // ABORTED: a later incarnation of the group has attached.
+  // RESOURCE_EXHAUSTED: the disk is full, or there is no memory (max_center_bytes or the machine's); none stays taken.
+  // UNAVAILABLE: the disk failed, or the job is not loaded.
+  // DATA_LOSS: the job is lost.
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
-  // The shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: it has not. NOT_FOUND: attach
-  // first. FAILED_PRECONDITION: sealed. DATA_LOSS: lost. UNAVAILABLE: not loaded.
+  // The shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: the key is wrong. NOT_FOUND:
+  // attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender) const;
 
-  // What the sender's shard was loaded from, for its group; none: it was made here, is not in memory, or is not for a
-  // sender with this key.
+  // The snapshot from which the sender's shard was loaded. nullopt: the shard was made here, it is not in memory, or
+  // the sender's key is wrong.
   struct Origin {
-    absl::Time snapshot;    // When it was written.
-    uint64_t sequence = 0;  // Shard::HighestSequence of the group, then.
+    absl::Time snapshot;    // When the snapshot was written.
+    uint64_t sequence = 0;  // Shard::HighestSequence of the sender's group in it.
   };
   std::optional<Origin> OriginOf(const v1::Sender& sender) const;
 
-  // The initial values are written: the center has values from now on, and a first snapshot is on disk after OK.
+  // Call it when all initial values are written. The center is initialized from now on, and after OK a first snapshot
+  // is on disk.
   absl::Status FinishInitialize(absl::string_view job_id, const Speaker& speaker);
 
   struct CenterHeader {
@@ -81,45 +85,47 @@ class ParameterStore {
     absl::FunctionRef<absl::Status(const CenterHeader&)> header;                     // Called once, first.
     absl::FunctionRef<absl::Status(uint64_t first, absl::Span<const float>)> block;  // Called for each block, in order.
   };
-  // Gives the shard's values to `to`, from memory, or from the snapshot of a sealed job. Ends with the first error of
-  // `to`. No lock is held while `to` runs.
+  // Passes the shard's values to `to`: from memory, or from the last snapshot if the job is sealed. Stops at the first
+  // error of `to`. No lock is held while `to` runs.
   absl::Status ReadCenter(absl::string_view job_id, const CenterReceiver& to) const;
 
-  // Writes a snapshot of each shard that changed since its last. Tries all; returns the first error.
+  // Writes a snapshot of each shard that changed since its last one. Tries all shards; returns the first error.
   absl::Status SnapshotChanged();
 
-  // Writes a snapshot of one job's shard if it changed since its last: after OK, what was answered before the call is
-  // on disk. OK, too, for a sealed job. PERMISSION_DENIED as Find. NOT_FOUND: no center, or no values yet. DATA_LOSS:
-  // lost. Else the disk's error.
+  // Writes a snapshot of one job's shard if it changed since its last one. After OK, all exchanges answered before the
+  // call are on disk. Also OK for a sealed job. PERMISSION_DENIED: the key is wrong. NOT_FOUND: there is no center, or
+  // it has no values yet. DATA_LOSS: the job is lost. Other errors are the disk's.
   absl::Status Save(const v1::Sender& sender);
 
-  // Whoever waits for other groups in an exchange gets UNAVAILABLE, now and later: the server stops.
+  // Call it when the server stops: exchanges that wait for other groups, now or later, end with UNAVAILABLE.
   void StopWaiting();
 
   // See ParameterServer::Seal.
   absl::Status Seal(absl::string_view job_id);
 
-  uint64_t center_bytes() const;          // Reserved for shards in memory.
-  std::vector<std::string> jobs() const;  // Whose shards are in memory, sorted.
+  uint64_t center_bytes() const;          // Memory reserved for shards.
+  std::vector<std::string> jobs() const;  // Jobs whose shards are in memory, sorted.
 
   struct DiskUse {
-    uint32_t centers = 0;  // Jobs whose center is on disk and not in memory: sealed, or no room to load it.
-    uint64_t bytes = 0;    // Snapshots of all jobs.
+    uint32_t centers = 0;  // Jobs whose center is only on disk: they are sealed, or there was no room.
+    uint64_t bytes = 0;    // Size of the snapshots of all jobs.
   };
   DiskUse disk_use() const;
 
  private:
-  // One entry of jobs_; all fields but the objects pointed to are guarded by mutex_.
+  // An entry of jobs_. mutex_ guards all its fields, but not the objects that they point to.
   struct Job {
     std::shared_ptr<SnapshotHistory> history;
-    std::shared_ptr<Shard> shard;  // Null: being made, sealed, or lost.
-    bool busy = false;             // One thread makes the shard, or writes its snapshot.
+    std::shared_ptr<Shard> shard;  // Null while it is made, and if the job is sealed or lost.
+    bool busy = false;             // A thread is making the shard or writing its snapshot.
     bool sealed = false;
-    std::string key;    // JobSpecForShard.job_key, of a sealed job.
-    absl::Status lost;  // Why it cannot be had: no snapshot is readable, or there is no room for it.
-    std::optional<uint64_t> written_updates;  // The version of the last snapshot.
+    std::string key;  // JobSpecForShard.job_key; set once the job is sealed.
+    // Not OK: why the shard cannot be had. No snapshot is readable, or there is no room for it.
+    absl::Status lost;
+    // Shard::updates() of the shard's last snapshot; nullopt: there is none yet.
+    std::optional<uint64_t> written_updates;
     uint64_t memory_bytes = 0;
-    std::vector<Origin> origins;  // By group; empty where the shard was made here.
+    std::vector<Origin> origins;  // By group; empty if the shard was made here.
   };
   enum class Due { kIfChanged, kIfNone };
 
@@ -132,7 +138,8 @@ class ParameterStore {
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
   absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> ShardOf(absl::string_view job_id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Makes the job this thread's, after at most a minute. Null: no such job in memory.
+  // Marks the job as busy for the calling thread, which must call Release. Waits at most a minute for another thread.
+  // Null: there is no such job in memory.
   absl::StatusOr<std::shared_ptr<Job>> Claim(absl::string_view job_id);
   void Release(Job& job);
   bool HasSnapshot(absl::string_view job_id) const;
@@ -143,7 +150,7 @@ class ParameterStore {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Nobody is to wait in a shard.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Set by StopWaiting; new shards get it, too.
 };
 
 }  // namespace hooke

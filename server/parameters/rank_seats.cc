@@ -8,8 +8,8 @@
 namespace hooke {
 namespace {
 
-// Of a rank, with the one that it uses. A client whose stream broke sends again what it had sent: then what waits for a
-// round ends.
+// A rank's streams, including the one that it uses. A client whose stream broke sends its blocks again, and that ends
+// the waits on the old stream, so few are enough.
 constexpr int kStreamsMax = 4;
 
 }  // namespace
@@ -42,10 +42,10 @@ absl::Status RankSeats::Take(Stream& stream) {
   if (std::pair(seat.incarnation, seat.number) < std::pair(incarnation, stream.number_)) {
     seat.incarnation = incarnation;
     seat.number = stream.number_;
-    // Before there is room: it may be this one that has to make it.
+    // End the old stream before we wait for room: it may be the one that must leave.
     if (seat.stream != nullptr) seat.stream->end_();
     seat.stream = nullptr;
-    changed_.SignalAll();  // One that came before need not wait for this seat.
+    changed_.SignalAll();  // Earlier streams need not wait for this seat any longer.
   }
   ++seat.waiting;
   absl::Status status = AwaitRoom(stream, seat);

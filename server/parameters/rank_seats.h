@@ -1,11 +1,12 @@
 #ifndef HOOKE_SERVER_PARAMETERS_RANK_SEATS_H_
 #define HOOKE_SERVER_PARAMETERS_RANK_SEATS_H_
 
-// Which stream of a rank is the one that exchanges. A rank of a group has one at a time: its next one ends the one
-// before, as a rank that connects again may do so because that one hangs, and that of an incarnation that has been
-// replaced is refused. One that was ended may go on waiting for its round: there are no more than a few of those. So a
-// rank takes little more than its job's plan has counted, whatever it sends. Used by DirectExchanges and
-// ParameterService, each with seats of its own.
+// Decides which stream of a rank may exchange. A rank has one stream at a time. Its next stream ends the one before,
+// because a rank may connect again when its stream hangs. Streams of a replaced incarnation are refused.
+//
+// An ended stream may go on waiting for its round, but a rank can have only a few of these. So a rank takes little more
+// memory than its job's plan has counted, whatever it sends. DirectExchanges and ParameterService have seats of their
+// own.
 
 #include <cstdint>
 #include <functional>
@@ -27,24 +28,25 @@ namespace hooke {
 // Thread-safe.
 class RankSeats {
  public:
-  // For one that was ended to end: those that wait for nothing do at once.
+  // `patience`: how long a new stream waits for an ended one to leave. Ended streams that wait for no round leave at
+  // once.
   explicit RankSeats(absl::Duration patience = absl::Seconds(3),
                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
-  // A stream, for as long as it may wait for other groups. Of one thread.
+  // A stream, registered as long as it may wait for other groups. Calls come from one thread.
   class Stream {
    public:
-    // `number` grows from stream to stream of these seats, which outlive it. `end` ends the stream; it is called by
-    // another thread, under a lock, until the destructor returns, and neither waits nor comes back here.
+    // `seats` outlives the stream. Later streams have higher numbers. `end` ends the stream: until the destructor
+    // returns, another thread may call it, under a lock. It must neither block nor call RankSeats.
     Stream(RankSeats* seats, uint64_t number, std::function<void()> end);
     // Leaves the seat.
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    // Once, when it is known whose stream it is. ABORTED: a later incarnation has the seat. UNAVAILABLE: a later stream
-    // has it, too many before still wait for a round, or Stop was called.
+    // Call it once, when the opening has said whose stream it is. ABORTED: a later incarnation has the seat.
+    // UNAVAILABLE: a later stream has it, too many earlier streams still wait for a round, or Stop was called.
     absl::Status TakeSeat(const v1::Sender& sender);
 
    private:
@@ -57,25 +59,25 @@ class RankSeats {
     bool seated_ = false;
   };
 
-  // Who waits for a seat waits no longer, and nobody gets one from now on. Ends no stream.
+  // Ends all waits for a seat and grants no more seats. Streams that have a seat keep it.
   void Stop();
 
  private:
   // Job, group and rank.
   using Key = std::tuple<std::string, uint32_t, uint32_t>;
   struct Seat {
-    Stream* stream = nullptr;  // Null: it has ended, or was ended.
-    // Of the last stream that asked for the seat.
+    Stream* stream = nullptr;  // The stream that may exchange; null if it left or was ended.
+    // Incarnation and number of the last stream that asked for the seat.
     uint32_t incarnation = 0;
     uint64_t number = 0;
-    int streams = 0;  // That had the seat and have not left.
+    int streams = 0;  // Streams that got the seat and have not left.
     int waiting = 0;
   };
 
   static Key KeyOf(const v1::Sender& sender) { return {sender.job_id(), sender.group(), sender.rank()}; }
   absl::Status Take(Stream& stream);
   void Leave(const Stream& stream);
-  // OK where `stream` is the last one that asked for this seat.
+  // OK if `stream` is the last one that asked for this seat.
   absl::Status CheckLast(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitRoom(const Stream& stream, Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(std::map<Key, Seat>::iterator seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -83,9 +85,9 @@ class RankSeats {
   const absl::Duration patience_;
   const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
-  SteadyCondition changed_;  // What AwaitRoom looks at.
+  SteadyCondition changed_;  // Signals changes of what AwaitRoom checks.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // That somebody has, had and has not left, or waits for.
+  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Those with a stream that has not left, or waits.
 };
 
 }  // namespace hooke

@@ -56,8 +56,8 @@ void ReferenceBlock::StepTogether(const std::vector<ReferenceSent>& sent, size_t
   const double w = distances ? std::min(1.0, share * (steps / contributors) / static_cast<double>(interval)) : 1;
   const double factor = FactorAt(furthest);
   for (uint64_t i = 0; i < values_.size(); ++i) {
-    double sum = 0;       // Of all s D,
-    double gradient = 0;  // and of all G.
+    double sum = 0;       // The sum of all distances times their steps.
+    double gradient = 0;  // The sum of all gradients.
     for (const ReferenceSent& each : sent) {
       sum += static_cast<double>(each.steps) * each.values[i];
       gradient += each.values[i];
@@ -89,7 +89,7 @@ void ReferenceBlock::StepParameter(uint64_t i, double gradient, double rate, dou
     c -= rate * v / (1 - std::pow(0.9, number)) / (root + 1e-3);
     return;
   }
-  // With w = 1 that is v <- m v + g and c <- c - rate v, or c - rate (g + m v).
+  // With w = 1 this is ordinary momentum: v <- m v + g, then c <- c - rate v or, with Nesterov, c - rate (g + m v).
   const double m = rule_.momentum;
   const double decay = std::pow(m, w);
   const double push = m * (1 - decay) / (1 - m);

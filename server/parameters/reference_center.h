@@ -1,8 +1,9 @@
 #ifndef HOOKE_SERVER_PARAMETERS_REFERENCE_CENTER_H_
 #define HOOKE_SERVER_PARAMETERS_REFERENCE_CENTER_H_
 
-// How the center moves by the rules in which servers step it, as docs/rules/ has the formulas: in double precision, one
-// value after another. What shards are tested against, so it takes nothing from algorithms/.
+// A reference for tests of shards: how the center moves under the rules in which servers step it. It follows the
+// formulas of docs/rules/ in double precision, one value after another. It uses nothing of algorithms/, so a fault
+// there cannot hide.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,39 +15,39 @@
 
 namespace hooke {
 
-// What becomes of what groups send.
+// How the groups' contributions are combined.
 enum class ReferenceMixing {
-  kMeanOfGradients,  // Of sums of gradients: by all steps.
-  kSumOfGradients,   // One group's, as it is.
-  kMeanOfDistances,  // Each counts by its steps.
+  kMeanOfGradients,  // The sum of all gradients, divided by the number of all steps.
+  kSumOfGradients,   // One group's sum of gradients, undivided.
+  kMeanOfDistances,  // The mean of the distances, each weighted by its steps.
 };
 
-// A rule as a test's table has it.
+// A rule, as a row of a test's table.
 struct ReferenceRule {
   std::string name;
   v1::AveragingSpec::Rule rule = v1::AveragingSpec::ASYNC;
   ReferenceMixing mixing = ReferenceMixing::kMeanOfGradients;
-  double rate = 1;  // The optimizer's: 0.9 and 0.999 are the betas of Adam, 1e-3 is its epsilon.
+  double rate = 1;  // The optimizer's learning rate. Adam's betas are 0.9 and 0.999, its epsilon 1e-3.
   double momentum = 0;
   bool nesterov = false;
   bool adam = false;
-  bool cosine = false;       // The learning rate falls to a tenth by a cosine. Else it stays.
-  bool over_factor = false;  // Distances are divided by what the cosine has made of the learning rate.
+  bool cosine = false;       // The learning rate falls to a tenth along a cosine; otherwise it is constant.
+  bool over_factor = false;  // Distances are divided by the cosine's factor of the learning rate.
   double staleness_power = 0;
   uint64_t staleness_bound = 0;
 };
 
-// Of every job that is tested so. Schedules are shorter: nobody makes its last step.
+// The length of every job that is tested with this. Schedules of tests are shorter, so no group makes its last step.
 constexpr uint32_t kReferenceEpochs = 100;
 constexpr uint64_t kReferenceStepsPerEpoch = 4;
 
-// The rule's part of a job: with a quorum of 1.
+// Sets the rule's fields of a job, with a quorum of 1.
 void SetRule(const ReferenceRule& rule, v1::JobSpecForShard& job);
 
-// One group's part of an update.
+// One group's contribution to an update.
 struct ReferenceSent {
-  uint64_t sequence = 1;  // Its steps so far.
-  uint64_t steps = 1;     // How many of them it sends.
+  uint64_t sequence = 1;  // The group's steps so far.
+  uint64_t steps = 1;     // How many of them this contribution holds.
   std::vector<double> values;
 };
 
@@ -56,27 +57,27 @@ class ReferenceBlock {
   // The first `parameters` values are parameters, the rest buffers.
   ReferenceBlock(const ReferenceRule& rule, uint64_t parameters, std::vector<double> values);
 
-  // async, ssp, downpour: the step of one of `groups` groups, which others have changed the center `staleness` times
-  // before, since it got it.
+  // One group's step under async, ssp or downpour, in a job of `groups` groups. `staleness`: how often others have
+  // changed the center since this group last got it.
   void StepAlone(const ReferenceSent& sent, uint64_t staleness, uint32_t groups);
 
-  // A round of some groups out of `live`, where a whole one has `interval` steps of each.
+  // A round with contributions of some of the `live` groups. A full round has `interval` steps of each live group.
   void StepTogether(const std::vector<ReferenceSent>& sent, size_t live, uint64_t interval);
 
   const std::vector<double>& values() const { return values_; }
   uint64_t updates() const { return updates_; }
 
  private:
-  // The cosine's factor of the learning rate, at a group's so many steps.
+  // The schedule's factor of the learning rate at a group's step `sequence`.
   double FactorAt(uint64_t sequence) const;
-  // One step of one parameter; `w`: how much of a whole round it is.
+  // One step of one parameter. `w`: the round's share of a full round.
   void StepParameter(uint64_t i, double gradient, double rate, double w);
 
   const ReferenceRule rule_;
   const uint64_t parameters_;
   std::vector<double> values_;
   std::vector<double> first_;   // Velocity, or Adam's first moment.
-  std::vector<double> second_;  // Adam's second.
+  std::vector<double> second_;  // Adam's second moment.
   uint64_t updates_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "this parameter server is stopping; try again"}; }
 
-// As proto/parameter_server.proto numbers its calls.
+// A call's index within its service, in the order of proto/parameter_server.proto.
 int MethodIndex(const char* name) {
   return v1::Frame::descriptor()->file()->service(0)->FindMethodByName(name)->index();
 }
@@ -28,12 +28,12 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
-  // A stream that broke looks like one that ended.
+  // To Read a broken stream looks like one that ended.
   if (context.IsCancelled()) return absl::CancelledError("Initialize was cancelled before its end");
   return session.Finish();
 }
 
-// gRPC goes on receiving while a message is applied, and sends one answer while the next is made.
+// gRPC keeps receiving while a message is applied, and sends one answer while the next is computed.
 absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream,
                             const ParameterStore* store, RankSeats::Stream& seat) {
   ExchangeSession session(store);
@@ -76,7 +76,8 @@ absl::Status WritePull(const std::string& job_id, const ParameterStore& store,
 
 }  // namespace
 
-// What generated code does for its own handlers, with messages that nobody parses.
+// Registers both streams as generated code does, but with raw bytes as messages: they are frames of docs/wire.md, not
+// Protocol Buffers.
 ParameterService::ParameterService(Options options) : options_(std::move(options)) {
   using grpc::ByteBuffer;
   using grpc::internal::BidiStreamingHandler;
@@ -115,7 +116,7 @@ grpc::Status ParameterService::RunInitialize(grpc::ServerContext* context,
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   const absl::Status status = ReadInitialize(reader, options_, *context);
-  // A whole shard came through gRPC's buffers, which the allocator would keep.
+  // A whole shard has passed through gRPC's buffers. Without this the allocator would keep their memory.
   malloc_trim(0);
   return Reply(*context, "Initialize", status);
 }

@@ -1,8 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SERVICE_H_
 #define HOOKE_SERVER_PARAMETERS_SERVICE_H_
 
-// hooke.v1.ParameterServer over gRPC: each handler checks its message, calls the store, replies. Used by
-// ParameterServer.
+// The gRPC service hooke.v1.ParameterServer. Each handler checks its message, calls the store and replies.
 
 #include <atomic>
 #include <cstdint>
@@ -24,8 +23,8 @@ class ParameterService final : public v1::ParameterServer::Service {
     ParameterStore* store = nullptr;  // Outlives the service.
     std::shared_ptr<spdlog::logger> logger;
     std::shared_ptr<WaitClock> clock;
-    absl::Time started;         // By the machine's clock: Restored.loaded_unix_us.
-    v1::LocateResponse direct;  // Where exchanges without gRPC are taken.
+    absl::Time started;         // By the machine's clock; sent as Restored.loaded_unix_us.
+    v1::LocateResponse direct;  // Where exchanges without gRPC are accepted.
   };
   explicit ParameterService(Options options);
 
@@ -42,18 +41,18 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
 
  private:
-  // Initialize and Exchange, whose messages stay as gRPC received them. Each stream has a thread of its own, which may
-  // wait for other groups; of Exchange a rank has one at a time, and a few that it had before.
+  // Initialize and Exchange get messages as raw bytes. Each stream has its own thread, which may wait for other groups.
+  // A rank has one stream of Exchange at a time, besides a few earlier ones that still wait for a round (rank_seats.h).
   grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
   grpc::Status RunExchange(grpc::ServerContext* context,
                            grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream);
 
-  // The status as gRPC has it; refusals are logged with who called.
+  // Converts the status to gRPC's. Errors are logged with the caller's address.
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 
   const Options options_;
   OpenCalls calls_;
-  std::atomic<uint64_t> exchanges_{0};  // So many streams of Exchange have come.
+  std::atomic<uint64_t> exchanges_{0};  // Number of Exchange streams so far.
   RankSeats seats_;
 };
 

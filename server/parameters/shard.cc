@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared
   const std::string too_large =
       absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
                    " bytes; lower --max-center-bytes, add servers or add memory");
-  // The one place where a peer's numbers decide how much is allocated.
+  // Only here do a peer's numbers decide how much is allocated.
   try {
     return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
   } catch (const std::bad_alloc&) {
@@ -51,7 +51,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<W
     absl::MutexLock lock(&roster_mutex_);
     roster_.ExpectAll();
   }
-  if (rule_->traits().answers_center) return;  // Which needs not be kept.
+  if (rule_->traits().answers_center) return;  // A center need not be kept to be answered again.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
     windows_.push_back(std::make_unique<AnswerWindow>(plan_.window_blocks));
   }
@@ -74,7 +74,7 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   bool begins = false;
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
     absl::MutexLock lock(&roster_mutex_);
-    // A group attaches at its end, too, to see whether it is saved.
+    // A group also attaches at its end, to see whether it is saved. Nobody must wait for it then.
     if (!IsLastStep(attached.last_sequence)) roster_.Enter(speaker.group, attached.last_sequence);
     Begun& begun = begun_[speaker.group];
     begins = begun.id.incarnation != speaker.incarnation;
@@ -85,7 +85,7 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   return attached;
 }
 
-// It is about to read the center: what others did before is none of its rounds' business.
+// The group is about to read the center, so it will have seen all that others did before.
 void Shard::NoteBegun(uint32_t group) {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
@@ -105,7 +105,7 @@ absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speak
     if (steps_per_second > 0) paces_[speaker.group] = {steps_per_second, now};
     pace.fastest_steps_per_second = FastestPace(paces_, now, kPaceMemory);
   }
-  // Those of the first rank: it has blocks of each fragment that is not empty.
+  // Count the rounds of the first rank's blocks, because it has blocks of every fragment that is not empty.
   const Range common = Intersect(plan_.partition.SliceBlocks({0, plan_.job.ranks()}), plan_.blocks);
   std::vector<uint64_t> rounds;
   for (uint32_t i = 0; i < fragments(); ++i) {
@@ -125,7 +125,7 @@ absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_
   absl::StatusOr<uint64_t> index = FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckFinite(speaker.group, first, values); !status.ok()) return status;
-  // mutex_ is held over the copy: a block of a stream that lost its right must not land in an initialized center.
+  // Hold mutex_ during the copy: a sender that lost its right must not write into an initialized center.
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
   attach_.right->until = std::max(attach_.right->until, now + attach_.right->lease);
@@ -157,7 +157,8 @@ void Shard::StopWaiting() {
   WakeAll();
 }
 
-// Whoever has looked at what changed before it did waits by now, or has not begun: the block's mutex comes between.
+// Takes each block's mutex, so that no thread is between its check and its wait. A thread that checked before the
+// change is waiting by now, and is woken.
 void Shard::WakeAll() {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
@@ -216,7 +217,7 @@ absl::Status Shard::CheckFinite(uint32_t group, uint64_t first, absl::Span<const
 
 absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block) const {
   if (exchange.sequence == 0) return absl::InvalidArgumentError("header.sequence is 0; it is at least 1");
-  // Two ranks that spoke for one block would take each other's exchange for a repeat.
+  // If two ranks sent the same block, one's exchange would be taken for a repeat of the other's.
   const uint64_t global = plan_.blocks.begin + block;
   const Range slice = plan_.partition.SliceBlocks({exchange.speaker.rank, plan_.job.ranks()});
   if (global < slice.begin || global >= slice.end) {
@@ -286,7 +287,7 @@ void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
   blocks_[block].values = std::move(copy.values);
   blocks_[block].state = std::move(copy.state);
   blocks_[block].version = copy.version;
-  // What the groups have seen of it is lost; nobody is late.
+  // The snapshot does not say which version each group has seen, so nobody counts as late.
   std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.version);
 }
 
@@ -295,7 +296,7 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
-  // Groups do not attach again: whoever came first would find nobody to wait for.
+  // Running groups do not attach again. Without this, the first one that comes would find nobody to wait for.
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);

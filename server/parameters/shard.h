@@ -1,20 +1,22 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SHARD_H_
 #define HOOKE_SERVER_PARAMETERS_SHARD_H_
 
-// One job's slice of the center on this server: its values, the rule that changes them, and what each group last did to
-// each block.
+// One job's shard of the center on this server: the values, the rule that changes them, and the exchange that each
+// group last applied to each block.
 //
-// Knows no RPCs and files; waits go by the clock that it is given. Thread-safe; exchanges of different blocks run in
-// parallel, exchanges of one block one after another. Used by ParameterStore, by the RPC handlers and by snapshots.
+// Knows no RPCs and no files; waits use the clock that it is given. Thread-safe: exchanges of different blocks run in
+// parallel, exchanges of one block one after another.
 //
-// Exactly once, while this process lives: per block and group the shard keeps which exchange it last applied. The same
-// again changes nothing and gets the stored answer; or, by rules that answer with the center, the center. A shard that
-// was restored from a snapshot knows no later exchange: its last_sequence is lower then than what was answered. Blocks
-// are named by the index of their first value in the whole vector (`first`), as on the wire.
+// While this process lives, every exchange is applied exactly once: the shard remembers the last one for each block and
+// group. A repeat changes nothing. It gets the stored answer or, under rules that answer with the center, the center. A
+// shard restored from a snapshot knows no later exchange, so its last_sequence may be lower than what groups were
+// answered.
 //
-// Rules with rounds (algorithms/round.h): a group's thread waits in ApplyBlock until the block's round is complete, and
-// whoever finds it complete applies the rule to what the waiting threads hold. So a round takes no memory, and what a
-// thread takes away with it when it gives up has changed nothing.
+// Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
+//
+// Under rules with rounds (algorithms/round.h) a group's thread waits in ApplyBlock until the block's round is
+// complete. The thread that finds it complete applies the rule to the values that the waiting threads hold. So a round
+// copies no values, and a thread that gives up leaves nothing behind.
 
 #include <algorithm>
 #include <atomic>
@@ -43,50 +45,55 @@ namespace hooke {
 
 class Shard {
  public:
-  // Takes the memory of the plan; all values are 0 and the center is not initialized. Waits in ApplyBlock go by
-  // `clock`. RESOURCE_EXHAUSTED: the system has not that much memory; nothing is kept of it.
+  // Takes the memory of the plan. All values are 0, and the center is not initialized. Waits in ApplyBlock use `clock`.
+  // RESOURCE_EXHAUSTED: the machine has too little memory; none stays taken.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(
       ShardPlan plan, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
   const ShardPlan& plan() const { return plan_; }
   uint64_t blocks() const { return plan_.blocks.size(); }
-  // Values [begin, end) of the whole vector that block `block` < blocks() of this shard holds.
+  // The values of the whole vector, [begin, end), that this shard's block `block` < blocks() holds.
   Range BlockRange(uint64_t block) const { return plan_.BlockRange(plan_.blocks.begin + block); }
 
-  // Whether the center has all its values, and how many blocks groups have changed since it had: its version.
+  // Whether the center has all its values.
   bool initialized() const;
+  // The shard's version: the number of updates of its blocks since it was initialized.
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
 
-  // The highest, over the blocks, of the sequences that a group exchanged them with; 0: none.
+  // The group's highest applied sequence over all blocks; 0: none.
   uint64_t HighestSequence(uint32_t group) const;
 
   struct Attached {
     AttachAnswer answer = AttachAnswer::kWait;
     std::string reason;
-    bool changed = true;         // Another answer than this incarnation of the group got last: worth a log line.
-    uint64_t last_sequence = 0;  // The lowest over the blocks; the largest uint64 where the shard has no blocks.
+    bool changed = true;  // The answer differs from this incarnation's last one: worth a log line.
+    // The group's lowest applied sequence over all blocks; the largest uint64 if the shard has no blocks.
+    uint64_t last_sequence = 0;
   };
-  // The only way to make an incarnation known here: who calls it has seen that the speaker has the job's key. ABORTED:
-  // a later incarnation of the group has attached. INVALID_ARGUMENT: there is no such group, rank or incarnation.
+  // Attaches an incarnation of a group; only attached ones may exchange. The caller has checked that the speaker has
+  // the job's key. ABORTED: a later incarnation of the group has attached. INVALID_ARGUMENT: there is no such group,
+  // rank or incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
 
-  // Notes how fast a group is (0: it has not measured), and says what it should know before an exchange: pace.h.
-  // INVALID_ARGUMENT: the speed is no number. Else as ApplyBlock, of an exchange.
+  // Records a group's speed (0: not measured). Returns what the group should know before an exchange
+  // (algorithms/pace.h). INVALID_ARGUMENT: the speed is not a finite number of at least 0. Other errors are those of
+  // ApplyBlock.
   struct Pace {
     uint32_t next_fragment = 0;
     double fastest_steps_per_second = 0;
   };
   absl::StatusOr<Pace> TellPace(absl::Time now, const Speaker& speaker, double steps_per_second);
+  // Speeds that were told longer ago do not count.
   static constexpr absl::Duration kPaceMemory = absl::Minutes(10);
 
-  // Initial values of one block. Only while `speaker` has the right to initialize, whose lease starts anew; otherwise
-  // UNAVAILABLE (attach again).
+  // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
+  // initialize; attach again. INVALID_ARGUMENT: the block or a value is not allowed.
   absl::Status WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first, absl::Span<const float> values);
-  // All blocks are written: the center has values from now on. OK and without effect where it has already.
+  // Call it when all blocks are written: the center is initialized from now on. OK, without effect, if it already is.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
-  // Whether it may speak now: its incarnation is the last one that has attached. INVALID_ARGUMENT or ABORTED as Attach;
-  // NOT_FOUND: a later one, which has not attached here.
+  // OK if the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
+  // NOT_FOUND: the incarnation is a later one, which has not attached here.
   absl::Status CheckSpeaker(const Speaker& speaker) const;
 
   struct Exchange {
@@ -94,92 +101,99 @@ class Shard {
     uint64_t sequence = 0;  // >= 1.
     uint64_t first = 0;
   };
-  // Applies the rule to one block, unless this exchange was applied to it before, and writes the answer, which has the
-  // length of `values`. With rounds, or a bound on staleness, it waits for other groups, and for a dead one no longer
-  // than the grace window. INVALID_ARGUMENT: the block, the sequence or a value is not allowed; or, of finite values,
-  // the center would not be finite: then it stays as it was, for all groups of the round. ABORTED: a later
-  // incarnation has attached. NOT_FOUND: the center has no values yet, or this incarnation has not attached here (after
-  // a start from a snapshot that is older than it): attach. FAILED_PRECONDITION: closed. UNAVAILABLE:
-  // the round had no quorum within kRoundTimeout beyond the grace window, the same exchange came again on another
-  // stream, or the server stops: try again. After an error `answer` is unspecified, and the exchange, sent again, is
-  // applied once.
+  // Applies the rule to one block and writes the answer, which has the length of `values`. A repeat of an exchange is
+  // answered but not applied again. With rounds, or a bound on staleness, it waits for other groups, and for a dead one
+  // no longer than the grace window.
+  //
+  // After an error `answer` is unspecified. The same exchange may be sent again, and is applied once.
+  // INVALID_ARGUMENT: the block, the sequence or a value is not allowed, or the center would become infinite or NaN. In
+  // the latter case the center stays as it was, and all groups of the round get the error.
+  // ABORTED: a later incarnation has attached.
+  // NOT_FOUND: attach first. The center has no values yet, or the shard comes from a snapshot that is older than this
+  // incarnation.
+  // FAILED_PRECONDITION: the shard is closed.
+  // UNAVAILABLE: try again. The round had no quorum within kRoundTimeout beyond the grace window, the same exchange
+  // came again on another stream, or the server stops.
   absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
   static constexpr absl::Duration kRoundTimeout = absl::Seconds(10);
 
-  // The job has ended: a block copied after this returned never changes again, so an exchange that was answered is in
-  // every later copy. Whoever waits is told.
+  // Call it when the job has ended. A block that is copied afterwards never changes again, so every copy holds all
+  // exchanges that were answered. Threads that wait get FAILED_PRECONDITION.
   void Close();
-  // The server stops: whoever waits, now or later, gets UNAVAILABLE.
+  // Call it when the server stops: threads that wait, now or later, get UNAVAILABLE.
   void StopWaiting();
 
-  // The index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT naming the
-  // nearest that is allowed.
+  // The index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT: there is
+  // none; the message names what is allowed.
   absl::StatusOr<uint64_t> FindBlock(uint64_t first, uint64_t values) const;
 
   // A consistent copy of one block. `block` < blocks().
   struct BlockCopy {
-    std::vector<ExchangeId> applied;  // By group: the exchange it last applied.
+    std::vector<ExchangeId> applied;  // By group: its exchange that was applied last.
     uint64_t version = 0;             // Updates so far.
     std::vector<float> values;
-    std::vector<float> state;  // Of the rule: RuleTraits::state_values for each of the values.
+    std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
   BlockCopy CopyBlock(uint64_t block) const;
-  // The highest incarnation of each group that has attached; 0: none.
+  // By group: the highest incarnation that has attached; 0: none.
   std::vector<uint32_t> Incarnations() const;
 
-  // Puts a snapshot back; before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations.
-  // Groups that had come are awaited; one that will not come again costs the others one grace window.
+  // Restore a snapshot, before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations. Groups
+  // that had attached are awaited; one that does not return costs the others one grace window.
   void RestoreBlock(uint64_t block, BlockCopy copy);
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
-  // With rounds, the first block of a rank's exchange, which is the first of its slice or of a fragment of it, settles
-  // for all of the exchange whose round it is. If each block did, a group that joins while another is in the middle of
-  // its slice would wait for that one at its first block, and that one for it at the block where it is.
+  // The groups that are in one round at every block of their exchanges. The first block of a rank's exchange, of its
+  // slice or of a fragment, settles this for the whole exchange. If each block settled it anew, two groups could wait
+  // for each other: one that joins waits at its first block for a group in the middle of its slice, and that group
+  // waits for it there.
   struct Pass {
-    uint64_t number = 0;  // Grows.
+    uint64_t number = 0;  // Later passes have higher numbers.
     std::vector<uint32_t> groups;
-    std::vector<uint32_t> live;  // LiveGroups.
+    std::vector<uint32_t> live;  // What LiveGroups found at the first block.
   };
-  // Where a rank's exchange belongs.
+  // The pass to which a rank's exchange belongs.
   struct Place {
     ExchangeId id;
-    std::shared_ptr<const Pass> pass;  // Null: dropped.
+    std::shared_ptr<const Pass> pass;  // Null: the exchange was dropped.
   };
-  // An exchange of a block as a thread works on it.
+  // A call of ApplyBlock, as its thread works on it.
   struct Turn {
     Speaker speaker;
     ExchangeId id;
     uint64_t first = 0;
-    uint64_t block = 0;  // Of the shard.
+    uint64_t block = 0;  // Index within the shard.
     absl::Span<const float> values;
     absl::Span<float> answer;
-    bool moderate = false;  // All values are (algorithms/finite.h).
-    // With rounds:
-    // How the round has ended for the thread that waits. Set under the block's mutex by the thread that ended it, which
-    // has also written the answer if this is OK.
+    bool moderate = false;  // AllModerate(values): algorithms/finite.h.
+    // The rest is for rounds only.
+    //
+    // How the round ended for this waiting thread. The thread that ended the round sets it under the block's mutex. If
+    // it is OK, that thread has also written the answer.
     std::optional<absl::Status>* outcome = nullptr;
-    bool opens = false;  // It is the first block of the exchange.
-    std::optional<Place> place =
-        std::nullopt;  // Of the others; none where the first block was exchanged before a restart.
+    bool opens = false;  // This is the first block of the exchange.
+    // What the first block settled for a later block; nullopt if the first block came before a restart.
+    std::optional<Place> place = std::nullopt;
   };
   struct Block {
-    mutable absl::Mutex mutex;  // Taken before an AnswerWindow's and roster_mutex_, after mutex_.
-    SteadyCondition changed;    // What a thread in ApplyBlock may wait for.
+    // Lock order: mutex_, this mutex, then an AnswerWindow's or roster_mutex_.
+    mutable absl::Mutex mutex;
+    SteadyCondition changed;  // Signals changes of what a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
-    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version it was last answered with.
+    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version of its last answer.
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;          // Updates so far.
-    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The last one that had a round here.
-    std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null by rules without.
-    // Who waits for the round with the contribution that is in it; each is its thread's.
+    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The highest number of a pass that had a round here.
+    std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null under rules without rounds.
+    // The turns whose contributions are in the round. Each belongs to its waiting thread.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
   };
 
   Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<WaitClock> clock);
 
-  // Notes the speaker's incarnation. INVALID_ARGUMENT or ABORTED.
+  // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // INVALID_ARGUMENT: there is no such group, rank or incarnation.
   absl::Status CheckNumbers(const Speaker& speaker) const;
@@ -188,10 +202,10 @@ class Shard {
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
-  // Why a thread must not go on waiting.
+  // OK while a thread may go on waiting; otherwise why it must not.
   absl::Status CheckWaiting(const Turn& turn) const;
   absl::Status ApplyTurn(const Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
-  // By rules that step the center: a group has no steps after this one.
+  // Whether a group makes no step after this one. Only jobs under rules that step the center have a last step.
   bool IsLastStep(uint64_t sequence) const;
   void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(roster_mutex_);
   absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -199,47 +213,48 @@ class Shard {
   absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Why it could not be applied, which all who wait are told; then nothing has changed but that they wait no longer.
+  // Applies the rule to the round, and gives all its threads their answers and outcomes. After an error nothing has
+  // changed, except that they wait no longer; all of them get the error.
   absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // It is empty again, and all who have waited for it look what became of it.
+  // Empties the round and wakes its threads, which then find their outcomes.
   void EndRound(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);
   std::shared_ptr<const Pass> OpenPass(const Block& block, std::vector<uint32_t> live)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Whether the group has attached, now or before the server was started again.
+  // Whether the group has ever attached, also before a restart of the server.
   bool HasCome(uint32_t group) const { return incarnations_[group] > 0; }
   void DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void FindPlace(Turn& turn) const;
-  // The step from which a group's exchange of a block goes.
+  // The group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
   void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
   size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
   // Whether both wait for the same groups.
   static bool InSamePass(const Turn& one, const Turn& other);
-  // Whether the round that this turn belongs to has been without it.
+  // Whether this turn's pass has already had its round here, without it.
   bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   RoundDecision DecideRound(const Turn& turn, const Block& block, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the block of `turn`, whose answer is the place to compute in. In rounds: of `live` groups.
-  // INVALID_ARGUMENT: the block would not be finite; it, and its state, are as they were.
+  // Applies the rule to the block of `turn`, whose answer is also scratch memory. `live`: the number of live groups,
+  // with rounds. INVALID_ARGUMENT: the block would become infinite or NaN; its values and state are as they were.
   absl::Status Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // The same for rules that may leave what is not finite.
+  // Update's part for cases in which the result may be infinite or NaN.
   absl::Status ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center, const Turn& turn) const;
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
-  // By rules whose answers are kept.
+  // Only under rules whose answers are kept.
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
 
   const ShardPlan plan_;
@@ -249,14 +264,14 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
-  // Who waits for whom. Taken last.
+  // Guards who waits for whom. Last in the lock order.
   mutable absl::Mutex roster_mutex_;
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
-  std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; with rounds.
+  std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; empty without rounds.
   uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
-  // By group: the pass in which it was last waited for in vain.
+  // By group: the last pass that waited for it in vain.
   std::vector<uint64_t> dismissed_ ABSL_GUARDED_BY(roster_mutex_);
-  // By group: where its incarnation began, and after which pass.
+  // By group: the exchange after which its incarnation began, and the last pass by then.
   struct Begun {
     ExchangeId id;
     uint64_t pass = 0;
@@ -266,14 +281,16 @@ class Shard {
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  // By group: the last one that attached; 0: none. Set under mutex_; read, too, by who waits, under a block's mutex.
+  // By group: the last incarnation that attached; 0: none. Written under mutex_. Waiting threads also read it under a
+  // block's mutex.
   const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;
     AttachAnswer answer = AttachAnswer::kWait;
   };
   std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // By group: the last answer to Attach.
-  // Set under mutex_; read under it or under a block's mutex, so that exchanges of different blocks stay parallel.
+  // Written under mutex_, and read under it or under a block's mutex, so that exchanges of different blocks stay
+  // parallel.
   std::atomic<bool> closed_{false};
   std::atomic<bool> stopping_{false};
 };

@@ -1,4 +1,4 @@
-// The exchanging part of Shard: how a contribution is checked, applied alone, and answered. Rounds: shard_rounds.cc.
+// The exchanges of Shard: how a contribution is checked, applied alone, and answered. shard_rounds.cc has the rounds.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -33,7 +33,7 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
 
 absl::Status Shard::ApplyTurn(const Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
-  // Again: the last snapshot may have copied this block since CheckOpen.
+  // Check again: the last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
   const ExchangeId last = block.applied[turn.speaker.group];
   if (turn.id == last) return Repeat(turn, block);
@@ -46,7 +46,8 @@ bool Shard::IsLastStep(uint64_t sequence) const {
   return per_epoch > 0 && sequence / per_epoch >= plan_.job.epochs();
 }
 
-// Nobody waits for a group that has sent all it ever will. A rank sends its last block last.
+// Nobody should wait for a group that has sent its last values. A rank sends its last block last, so only that is
+// checked.
 void Shard::LeaveAtEnd(const Turn& turn) {
   const Range own = Intersect(plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()}), plan_.blocks);
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
@@ -89,7 +90,8 @@ absl::Status Shard::Repeat(const Turn& turn, Block& block) {
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  // Lost only when the server restarted between applying and answering: then the group keeps what it has.
+  // The answer is lost only if the server restarted after it applied the exchange. With zeros the group keeps what it
+  // has.
   if (!WindowOf(turn.speaker).Find(turn.id, turn.first, turn.answer)) {
     std::fill(turn.answer.begin(), turn.answer.end(), 0.0f);
   }
@@ -109,7 +111,8 @@ absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   return absl::OkStatus();
 }
 
-// Until no awaited group is further behind at this block than the bound. One that is, is waited for once.
+// Waits until no awaited group is further behind at this block than the bound. A group that stays behind for the grace
+// window is dismissed, so it is waited for once.
 absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
   block.changed.SignalAll();  // This group has come further.
@@ -133,15 +136,15 @@ absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   }
 }
 
-// Whether the group's contribution is from an older center than the present one. Of a group that has just begun nobody
-// knows: it has read the center by itself.
+// Whether the group's contribution is from an older center than the present one. False if the group has just begun: it
+// read the center outside of exchanges, so nobody knows which version it has.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
   const uint32_t group = turn.speaker.group;
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
-// From the last exchange of the block; a new incarnation's first one, from where that began: other blocks may be
-// further, whose fragments the group had exchanged before.
+// Normally the block's last exchange. A new incarnation goes on from the block that is furthest behind, so its first
+// contribution to any block begins there, even if that block itself is further.
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
   if (last.incarnation == turn.id.incarnation) return last.sequence;
   absl::MutexLock lock(&roster_mutex_);
@@ -156,7 +159,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   Contribution from;
   from.group = group;
   from.sequence = turn.id.sequence;
-  // Where a new incarnation goes over steps again, it stands for the steps it has made itself.
+  // A new incarnation may repeat steps that the block already has. Then the contribution counts as one interval.
   from.steps = turn.id.sequence > last ? turn.id.sequence - last : interval;
   from.staleness = IsLate(turn, block) ? block.version - block.seen[group] : 0;
   from.values = turn.values;
@@ -181,13 +184,14 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
     return status;
   }
   ++block.version;
-  // After the change: a snapshot that reads the old count is taken again, never one too few.
+  // Count after the change: a snapshot that reads the old count is written once more, but never missed.
   updates_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
 
-// A center that is infinite once would stay so, and take all groups with it: of finite values, too. What the block was
-// is copied before, in the cache: a rule that steps an optimizer reads and writes it more often than that.
+// Even finite contributions can make the center infinite. It would stay so and spoil all groups. So the block is copied
+// first, and put back if the result is not finite. The copy is cheap: it is in the cache, and a rule that steps an
+// optimizer reads and writes the block more often than that.
 absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center,
                                  const Turn& turn) const {
   const std::vector<float> values(center.values.begin(), center.values.end());

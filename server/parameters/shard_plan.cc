@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// In a time that does not tell how much of `key` is right.
+// Takes the same time wherever the keys differ, so that it does not tell how much of `key` is right.
 bool SameKey(absl::string_view center_key, absl::string_view key) {
   if (center_key.size() != key.size()) return false;
   volatile unsigned char differs = 0;
@@ -30,10 +30,10 @@ constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
-constexpr double kWindowBytes = 64;   // Of a rank's AnswerWindow without its answers.
-constexpr double kGroupBytes = 256;   // What a shard knows of a group besides.
-// In rounds, of each rank: where its exchange belongs, and its contribution to the round that it waits for; and, by
-// group, who is in that round and who is live.
+constexpr double kWindowBytes = 64;   // Per rank: its AnswerWindow without the answers.
+constexpr double kGroupBytes = 256;   // Per group: whatever else a shard knows of it.
+// With rounds, per rank: the place of its exchange, and its contribution to the round that it waits for. For each group
+// on top: whether it is in that round, and whether it is live.
 constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
 
@@ -55,7 +55,7 @@ double BlockBytes(const ShardPlan& plan) {
   return sizeof(float) * static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
 }
 
-// What the exchanges of all ranks take with such a window.
+// Memory for the exchanges of all ranks with this window.
 double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   uint64_t blocks = 0;
   for (uint32_t rank = 0; rank < plan.job.ranks(); ++rank) {
@@ -64,7 +64,7 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   }
   const double groups = plan.job.groups();
   const double kept = plan.rule.traits.answers_center ? 0 : 1;
-  // One that came, and its answer; with compression, both in either form.
+  // A message and its answer. With compression, both in encoded and in decoded form.
   const double messages = plan.rule.sent.compression == Compression::kNone ? 2 : 3;
   return groups * static_cast<double>(blocks) * BlockBytes(plan) * (kept + messages) +
          groups * plan.job.ranks() * kept * kWindowBytes;
@@ -74,7 +74,7 @@ double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
   const double all_seats = groups * plan.job.ranks();
-  const double watched = std::min(all_seats, blocks);  // Copied by threads that change them at the same time.
+  const double watched = std::min(all_seats, blocks);  // Blocks that are copied while threads change them.
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
                       blocks * (groups * kAppliedBytes + kBlockObjectBytes);
   const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
@@ -89,12 +89,12 @@ absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const
                                                     "; all groups of a job run with the same job file"));
 }
 
-// As a job file has it; the numbers were checked.
+// The name in job files. `rule` was checked.
 std::string RuleText(uint32_t rule) {
   return absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(static_cast<v1::AveragingSpec::Rule>(rule)));
 }
 
-// Not to say which, and to say none, is the same.
+// An unset field means none.
 v1::AveragingSpec::Compression CompressionOf(const v1::JobSpecForShard& job) {
   if (job.compression() == 0) return v1::AveragingSpec::COMPRESSION_NONE;
   return static_cast<v1::AveragingSpec::Compression>(job.compression());
@@ -105,11 +105,11 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
-// The fields that only some rules have, whichever they are: the first that differs.
+// Compares all other fields, and names the first that differs.
 absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
-  group.set_compression(center.compression());  // The same, whichever way it is said.
+  group.set_compression(center.compression());  // Compared before; unset and none are the same.
   google::protobuf::util::MessageDifferencer differencer;
-  // An optional field that is there with 0 and one that is not there mean the same to a server.
+  // To a server an optional field that is 0 means the same as an absent one.
   differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   std::string differences;
   differencer.ReportDifferencesToString(&differences);
@@ -140,7 +140,7 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
     return absl::InvalidArgumentError(
         absl::StrCat("job.parameters is ", request.job().parameters(), "; the layout has ", *values, " values"));
   }
-  // A block is encoded by itself: it must be whole runs.
+  // Each block is encoded by itself, so it must consist of whole runs.
   if (rule->sent.compression != Compression::kNone && block_values % kCompressionRun != 0) {
     return absl::InvalidArgumentError(absl::StrCat("job.compression needs blocks of a multiple of ", kCompressionRun,
                                                    " values; this server's have ", block_values));
@@ -189,7 +189,7 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
     return Differs("compression", CompressionText(center.job), CompressionText(group.job));
   }
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
-  // The model first: a group of another model has other numbers of everything that follows from it.
+  // Compare the model before the rest: a group with another model has other numbers as a consequence.
   if (absl::Status status = CompareLayouts(center.layout, group.layout); !status.ok()) return status;
   return CompareRest(center.job, group.job);
 }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
 #define HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
 
-// What a job's shard on this server will be, worked out and checked before any memory is taken. Pure.
+// Plans a job's shard on this server: its blocks, its rule and its memory, checked before any memory is taken. Pure.
 
 #include <cstdint>
 #include <string>
@@ -15,14 +15,16 @@
 
 namespace hooke {
 
-// The largest window of a rank: enough for sending, applying and answering to overlap.
+// The largest window of a rank, which is the number of blocks that it may have unanswered. This is enough for sending,
+// applying and answering to overlap.
 inline constexpr uint32_t kWindowBlocks = 16;
-// What the ranks of so many groups may take together beside the center: answers kept to be repeated, and for each
-// connection a message and its answer. Smaller windows keep to it; more groups get more in proportion.
+// Memory that the ranks of kExchangeGroups groups may take together besides the center: answers kept for repeats and,
+// for each connection, a message and its answer. The window is chosen to fit. With more groups the limit grows in
+// proportion.
 inline constexpr uint64_t kExchangeBytes = 32 << 20;
 inline constexpr uint32_t kExchangeGroups = 32;
 
-// What a block takes besides its values: the shard's record of it and, by rules with rounds, its round.
+// Memory of a block besides its values: the shard's record of it and, under rules with rounds, its round.
 inline constexpr uint64_t kBlockObjectBytes = 384;
 
 struct ShardPlan {
@@ -31,37 +33,36 @@ struct ShardPlan {
   v1::JobSpecForShard job;
   JobRule rule;
   Partition partition{0};      // Of the whole center.
-  Range blocks;                // This shard's, within the partition. Empty where there are more servers than blocks.
-  uint32_t window_blocks = 1;  // Answers kept per rank to be repeated: AttachResponse.window_blocks.
-  uint64_t memory_bytes = 0;   // Values and the rule's state, and copies of blocks that are watched while they change;
-                               // what was last applied per block and group; what is known of blocks, of groups and,
-                               // in rounds, of their ranks; the layout; the answers kept, and the messages of all
-                               // ranks' connections.
+  Range blocks;                // This shard's blocks; none if there are more servers than blocks.
+  uint32_t window_blocks = 1;  // Answers kept for each rank. Sent as AttachResponse.window_blocks.
+  // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks that are watched
+  // while they change, the records of blocks, groups and ranks, the layout, the answers kept, and the messages of all
+  // connections.
+  uint64_t memory_bytes = 0;
 
-  // How a message says which values a block holds.
+  // The values of the whole vector that a block of the partition holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
-  // How many of a block's values, its first, are parameters of the model.
+  // How many of a block's values are parameters of the model. They come first; buffers follow.
   uint64_t BlockParameters(uint64_t block) const;
 };
 
-// The largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. Follows from the
-// job alone: a server that was started again repeats what it had answered.
+// The largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. It follows from
+// the job alone, so a restarted server has the same window.
 uint32_t ChooseWindow(const ShardPlan& plan);
 
-// The plan for the shard that `request` asks for. INVALID_ARGUMENT naming the field that is wrong and what is allowed.
+// The plan for the shard that `request` asks for. INVALID_ARGUMENT names the field that is wrong and what is allowed.
 // `block_values` >= 1.
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
 
-// PERMISSION_DENIED where `key` is not the key of the center: whoever speaks is not of job `job_id`. Two empty keys are
+// PERMISSION_DENIED if `key` is not the center's key: the sender does not belong to job `job_id`. Two empty keys are
 // equal.
 absl::Status CheckKey(absl::string_view job_id, absl::string_view center_key, absl::string_view key);
 
-// FAILED_PRECONDITION, and what to do, where the group is of another job than the center that has its id. Equal keys,
-// also two empty ones, are the same job.
+// FAILED_PRECONDITION if the center of this id belongs to another job than the group's; the message says what to do.
+// Two jobs are the same if their keys are equal, also if both are empty.
 absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);
 
-// FAILED_PRECONDITION naming the first thing that differs between a center and what a group believes of it, the key
-// first.
+// FAILED_PRECONDITION names the first difference between the center's plan and the group's. Keys are compared first.
 absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
 
 // A job id is 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT otherwise.

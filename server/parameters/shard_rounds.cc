@@ -1,5 +1,5 @@
-// The rounds of Shard: who waits with whom at a block, when a round is complete, and what becomes of those that come
-// late or not at all.
+// The rounds of Shard: who waits with whom at a block, when a round is complete, and how late or missing groups are
+// treated.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -19,11 +19,11 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
   if (IsToBeDropped(turn, block)) {
     if (turn.opens) KeepPlace(turn, nullptr);
     block.applied[group] = turn.id;
-    updates_.fetch_add(1, std::memory_order_release);  // That it was dropped is to be kept, too.
+    updates_.fetch_add(1, std::memory_order_release);  // A snapshot must keep that it was dropped.
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  // The same group on a stream that has broken: what it sent counts once.
+  // The same group may still wait here on a broken stream. Its values must count once.
   for (const Turn* other : std::vector<const Turn*>(block.waiting)) {
     if (other->speaker.group == group) LeaveRound(*other, block);
   }
@@ -31,8 +31,8 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
                                            [&turn](const Turn* other) { return InSamePass(*other, turn); });
   block.waiting.push_back(&turn);
   block.round->Add(clock_->Now(), ContributionOf(turn, block));
-  // A thread that waits for the same groups would decide what this one is about to decide. To wake them all at each
-  // arrival would cost the cube of the number of groups.
+  // Threads that wait for the same groups would decide what this one is about to decide, so they are not woken. Waking
+  // all at each arrival would cost the cube of the number of groups.
   if (!decides_for_all) block.changed.SignalAll();
   absl::Status status = AwaitRound(turn, block);
   if (!status.ok()) LeaveRound(turn, block);
@@ -43,7 +43,7 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
     if (turn.outcome->has_value()) return **turn.outcome;
-    if (block.applied[turn.speaker.group] == turn.id) {  // By the same exchange on another stream.
+    if (block.applied[turn.speaker.group] == turn.id) {  // Applied by its repeat on another stream.
       AnswerWithCenter(turn, block);
       return absl::OkStatus();
     }
@@ -74,7 +74,8 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
   const std::shared_ptr<const Pass> opened = OpenPass(block, std::move(live));
   for (const Turn* each : block.waiting) {
     block.applied[each->speaker.group] = each->id;
-    // For all, while the block is in this core's cache: the others would copy it one after another under the mutex.
+    // Answer all threads now, while the block is in this core's cache. Otherwise they would copy it one after another
+    // under the mutex.
     AnswerWithCenter(*each, block);
     *each->outcome = absl::OkStatus();
     if (each->opens) {
@@ -89,17 +90,17 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
 }
 
 void Shard::EndRound(Block& block) {
-  block.waiting = std::vector<const Turn*>();  // With its memory: of all blocks that would be much.
+  block.waiting = std::vector<const Turn*>();  // Frees its memory, too: over all blocks it is much.
   block.round->Clear();
   block.changed.SignalAll();
 }
 
-// The groups that train, ascending: those of the round, those that it has waited for in vain, and those of other rounds
-// since the ones of this round had their last. What the first block of an exchange found holds for all of it at
-// least. A group that is expected, but has never come, has trained nothing: it is not live.
+// The groups that train, ascending: those of the round, those that it waited for in vain, and those that were in other
+// rounds since this round's groups had their last answers. Every block of an exchange includes the groups that its
+// first block found. A group that is expected but has never come has trained nothing, so it is not live.
 std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
   std::vector<bool> is_live(plan_.job.groups());
-  uint64_t answered = block.version;  // The oldest center that one of the round has trained from.
+  uint64_t answered = block.version;  // The oldest center from which a group of the round has trained.
   for (const Contribution& each : block.round->contributions()) {
     is_live[each.group] = true;
     answered = std::min(answered, block.seen[each.group]);
@@ -114,7 +115,8 @@ std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Blo
       if (each->place->pass == nullptr) continue;
       for (const uint32_t group : each->place->pass->live) is_live[group] = true;
     } else if (each->opens) {
-      // Another rank of the group may have done the waiting for all.
+      // Another rank of the same group may have waited for a missing group and dismissed it. It is live for this rank,
+      // too.
       const uint64_t before = PassBefore(*each);
       for (uint32_t group = 0; group < is_live.size(); ++group) {
         if (dismissed_[group] > before) is_live[group] = true;
@@ -128,7 +130,7 @@ std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Blo
   return live;
 }
 
-// That of the exchange before, or after which the group began.
+// The pass of this rank's previous exchange; after a restart, the pass before its first.
 uint64_t Shard::PassBefore(const Turn& opener) const {
   const Place& place = places_[SeatOf(opener.speaker)];
   if (place.pass != nullptr && place.id.incarnation == opener.id.incarnation) return place.pass->number;
@@ -136,7 +138,7 @@ uint64_t Shard::PassBefore(const Turn& opener) const {
   return begun.id.incarnation == opener.id.incarnation ? begun.pass : passes_;
 }
 
-// For those whose exchange begins with this block, whoever is with them here. Null: nobody's does.
+// Opens a pass for the waiting groups whose exchange starts at this block; null if none does.
 std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vector<uint32_t> live) {
   auto opened = std::make_shared<Pass>();
   for (const Turn* each : block.waiting) {
@@ -155,7 +157,7 @@ void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, cons
   absl::MutexLock lock(&roster_mutex_);
   const uint64_t pass = opened != nullptr ? opened->number : passes_;
   for (const uint32_t group : decision.missing) {
-    // Several ranks may have waited for it at the same time: it is dismissed once, in the first of their passes.
+    // Several ranks may have waited for it at the same time. It was dismissed once, in the first of their passes.
     if (HasCome(group)) dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
     roster_.Dismiss(group);
   }
@@ -195,7 +197,8 @@ bool Shard::IsLeftBehind(const Turn& turn, const Block& block) const {
   return turn.place.has_value() && turn.place->pass != nullptr && block.pass >= turn.place->pass->number;
 }
 
-// Gradients of an older center, by rules that want none; all of a slice or, from where the others went on, the rest.
+// True for gradients of an older center, under rules that do not want them. If an exchange begins late, all of it is
+// dropped. If the others overtake it, only the rest is.
 bool Shard::IsToBeDropped(const Turn& turn, const Block& block) const {
   if (!rule_->traits().drops_late) return false;
   if (!turn.place.has_value()) return IsLate(turn, block);
@@ -205,7 +208,7 @@ bool Shard::IsToBeDropped(const Turn& turn, const Block& block) const {
 RoundDecision Shard::DecideRound(const Turn& turn, const Block& block, absl::Time now) const {
   absl::MutexLock lock(&roster_mutex_);
   if (!turn.place.has_value()) return block.round->Decide(now, roster_);
-  // Nobody comes to a round that is over.
+  // This turn's round is over, so nobody else will come.
   if (IsLeftBehind(turn, block)) return block.round->DecideAmong({}, now, roster_);
   return block.round->DecideAmong(turn.place->pass->groups, now, roster_);
 }

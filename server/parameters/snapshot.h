@@ -1,10 +1,9 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SNAPSHOT_H_
 #define HOOKE_SERVER_PARAMETERS_SNAPSHOT_H_
 
-// A shard as bytes, and back. The format is described in docs/snapshot.md, with a worked example. Memory needed is one
-// block, both ways.
+// Writes a shard as bytes and reads it back. docs/snapshot.md describes the format, with a worked example. Besides the
+// shard, both directions need memory for one block only.
 //
-// Used by SnapshotHistory, which knows files and versions.
 
 #include <cstdint>
 #include <memory>
@@ -25,11 +24,11 @@ namespace hooke {
 // has ended.
 absl::Status WriteSnapshot(const Shard& shard, bool sealed, StorageWriter& to);
 
-// Reads one snapshot, front to back. DATA_LOSS wherever the bytes are not what was written: the message says at which
-// byte, what, and never trusts a length that no checksum covers.
+// Reads one snapshot from front to back. DATA_LOSS: the bytes are not those that were written; the message says what is
+// wrong and at which byte. A length is never trusted before its checksum is verified.
 class SnapshotReader {
  public:
-  // Reads up to the first block. Takes the reader.
+  // Takes `from` and reads up to the first block.
   static absl::StatusOr<SnapshotReader> Open(std::unique_ptr<StorageReader> from);
 
   const ShardPlan& plan() const { return plan_; }
@@ -38,7 +37,7 @@ class SnapshotReader {
   absl::Time written() const { return from_->written(); }
   const std::vector<uint32_t>& incarnations() const { return incarnations_; }
 
-  // The next block; called plan().blocks.size() times.
+  // Reads the next block. Call it plan().blocks.size() times.
   absl::StatusOr<Shard::BlockCopy> ReadBlock();
 
  private:
@@ -49,7 +48,7 @@ class SnapshotReader {
   absl::StatusOr<Prefix> ReadPrefix();
   absl::Status ReadDescription(const Prefix& prefix);
   absl::Status ReadIncarnations();
-  // `bytes` bytes and the CRC-32 behind them, which is checked. `what` is for the message.
+  // Reads `bytes` bytes and the CRC-32 behind them, which it checks. `what` names the section in errors.
   absl::StatusOr<std::string> ReadSection(absl::string_view what, uint64_t bytes);
 
   std::unique_ptr<StorageReader> from_;
@@ -61,7 +60,7 @@ class SnapshotReader {
   uint64_t next_block_ = 0;
 };
 
-// A shard as the snapshot says, initialized; `clock` as Shard::Create. Reads the snapshot to its end.
+// Restores the shard, initialized, and reads the snapshot to its end. `clock` is for Shard::Create.
 absl::StatusOr<std::unique_ptr<Shard>> ReadShard(
     SnapshotReader snapshot, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 

@@ -82,7 +82,7 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest() {
         last ? "there is no previous one"
              : absl::StrCat("the previous one, ", SnapshotName(options_.job_id, *std::next(generation)), ", is tried"));
     absl::StrAppend(&refused, refused.empty() ? "" : "; ", name, ": ", snapshot.status().message());
-    // Another disk error may pass; changed bytes stay changed.
+    // Changed bytes stay changed, but another disk error may pass, so that file stays in the list.
     if (snapshot.status().code() != absl::StatusCode::kDataLoss) {
       all_lost = false;
       continue;

@@ -1,10 +1,10 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SNAPSHOT_HISTORY_H_
 #define HOOKE_SERVER_PARAMETERS_SNAPSHOT_HISTORY_H_
 
-// One job's snapshots in storage: "<job id>.<version, 12 digits>.snapshot". The newest two readable ones are kept,
-// so that one bad file never costs a center. Used by ParameterStore.
+// One job's snapshots in storage, in files "<job id>.<generation, 12 digits>.snapshot". The two newest readable ones
+// are kept, so that one bad file never costs a center.
 //
-// Thread-safe, but for Write: one at a time.
+// Thread-safe, except that only one Write may run at a time.
 
 #include <cstdint>
 #include <map>
@@ -33,14 +33,14 @@ class SnapshotHistory {
     std::shared_ptr<spdlog::logger> logger;
     std::string job_id;
   };
-  // `generations`: the versions that storage holds, ascending.
+  // `generations`: those that storage holds, ascending.
   SnapshotHistory(Options options, const std::vector<uint64_t>& generations);
 
-  // Writes the next version, then removes all but it and the newest readable one before it.
+  // Writes the next generation, then removes all but it and the newest readable one before it.
   absl::Status Write(const Shard& shard, bool sealed);
 
-  // The newest snapshot of which every byte is right. One that is not is logged with what is wrong and which one is
-  // used instead, and is not looked at again. DATA_LOSS: none is. UNAVAILABLE: the disk failed to show one.
+  // Opens the newest snapshot whose every byte is intact. A damaged one is logged, with what is wrong and what is used
+  // instead, and is not tried again. DATA_LOSS: all are damaged. UNAVAILABLE: the disk could not read one.
   absl::StatusOr<SnapshotReader> OpenNewest();
 
   // Bytes that the job's snapshots take in storage, as they were when last written or found.
@@ -49,21 +49,21 @@ class SnapshotHistory {
  private:
   // Looks at the file's size and remembers it; one that cannot be opened counts as empty.
   void NoteSize(uint64_t generation);
-  // Opens and verifies one.
+  // Verifies a snapshot, then opens it anew to be read.
   absl::StatusOr<SnapshotReader> OpenVerified(uint64_t generation);
 
   const Options options_;
   mutable absl::Mutex mutex_;
   std::vector<uint64_t> generations_ ABSL_GUARDED_BY(mutex_);  // Ascending; readable as far as known.
   std::vector<uint64_t> bad_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, uint64_t> bytes_ ABSL_GUARDED_BY(mutex_);  // Of each file in storage, by generation.
-  uint64_t highest_ ABSL_GUARDED_BY(mutex_) = 0;                // Never used again.
+  std::map<uint64_t, uint64_t> bytes_ ABSL_GUARDED_BY(mutex_);  // Size of each file, by generation.
+  uint64_t highest_ ABSL_GUARDED_BY(mutex_) = 0;                // The highest generation so far.
 };
 
 // "fashion-1.000000000007.snapshot".
 std::string SnapshotName(absl::string_view job_id, uint64_t generation);
 
-// The versions in storage, ascending, by job. Files of other names are left alone.
+// The generations in storage, ascending, by job id. Files with other names are ignored.
 absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> ListSnapshots(Storage& storage);
 
 }  // namespace hooke

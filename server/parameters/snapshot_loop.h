@@ -1,8 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SNAPSHOT_LOOP_H_
 #define HOOKE_SERVER_PARAMETERS_SNAPSHOT_LOOP_H_
 
-// A thread that calls one function every so often, and a last time when it is stopped. Used by ParameterServer to write
-// snapshots.
+// Writes snapshots at regular intervals: a thread that calls a function, which Stop calls a last time.
 
 #include <functional>
 #include <memory>
@@ -18,20 +17,20 @@ namespace hooke {
 
 class SnapshotLoop {
  public:
-  // The interval goes by `clock`. `snapshot` runs on one thread at a time, and logs its own errors: those of the
-  // thread's calls are dropped. It outlives the loop.
+  // Intervals are measured by `clock`. `snapshot` runs on one thread at a time and must outlive the loop. It logs its
+  // own errors, because the loop ignores those of the thread's calls.
   SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot,
                std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
-  // Ends the thread without a last call, where Stop was not called.
+  // Ends the thread; makes no last call, even if Stop was not called.
   ~SnapshotLoop();
 
-  // Ends the thread, waiting for a call that runs, then calls once more and returns what that returns. A second Stop
-  // does nothing.
+  // Ends the thread after any running call, then calls once more and returns the result of that. A second Stop does
+  // nothing.
   absl::Status Stop();
 
  private:
   void Run();
-  // False: it has ended before.
+  // False: the thread had already ended.
   bool EndThread();
 
   const absl::Duration interval_;
@@ -40,7 +39,7 @@ class SnapshotLoop {
   absl::Mutex mutex_;
   SteadyCondition stops_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Joined by who sets stopping_.
+  std::thread thread_;  // Joined by the thread that sets stopping_.
 };
 
 }  // namespace hooke

@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::string_view kPart = ".part";
 
-// What to do is in the code: an operator frees space, a group tries again.
+// The code tells the caller what to do: if the disk is full, an operator frees space; otherwise a group tries again.
 absl::Status FileError(absl::string_view what, absl::string_view path, int error) {
   const std::string message = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
   if (error == ENOENT) return absl::NotFoundError(message);

@@ -1,12 +1,14 @@
 #ifndef HOOKE_SERVER_PARAMETERS_STORAGE_H_
 #define HOOKE_SERVER_PARAMETERS_STORAGE_H_
 
-// The storage seam: whole files by name, written at once or not at all. Used for snapshots. OpenFolderStorage is the
-// real one; in_memory_storage.h has the one for tests, with faults.
+// Storage of whole files by name, each written completely or not at all. OpenFolderStorage is the real one;
+// in_memory_storage.h has one for tests, with faults.
 //
-// A Storage is thread-safe; two threads never write the same name at once. Writers and readers belong to one thread and
-// do not outlive their Storage. Errors: NOT_FOUND no such file; RESOURCE_EXHAUSTED the disk is full; UNAVAILABLE any
-// other failure of the disk. Messages name the file.
+// A Storage is thread-safe, but two threads must not write the same name at once. Writers and readers belong to one
+// thread and do not outlive their Storage.
+//
+// Errors: NOT_FOUND, there is no such file; RESOURCE_EXHAUSTED, the disk is full; UNAVAILABLE, any other failure of the
+// disk. Messages name the file.
 
 #include <cstdint>
 #include <memory>
@@ -20,14 +22,14 @@
 
 namespace hooke {
 
-// A file that nobody sees before Commit. Destroyed without, it leaves nothing behind.
+// Writes a file that is invisible before Commit. If it is destroyed without Commit, it leaves nothing behind.
 class StorageWriter {
  public:
   virtual ~StorageWriter() = default;
 
   virtual absl::Status Append(absl::string_view bytes) = 0;
-  // After OK the file is complete under its name and survives a power failure; it replaces one of that name. Called
-  // once, last.
+  // After OK the file is complete under its name and survives a power failure; it has replaced any earlier file of that
+  // name. Call it once, last.
   virtual absl::Status Commit() = 0;
 };
 
@@ -38,7 +40,7 @@ class StorageReader {
   virtual uint64_t size() const = 0;
   // When the file was committed, by the clock of its disk.
   virtual absl::Time written() const = 0;
-  // The next `bytes` bytes, or fewer where the file ends. Never more memory than the file has bytes left.
+  // The next `bytes` bytes, or fewer at the end of the file. Never takes more memory than the file has bytes left.
   virtual absl::StatusOr<std::string> Read(uint64_t bytes) = 0;
 };
 
@@ -51,17 +53,17 @@ class Storage {
   virtual absl::StatusOr<std::unique_ptr<StorageReader>> Open(absl::string_view name) = 0;
   // Names of all committed files, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List() = 0;
-  // OK, too, where there is no such file.
+  // Also OK if there is no such file.
   virtual absl::Status Remove(absl::string_view name) = 0;
   // "/var/lib/hooke/centers", for messages.
   virtual std::string Describe() const = 0;
 };
 
-// INVALID_ARGUMENT naming what is wrong and what is allowed.
+// Checks a name as Create takes it. INVALID_ARGUMENT names what is wrong and what is allowed.
 absl::Status CheckStorageName(absl::string_view name);
 
-// Files in `folder`, which is made (with its parents) if need be. Leftovers of writes that were cut short are removed:
-// two live storages never share a folder.
+// Keeps files in `folder`, and makes it and its parents if necessary. Removes what interrupted writes left there, so
+// two live storages must never share a folder.
 absl::StatusOr<std::unique_ptr<Storage>> OpenFolderStorage(absl::string_view folder);
 
 }  // namespace hooke

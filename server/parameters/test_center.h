@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_CENTER_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_CENTER_H_
 
-// A small center to test with: what its groups send to attach, and values to start from.
+// A small center for tests: the messages with which its groups attach, and initial values.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// One parameter "w" of `values` values, elastic rule.
+// A center of one parameter "w" with `values` values, under the elastic rule.
 struct TestCenter {
   std::string job_id = "job-1";
   std::string job_key = "a job's key";
@@ -25,16 +25,16 @@ struct TestCenter {
   uint32_t compression = 0;  // As JobSpecForShard.compression.
 };
 
-// What rank 0 of a group's given incarnation sends.
+// The request that rank 0 of a group's incarnation sends.
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0, uint32_t incarnation = 1);
 
-// The same by a rule that steps the center: plain SGD at this learning rate, an exchange after each step, rounds
-// without a grace window, one epoch of 100 steps, no buffers.
+// The same under a rule that steps the center. It has plain SGD at this learning rate, an exchange after each step,
+// rounds without a grace window, one epoch of 100 steps, and no buffers.
 v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate);
 
 v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);
 
-// Group 0 of another job of the default key.
+// Group 0 of job `job_id`, with the default key.
 v1::Sender SenderOf(const std::string& job_id);
 
 // `count` different values from `first` on: value i of a vector is i / 8 + shift, exact in float32 for small i.

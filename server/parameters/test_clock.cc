@@ -13,7 +13,7 @@ void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time de
   std::list<Waiting>::iterator own;
   {
     absl::MutexLock lock(&mutex_);
-    if (now_ >= deadline) return;  // Advance came between the caller's look at the clock and this.
+    if (now_ >= deadline) return;  // Advance was called after the caller looked at the clock.
     own = waiting_.insert(waiting_.end(), {&changed, &mutex, deadline});
   }
   changed.WaitUntil(mutex, absl::InfiniteFuture());

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_CLOCK_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_CLOCK_H_
 
-// A clock for tests that stands still until it is told to go on.
+// A clock for tests that stands still until Advance is called.
 
 #include <cstddef>
 #include <list>
@@ -20,9 +20,9 @@ class TestClock final : public WaitClock {
   void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Whoever waits looks again. What they wait for outlives the call.
+  // Moves the time forward and wakes all waiting threads. Their conditions and mutexes must outlive the call.
   void Advance(absl::Duration by);
-  // Returns when so many threads wait, all for a deadline that is to come; false after 30 real seconds.
+  // Returns once this many threads wait for a deadline in the future; false after 30 real seconds.
   bool AwaitWaiting(size_t threads);
 
  private:
@@ -32,7 +32,7 @@ class TestClock final : public WaitClock {
     absl::Time deadline;
   };
 
-  mutable absl::Mutex mutex_;  // Taken after a waiter's.
+  mutable absl::Mutex mutex_;  // Taken after a waiting thread's mutex.
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::UnixEpoch();
   std::list<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };

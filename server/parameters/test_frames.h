@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_FRAMES_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_FRAMES_H_
 
-// Messages of docs/wire.md, to test with.
+// Messages of docs/wire.md for tests.
 
 #include <grpcpp/support/byte_buffer.h>
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
 
-// The plainest client of the parameter servers' protocol, for tests: one rank that talks to one server and waits for
-// each answer of a window. Every call has a deadline of 30 seconds.
+// The simplest client of the parameter servers' protocol, for tests: one rank that talks to one server and keeps a
+// window of blocks under way. Every call has a deadline of 30 seconds.
 
 #include <grpcpp/grpcpp.h>
 
@@ -25,13 +25,13 @@ class TestGroup {
   TestGroup(TestCenter center, v1::Sender sender, const std::string& address);
 
   absl::StatusOr<v1::AttachResponse> Attach();
-  // Sends `values` (of the whole vector) as the shard's initial ones.
+  // Sends the shard's part of `values`, the whole vector, as initial values.
   absl::Status Initialize(absl::Span<const float> values);
   // The shard's values now.
   absl::StatusOr<std::vector<float>> Pull();
 
-  // One exchange of `blocks` of this rank, in this order: x -= answer for each. `break_after`: the stream is cut after
-  // so many answers, once, with the rest sent and unanswered, and these come again on a second stream.
+  // One exchange of this rank's `blocks`, in this order; each answer is subtracted from x. After `break_after` answers
+  // the stream is cut once, with the next blocks sent and unanswered. They are sent again on a second stream.
   struct Call {
     uint64_t sequence = 0;
     std::vector<uint64_t> blocks;
@@ -45,11 +45,11 @@ class TestGroup {
   v1::ParameterServer::Stub& stub() { return *stub_; }
 
   using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-  // An Exchange on which nothing has been sent.
+  // Opens a stream of Exchange and sends nothing.
   std::unique_ptr<Stream> OpenExchange(grpc::ClientContext* context);
 
  private:
-  // Sends the blocks from `done` on and counts answers in it. `stop_at`: cuts the stream after so many answers in all.
+  // Sends the blocks from `done` on, and counts the answers in `done`. Cuts the stream after `stop_at` answers in all.
   absl::Status RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at);
 
   const TestCenter center_;
@@ -59,7 +59,7 @@ class TestGroup {
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;
 };
 
-// Without a deadline a broken server would hang the test.
+// Sets a deadline of 30 seconds. Without one a broken server would hang the test.
 void SetDeadline(grpc::ClientContext* context);
 
 }  // namespace hooke

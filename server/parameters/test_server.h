@@ -24,7 +24,7 @@
 
 namespace hooke {
 
-// Saves only when it is told to, and logs nothing.
+// Options of a server that saves only when told to, and logs nothing.
 inline ParameterServerOptions TestServerOptions(std::shared_ptr<Storage> storage) {
   ParameterServerOptions options;
   options.storage = std::move(storage);
@@ -33,7 +33,7 @@ inline ParameterServerOptions TestServerOptions(std::shared_ptr<Storage> storage
   return options;
 }
 
-// A ParameterServer behind a grpc::Server; on a free port, if the address says no other.
+// A ParameterServer behind a grpc::Server, by default on a free port.
 class TestServer {
  public:
   explicit TestServer(ParameterServerOptions options, const std::string& address = "127.0.0.1:0")
@@ -58,18 +58,18 @@ class TestServer {
 
  private:
   std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;  // Goes first: it uses the service.
+  std::unique_ptr<grpc::Server> server_;  // Destroyed first, because it uses the service.
   std::string address_;
 };
 
-// Six blocks, the last one short.
+// A center of six blocks; the last one is short.
 inline TestCenter LargeCenter() {
   TestCenter center;
   center.values = 5 * kBlockValues + 100;
   return center;
 }
 
-// Rank `rank` of `group`, talking to one server that holds all.
+// A client for one rank of a group, with one server that holds the whole center.
 inline TestGroup MakeGroup(const TestServer& server, const TestCenter& center, uint32_t group = 0, uint32_t rank = 0,
                            uint32_t incarnation = 1) {
   return TestGroup(center, MakeSender(center, group, rank, incarnation), server.address());

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_SHARD_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_SHARD_H_
 
-// A small shard to test with, in blocks of 4 values, and an exchange that two streams make at once.
+// A small shard for tests, in blocks of 4 values, and an exchange that two streams make at once.
 
 #include <atomic>
 #include <cstdint>
@@ -19,24 +19,24 @@
 
 namespace hooke {
 
-// The first incarnation of a group attaches, at the epoch, for 20 s.
+// Attaches the first incarnation of a group, at the Unix epoch, with a lease of 20 s.
 void AttachGroup(Shard& shard, uint32_t group);
 
-// Of the request's job, which has one shard, holding `values`, all that the job has; the groups below `groups` have
-// attached.
+// Makes the only shard of the request's job and initializes it with `values`. The groups below `groups` have attached.
 std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
                                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
-// Calls `send` on two threads, as when a stream broke and its exchange comes again on another while it still waits.
+// Calls `send` on two threads. A server sees the same when a stream broke: its exchange still waits, and comes again on
+// another stream.
 class TwoStreams {
  public:
-  // `send`: whether its exchange was answered. Called on both threads, at the same time.
+  // `send` returns whether its exchange was answered. Both threads call it at the same time.
   explicit TwoStreams(const std::function<bool()>& send);
   ~TwoStreams();
 
   // Whether one of the two returned within `patience`.
   bool OneLeft(absl::Duration patience) { return one_left_.WaitForNotificationWithTimeout(patience); }
-  // Waits for both; how many were answered.
+  // Waits for both threads and returns how many were answered.
   int Answered();
 
  private:

@@ -7,7 +7,8 @@
 namespace hooke {
 namespace {
 
-// A mutex by the names that the standard library has. The analysis does not see through it; WaitUntil says what holds.
+// Gives absl::Mutex the method names of the standard library. The analysis cannot follow this; WaitUntil's annotation
+// says what holds.
 class StandardMutex {
  public:
   explicit StandardMutex(absl::Mutex& mutex) : mutex_(mutex) {}

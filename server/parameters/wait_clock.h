@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_WAIT_CLOCK_H_
 #define HOOKE_SERVER_PARAMETERS_WAIT_CLOCK_H_
 
-// The time that waits go by. It is steady: whoever sets the machine's clock makes no wait longer or shorter. Abseil's
-// CondVar and Mutex go by the machine's clock even where they are given a timeout.
+// A clock for waits. It is steady: setting the machine's clock makes no wait longer or shorter. Abseil's CondVar and
+// Mutex depend on the machine's clock, even when they are given a timeout.
 
 #include <condition_variable>
 
@@ -12,12 +12,13 @@
 
 namespace hooke {
 
-// As absl::CondVar, with deadlines by SteadyTime (wire/steady_time.h). Thread-safe.
+// Like absl::CondVar, but deadlines are on SteadyTime's clock (wire/steady_time.h). Thread-safe.
 class SteadyCondition {
  public:
-  // Wakes all who wait. Nobody who holds the mutex between its last look and its wait misses it.
+  // Wakes all waiting threads. A thread that holds the mutex from its last check to its wait misses no change that was
+  // made under that mutex.
   void SignalAll() { condition_.notify_all(); }
-  // Releases `mutex` while it waits. Returns when it is signalled, at the deadline, or for no reason: look again.
+  // Releases `mutex` while it waits. Returns when signalled, at the deadline, or spuriously: check again.
   void WaitUntil(absl::Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
  private:
@@ -29,7 +30,7 @@ class WaitClock {
  public:
   virtual ~WaitClock() = default;
   virtual absl::Time Now() const = 0;
-  // As SteadyCondition::WaitUntil, with a deadline by this clock.
+  // Like SteadyCondition::WaitUntil, with a deadline on this clock.
   virtual void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 };
