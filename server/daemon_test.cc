@@ -48,7 +48,7 @@ std::unique_ptr<grpc::ClientContext> Context() {
   return context;
 }
 
-// A second server joins the first, in one process; the coordinator lists both and gives both to a job, its own first.
+// A second server joins the first, in one process. The coordinator lists both and gives both to a job, its own first.
 TEST_F(DaemonTest, TwoServersMakeACluster) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
   ASSERT_TRUE(first.ok()) << first.status();
@@ -82,12 +82,12 @@ TEST_F(DaemonTest, TwoServersMakeACluster) {
   context->TryCancel();
   (void)session->Finish();
 
-  // A server that is no coordinator says so by not knowing the service.
+  // A server that is not the coordinator does not know this service.
   const grpc::Status status = StubOf(**second)->ListNodes(Context().get(), {}, &nodes);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
-// A state folder has one server at a time; when that has stopped, the next one finds its jobs.
+// A state folder has one server at a time. When that has stopped, the next one finds its jobs.
 TEST_F(DaemonTest, AStateFolderHasOneServer) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
   ASSERT_TRUE(first.ok()) << first.status();
@@ -127,7 +127,7 @@ TEST_F(DaemonTest, RefusesLargeMessages) {
   EXPECT_TRUE(stub->Submit(Context().get(), ExampleSubmission("s"), &response).ok());
 }
 
-// Addresses that cannot be: the error says what and what to do.
+// If an address cannot be used, the error says why and what to do.
 TEST_F(DaemonTest, SaysWhyItCannotListen) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
   ASSERT_TRUE(first.ok()) << first.status();

@@ -1,4 +1,4 @@
-// The hooke-server program as its user meets it: a process, its exit status, its lines, its signals.
+// Tests the hooke-server program as its user meets it: a process, its exit status, its lines, its signals.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-// Looks again each moment until `done` or the deadline.
+// Polls `done` until it is true or the deadline passes.
 bool WaitUntil(const std::function<bool()>& done) {
   const absl::Time end = absl::Now() + kDeadline;
   absl::Notification never;
@@ -48,7 +48,7 @@ bool WaitUntil(const std::function<bool()>& done) {
   return true;
 }
 
-// One process of the program, killed with this object.
+// One process of the program. The destructor kills it.
 class Program {
  public:
   // `runner`: the words before the program's name, to run it with a lower limit of something.
@@ -79,7 +79,7 @@ class Program {
 
   void Signal(int number) { kill(pid_, number); }
 
-  // The exit status; 128 and the signal's number where one killed it; -1 at the deadline.
+  // Returns the exit status; 128 plus the signal's number if one killed it; -1 at the deadline.
   int Wait() {
     int status = 0;
     if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
@@ -103,7 +103,7 @@ class HookeServerTest : public testing::Test {
   }
   ~HookeServerTest() override { std::filesystem::remove_all(folder_); }
 
-  // Starts one with its own state folder and waits until it serves; its address.
+  // Starts a server with its own state folder, waits until it serves, and returns its address.
   std::string Serve(std::unique_ptr<Program>& program, const std::string& name, std::vector<std::string> flags = {},
                     const std::vector<std::string>& runner = {}) {
     const std::string ready = absl::StrCat(folder_, "/", name, ".ready");
@@ -130,7 +130,7 @@ std::unique_ptr<grpc::ClientContext> Context() {
   return context;
 }
 
-// A port that another server has: exit 1 and the line that says so and what to do.
+// If another server has the port, the program exits with 1. Its line says so and what to do.
 TEST_F(HookeServerTest, SaysThatThePortIsInUse) {
   std::unique_ptr<Program> first;
   const std::string address = Serve(first, "first");
@@ -141,7 +141,7 @@ TEST_F(HookeServerTest, SaysThatThePortIsInUse) {
                                      "runs there, or choose another with --listen\n")));
 }
 
-// SIGTERM and SIGINT end it with 0, also while someone watches.
+// SIGTERM and SIGINT end the program with status 0, even while someone watches.
 TEST_F(HookeServerTest, StopsOnSignals) {
   for (int number : {SIGTERM, SIGINT}) {
     std::unique_ptr<Program> program;
@@ -164,8 +164,8 @@ TEST_F(HookeServerTest, StopsOnSignals) {
   }
 }
 
-// Silent connections of more than all files that it may open, to both of its ports, neither keep it from answering nor
-// from ending.
+// More silent connections than it may open files, to both of its ports, keep the server neither from answering nor from
+// ending.
 TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   std::unique_ptr<Program> program;
   const std::string address = Serve(program, "first", {}, {"prlimit", "--nofile=64:256"});
@@ -193,7 +193,7 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   for (const int descriptor : silent) close(descriptor);
 }
 
-// SIGKILL right after Submit answered: the next process on the same folder and port has the job.
+// A coordinator is killed right after Submit was answered. The next process on the same folder and port has the job.
 TEST_F(HookeServerTest, AKilledCoordinatorLosesNothing) {
   std::unique_ptr<Program> program;
   const std::string address = Serve(program, "first");
@@ -219,7 +219,7 @@ TEST_F(HookeServerTest, KeepsTryingToJoin) {
   EXPECT_EQ(program->Wait(), 0);
 }
 
-// A damaged job store is refused by its name, not written over.
+// A damaged job store is refused by name and not overwritten.
 TEST_F(HookeServerTest, RefusesADamagedJobStore) {
   std::filesystem::create_directories(folder_ + "/first");
   std::ofstream(folder_ + "/first/coordinator.db") << std::string(4096, 'x');

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// Why one cannot listen somewhere: the port is taken; the host is not this one; the host is unknown.
+// The reasons why listening fails: the port is taken, the address is another host's, or the host is unknown.
 TEST(ListenAddressTest, SaysWhyNot) {
   const int taken = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};

@@ -47,7 +47,7 @@ TEST(OptionsTest, KnowsEveryLogLevel) {
   }
 }
 
-// Mistakes exit with 2 and name the flag and what is allowed; help and version with 0.
+// Mistakes exit with 2 and name the flag and what is allowed. Help and version exit with 0.
 TEST(OptionsTest, NamesMistakes) {
   struct {
     std::vector<const char*> arguments;

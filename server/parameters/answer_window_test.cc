@@ -7,7 +7,7 @@
 namespace hooke {
 namespace {
 
-// The last `capacity` answers are found again, each under its own exchange and block; older ones are forgotten.
+// The last `capacity` answers are found again, each under its own exchange and block. Older ones are forgotten.
 TEST(AnswerWindow, KeepsTheLastAnswers) {
   AnswerWindow window(3);
   for (uint64_t first = 0; first < 5; ++first) {
@@ -34,7 +34,7 @@ TEST(AnswerWindow, TellsExchangesApart) {
   EXPECT_TRUE(window.Find({1, 7}, 0, absl::MakeSpan(answer)));
 }
 
-// A window of no answers keeps none, and does not mind.
+// A window with room for no answer keeps none.
 TEST(AnswerWindow, MayBeEmpty) {
   AnswerWindow window(0);
   window.Store({1, 1}, 0, std::vector<float>{1});

@@ -28,7 +28,7 @@ class ConnectionLobbyTest : public ::testing::Test {
 
   void MakeLobby(const ConnectionLobby::Limits& limits) { lobby_ = std::make_unique<ConnectionLobby>(limits); }
 
-  // The peer's end, which blocks, and in `own` the other one.
+  // Returns the peer's end of a connection, which blocks, and puts the other end into `own`.
   int Connect(int* own) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -51,7 +51,7 @@ class ConnectionLobbyTest : public ::testing::Test {
   static void Send(int peer, const std::string& bytes) {
     ASSERT_EQ(send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // All until the end of the connection.
+  // Reads all bytes until the connection ends.
   static std::string ReadAll(int peer) {
     std::string all;
     char bytes[4096];
@@ -92,7 +92,8 @@ TEST_F(ConnectionLobbyTest, AnOpeningInPieces) {
   close(openings[0].descriptor);
 }
 
-// Who says nothing, or drips, has one timeout for all of the opening; who hangs up is forgotten at once.
+// A peer that says nothing, or sends byte by byte, has one timeout for the whole opening. A peer that hangs up is
+// forgotten at once.
 TEST_F(ConnectionLobbyTest, WhoSaysNothingIsClosed) {
   EXPECT_EQ(lobby_->deadline(), absl::InfiniteFuture());
   const int silent = Admit();
@@ -112,7 +113,7 @@ TEST_F(ConnectionLobbyTest, WhoSaysNothingIsClosed) {
   EXPECT_EQ(lobby_->waiting(), 0u);
 }
 
-// One more than there is room for closes the oldest.
+// A connection more than there is room for closes the oldest.
 TEST_F(ConnectionLobbyTest, TheOldestMakesRoom) {
   ConnectionLobby::Limits limits;
   limits.waiting_max = limits.leaving_max = 2;
@@ -136,7 +137,7 @@ TEST_F(ConnectionLobbyTest, TheOldestMakesRoom) {
   EXPECT_FALSE(lobby_->CloseOldest());
 }
 
-// What is no opening is refused with its first 16 bytes: nobody waits for the rest of it.
+// Bytes that are no opening are refused with their first 16, without waiting for the rest.
 TEST_F(ConnectionLobbyTest, WhatIsNoOpening) {
   std::string long_id = EncodeOpening(MakeSender({}));
   long_id[2] = 101;
@@ -172,7 +173,7 @@ TEST_F(ConnectionLobbyTest, ARefusalReachesASender) {
   EXPECT_EQ(lobby_->leaving(), 0u);
 }
 
-// A peer that does not close after its refusal is closed in time, and one that goes on sending at once.
+// A peer that does not close after its refusal is closed in time. One that goes on sending is closed at once.
 TEST_F(ConnectionLobbyTest, WhoDoesNotLeaveIsClosed) {
   ConnectionLobby::Limits limits;
   limits.dropped_bytes_max = 100;
@@ -187,7 +188,7 @@ TEST_F(ConnectionLobbyTest, WhoDoesNotLeaveIsClosed) {
   EXPECT_EQ(lobby_->leaving(), 0u);
 }
 
-// A peer that does not read at all is closed: its refusal is not waited for.
+// A peer that does not read at all is closed without waiting until it has its refusal.
 TEST_F(ConnectionLobbyTest, APeerThatDoesNotRead) {
   int own = -1;
   const int peer = Connect(&own);

@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// A center of zeros in blocks of four, ten unless said otherwise, and where exchanges with it are taken.
+// A center of zeros in blocks of four, with ten values by default, and a DirectExchanges that serves it.
 class DirectExchangesTest : public ::testing::Test {
  protected:
   DirectExchangesTest() { StartTwoGroups(); }
@@ -69,7 +69,7 @@ class DirectExchangesTest : public ::testing::Test {
   }
   std::unique_ptr<FrameSocket> Connect() const { return std::make_unique<FrameSocket>(ConnectRaw()); }
 
-  // What an exchange of `x` from `first` on is answered with.
+  // Exchanges `x` and returns the answer.
   static absl::StatusOr<std::vector<float>> Exchange(FrameSocket& socket, const ValuesHeader& header,
                                                      const std::vector<float>& x) {
     const auto* bytes = reinterpret_cast<const char*>(x.data());
@@ -96,7 +96,7 @@ size_t ThreadsOfThisProcess() {
   return static_cast<size_t>(std::distance(begin(threads), end(threads)));
 }
 
-// Exchanges over TCP and over the Unix socket reach the same center; one that is sent again is answered again.
+// Exchanges over TCP and over the Unix socket reach the same center. One that is sent again is answered again.
 TEST_F(DirectExchangesTest, BothSockets) {
   const std::unique_ptr<FrameSocket> tcp = Connect();
   FrameSocket local(ConnectLocally(exchanges_->local_name()).value());
@@ -109,7 +109,7 @@ TEST_F(DirectExchangesTest, BothSockets) {
   EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(2).values, Each(3.5f));
 }
 
-// What the session refuses comes back with its code and text, and ends the connection.
+// A session's refusal comes back with its code and text, and ends the connection.
 TEST_F(DirectExchangesTest, Refusals) {
   const std::unique_ptr<FrameSocket> strange = Connect();
   TestCenter unknown;
@@ -126,8 +126,8 @@ TEST_F(DirectExchangesTest, Refusals) {
   EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(0).values, Each(0.0f));
 }
 
-// An incarnation that nobody has attached, with the job's key or without it, ends no connection of the group that is
-// here and does not replace it.
+// An incarnation that has not attached, with the job's key or without it, does not end the connection of the group that
+// is here, and does not replace the group.
 TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   const std::unique_ptr<FrameSocket> own = Connect();
   ASSERT_TRUE(own->SendOpening(MakeSender({})).ok());
@@ -148,8 +148,8 @@ TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   EXPECT_EQ(store_->Find(MakeSender({})).value()->Incarnations()[0], 1u);
 }
 
-// A rank has one connection: its next one ends the one before, whatever it does, and changes nothing else. Other ranks'
-// stay, and an incarnation that has been replaced is refused.
+// A rank has one connection. Its next one ends the one before, whatever that does, and changes nothing else. Other
+// ranks' connections stay, and a replaced incarnation is refused.
 TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
   const std::unique_ptr<FrameSocket> other = Connect();
   ASSERT_TRUE(other->SendOpening(MakeSender({}, 1)).ok());
@@ -176,7 +176,7 @@ TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
   EXPECT_TRUE(Exchange(*other, {2, 0, 4}, {1, 2, 3, 4}).ok());
 }
 
-// Bytes of no client, or of one that is cut off anywhere in its messages, end their own connection and nothing else.
+// Bytes that no client sends, or messages cut off anywhere, end their own connection and nothing else.
 TEST_F(DirectExchangesTest, StrangersBytes) {
   std::string whole = EncodeOpening(MakeSender({}));
   const size_t opening = whole.size();
@@ -185,7 +185,7 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   const auto deliver = [this](const std::string& bytes) {
     const int descriptor = ConnectRaw();
     const auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
-    // It may have been closed meanwhile.
+    // The server may have closed it meanwhile.
     send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     shutdown(descriptor, SHUT_WR);
     char answer[256];
@@ -206,7 +206,7 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   EXPECT_TRUE(Exchange(*good, {1, 0, 4}, {1, 2, 3, 4}).ok());
 }
 
-// Stop ends connections that wait for their next message, one that has said nothing, and later ones.
+// Stop ends connections that wait for their next message, and one that has said nothing. It also refuses later ones.
 TEST_F(DirectExchangesTest, Stop) {
   const std::unique_ptr<FrameSocket> silent = Connect();
   const std::unique_ptr<FrameSocket> idle = Connect();
@@ -217,7 +217,7 @@ TEST_F(DirectExchangesTest, Stop) {
   exchanges_->Stop();
 }
 
-// Many clients that come and go at once: each block's sum of differences is what the center has gained.
+// Many clients come and go at once. The center has gained the sum of each block's differences.
 TEST_F(DirectExchangesTest, ManyConnections) {
   std::vector<std::thread> clients;
   for (uint32_t group = 0; group < 2; ++group) {
@@ -236,7 +236,7 @@ TEST_F(DirectExchangesTest, ManyConnections) {
   EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u * 40 * 3);
 }
 
-// A connection that has ended waits for its round nonetheless. A rank that begins another block on every new one has a
+// A connection that was ended still waits for its round. A rank that begins another block on every new connection has a
 // few that wait, and no more.
 TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   TestCenter center;
@@ -251,7 +251,8 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   for (uint64_t block = 1; block <= 4; ++block) {
     connections.push_back(Connect());
     ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
-    // Alone it waits for nobody, and what is sent again is answered at once: the server has taken the connection.
+    // A group alone waits for nobody, and a repeat is answered at once. So an answer shows that the server has taken
+    // the connection.
     ASSERT_TRUE(Exchange(*connections.back(), {1, 0, 4}, zeros).ok());
     if (block == 1) {
       request.mutable_sender()->set_group(1);
@@ -268,7 +269,7 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   store_->StopWaiting();
 }
 
-// Whoever connects and says nothing, or is none of ours, has no thread, and keeps nobody from exchanging.
+// A silent peer, or one that is no client, gets no thread and keeps nobody from exchanging.
 TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   const size_t threads = ThreadsOfThisProcess();
   std::vector<std::unique_ptr<FrameSocket>> strangers;
@@ -291,8 +292,8 @@ TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 102) << "a flood is no flood in the log";
 }
 
-// Silent connections that take all files that the process may open are closed, oldest first, and the log says why once.
-// A rank that comes among them is served.
+// If silent connections take all files that the process may open, they are closed, oldest first, and the log says why
+// once. A rank that comes among them is served.
 TEST_F(DirectExchangesTest, SilentConnectionsTakeAllFiles) {
   sockaddr_in server = {};
   server.sin_family = AF_INET;
@@ -320,7 +321,7 @@ TEST_F(DirectExchangesTest, SilentConnectionsTakeAllFiles) {
   EXPECT_EQ(log_.str().find("cannot be accepted"), log_.str().rfind("cannot be accepted"));
 }
 
-// Where all threads that are allowed are taken, the next rank is told to try again, and gets one when another has left.
+// If all sessions are taken, the next rank is told to try again. It is accepted when another has left.
 TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
   exchanges_.reset();
   StartTwoGroups(1);
@@ -342,7 +343,7 @@ TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-// A host that is none of ours cannot be listened at.
+// Listening at a name of another host fails.
 TEST(DirectExchanges, NoSuchHost) {
   const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   EXPECT_EQ(DirectExchanges::Listen({nullptr, logger, "192.0.2.1"}).status().code(), absl::StatusCode::kUnavailable);

@@ -60,7 +60,7 @@ class ExchangeSessionTest : public ::testing::Test {
   std::unique_ptr<ParameterStore> store_;
 };
 
-// Several exchanges go over one stream, each message answered whole, whether it holds one block or all three.
+// Several exchanges go over one stream. Each message gets one answer, whether it holds one block or all three.
 TEST_F(ExchangeSessionTest, SeveralExchanges) {
   Initialize();
   ExchangeSession session(store_.get());
@@ -151,7 +151,7 @@ TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
   EXPECT_FALSE(store_->Find(SenderOf("job-1")).value()->initialized());
 }
 
-// A repeated Initialize of a center that has values is told so at once, and changes nothing.
+// A repeated Initialize of a center that has values ends at once, and changes nothing.
 TEST_F(ExchangeSessionTest, RepeatedInitializeChangesNothing) {
   Initialize();
   InitializeSession session(store_.get());
@@ -170,7 +170,7 @@ TEST_F(ExchangeSessionTest, InitializeWithoutTheRight) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("attach again"));
 }
 
-// A message says its own length, and that is the encoder's.
+// The length that a message announces is the one that the encoder makes.
 TEST(CompressedSession, LengthsAreTheEncoders) {
   for (uint8_t number = 1; number <= kCompressionMax; ++number) {
     for (const uint16_t top_k : {1, 164, 16384}) {
@@ -206,7 +206,8 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
     sender_ = MakeSender(center);
   }
 
-  // A rule that sends what top_k may leave out. However large gradients are, so few steps keep the center finite.
+  // Sets a rule that sends gradients, because top_k may leave out parts of these. In so few steps the center stays
+  // finite, however large they are.
   static void TakeGradients(v1::JobSpecForShard& job) {
     job.set_rule(v1::AveragingSpec::ASYNC);
     job.set_top_k(0.5);
@@ -232,8 +233,8 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
   v1::Sender sender_;
 };
 
-// Any bytes that a peer sends as compressed values are applied as finite values or refused, also twice, and the answer
-// to a repeat is the same bytes.
+// Any bytes that a peer sends as compressed values are either applied as finite values or refused. A repeat gets the
+// same bytes as its answer.
 TEST_P(CompressedSessionTest, AnyBytes) {
   const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
   std::mt19937_64 random(1);
@@ -263,7 +264,7 @@ TEST_P(CompressedSessionTest, AnyBytes) {
   EXPECT_EQ(shard->updates(), static_cast<uint64_t>(taken));
 }
 
-// Another type than the job's is refused with both; initial values come as they are.
+// Values of another type than the job's are refused, and the error names both types. Initial values come uncompressed.
 TEST_P(CompressedSessionTest, RefusesOtherTypes) {
   ExchangeSession session(store_.get());
   grpc::ByteBuffer answer;
@@ -284,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CompressedSessionTest,
                                            Compression::kInt4, Compression::kTopK),
                          [](const auto& info) { return CompressionName(info.param); });
 
-// Blocks that a run of values would cross the border of cannot be compressed one by one.
+// Compression is refused if runs of values would cross the borders of blocks.
 TEST_F(ExchangeSessionTest, SmallBlocksAreNotCompressed) {
   TestCenter center;
   center.job_id = "job-2";

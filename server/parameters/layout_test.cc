@@ -25,7 +25,7 @@ v1::Layout MakeLayout(const std::vector<v1::Parameter>& parameters) {
   return layout;
 }
 
-// The size of the vector is the sum of the products of the shapes; a scalar counts one.
+// The size of the vector is the sum of the products of the shapes. A scalar counts as one.
 TEST(CheckLayout, CountsValues) {
   EXPECT_EQ(CheckLayout(MakeLayout({MakeParameter("w", {512, 784}), MakeParameter("b", {512}), MakeParameter("s", {})}))
                 .value(),
@@ -39,7 +39,7 @@ TEST(CheckLayout, RefusesAWrongDescription) {
   EXPECT_EQ(CheckLayout(layout).status().message(), "layout: model: architecture_version is 0; allowed: 1 or more");
 }
 
-// Each rule that a layout can break has its own message, naming the parameter.
+// Each rule that a layout can break has its own message, which names the parameter.
 TEST(CheckLayout, RefusesWhatIsOutOfRange) {
   v1::Parameter untyped = MakeParameter("w", {2});
   untyped.clear_type();

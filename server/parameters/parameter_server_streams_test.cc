@@ -191,7 +191,7 @@ TEST(ParameterServerStreams, FewStreamsOfARankWait) {
   for (uint64_t block = 1; block < 12 && refusal.empty(); ++block) {
     OpenStream& next = streams.emplace_back(group);
     next.stream->Write(OpeningMessage(MakeSender(center)));
-    // Alone it waits for nobody, and what is sent again is answered at once.
+    // A group alone waits for nobody, and a repeat is answered at once.
     if (next.Exchange(1, zeros)) {
       if (block == 1) {
         request.mutable_sender()->set_group(1);

@@ -1,4 +1,4 @@
-// The servers as groups see them: real gRPC on loopback, several servers in this process.
+// The servers as groups see them: real gRPC on loopback, with several servers in this process.
 #include "server/parameters/parameter_server.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ using ::testing::IsEmpty;
 
 const uint64_t kValues = LargeCenter().values;
 
-// Attach, Initialize, Exchange, Pull as one group does them; the answer of Attach says what the group must keep to.
+// One group calls Attach, Initialize, Exchange and Pull. The answer to Attach says what the group must keep to.
 TEST(ParameterServer, OneGroup) {
   TestServer server(std::make_shared<InMemoryStorage>());
   const TestCenter center = LargeCenter();
@@ -50,7 +50,7 @@ TEST(ParameterServer, OneGroup) {
   EXPECT_GT(server.parameters().Stats().center_bytes, 4 * kValues);
 }
 
-// A rank of a group with zero gradients, over all servers.
+// Runs the exchanges of a rank with zero gradients, with all servers.
 void ExchangeOften(const std::vector<const TestServer*>& servers, TestCenter center, const v1::Sender& sender,
                    std::vector<float>& x) {
   std::deque<TestGroup> groups;
@@ -65,8 +65,8 @@ void ExchangeOften(const std::vector<const TestServer*>& servers, TestCenter cen
   }
 }
 
-// Three groups of two ranks exchange with two servers at once: center + sum of groups stays what it was, and nobody
-// waits for anybody.
+// Three groups of two ranks exchange with two servers at once. The sum of center and groups stays what it was, and
+// nobody waits for anybody.
 TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   TestServer first(std::make_shared<InMemoryStorage>()), second(std::make_shared<InMemoryStorage>());
   const std::vector<const TestServer*> servers = {&first, &second};
@@ -105,7 +105,7 @@ TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   }
 }
 
-// What a server says of itself to a group.
+// Asks a server what it says of itself to a group.
 v1::LocateResponse Locate(TestGroup& to, uint32_t group) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
@@ -117,8 +117,7 @@ v1::LocateResponse Locate(TestGroup& to, uint32_t group) {
   return response;
 }
 
-// A server that is stopped and started again on the same folder goes on where it was, and an ended job's center is
-// still there.
+// A server that restarts on the same folder goes on where it was. An ended job's center is still there.
 TEST(ParameterServer, RestartsFromItsFolder) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/parameter-server-", getpid());
   const TestCenter center = LargeCenter();
@@ -156,7 +155,7 @@ TEST(ParameterServer, RestartsFromItsFolder) {
   std::filesystem::remove_all(folder);
 }
 
-// Save over the wire: on disk after OK; unknown and malformed ids are refused.
+// After an OK to Save the center is on disk. Unknown and malformed ids are refused.
 TEST(ParameterServer, Saves) {
   const auto storage = std::make_shared<InMemoryStorage>();
   TestServer server(storage);
@@ -180,7 +179,8 @@ TEST(ParameterServer, Saves) {
   EXPECT_EQ(save("../x"), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// What a group is told when it is not the one, or its model is not the one, that the center belongs to.
+// Groups are told why they are refused: another model, a replaced incarnation, a job that is not here, and a center
+// that is too large.
 TEST(ParameterServer, Refusals) {
   ParameterServerOptions options = TestServerOptions(std::make_shared<InMemoryStorage>());
   options.max_center_bytes = 4 << 20;
@@ -219,8 +219,8 @@ TEST(ParameterServer, Refusals) {
               HasSubstr("of this server's 4194304 are free; raise --max-center-bytes or add servers"));
 }
 
-// Whoever lacks the job's key cannot replace its group by calls in the name of a later start, can have nothing saved,
-// and leaves nothing in the snapshot. The group goes on, also after the server was started again.
+// A stranger without the job's key cannot replace its group by calls in the name of a later start. It can have nothing
+// saved, and leaves nothing in the snapshot. The group goes on, also after a restart of the server.
 TEST(ParameterServer, StrangersReplaceNobody) {
   const auto storage = std::make_shared<InMemoryStorage>();
   const TestCenter center = LargeCenter();

@@ -41,7 +41,7 @@ class ParameterStoreTest : public ::testing::Test {
  protected:
   ParameterStoreTest() { Restart(); }
 
-  // As after a crash: memory is lost, storage stays.
+  // Acts like a crash: memory is lost, storage stays.
   void Restart() { store_ = ParameterStore::Load(Options()).value(); }
 
   ParameterStoreOptions Options() {
@@ -109,7 +109,7 @@ TEST_F(ParameterStoreTest, InitializedCenterSurvivesACrash) {
   EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, 1)).value().state(), v1::AttachResponse::READY);
 }
 
-// After a crash everything is as the last snapshot says, and what the groups did since is applied anew.
+// After a crash everything is as the last snapshot says. What the groups did since then is applied anew.
 TEST_F(ParameterStoreTest, RestartsFromTheLastSnapshot) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
@@ -170,7 +170,7 @@ TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenCutShort) {
       HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: cut short or grown: 150 bytes instead of "));
 }
 
-// Where no snapshot is readable the job is lost, which its groups are told; the server and other jobs go on.
+// If no snapshot of a job is readable, the job is lost, and its groups are told. The server and other jobs go on.
 TEST_F(ParameterStoreTest, LostJob) {
   MakeCenter({});
   TestCenter other;
@@ -188,7 +188,7 @@ TEST_F(ParameterStoreTest, LostJob) {
   EXPECT_TRUE(store_->Seal("job-1").ok());
 }
 
-// A center larger than this server takes is refused with the numbers, before memory is taken; the job is not
+// A center larger than this server takes is refused with the numbers, before memory is taken. The job is not
 // remembered.
 TEST_F(ParameterStoreTest, LimitsMemory) {
   TestCenter large;
@@ -205,8 +205,8 @@ TEST_F(ParameterStoreTest, LimitsMemory) {
   EXPECT_GT(store_->center_bytes(), 40u);
 }
 
-// A stored center that does not fit any more, after the limit was lowered, does not keep the server from starting: its
-// job is told what to do, the others are loaded, and with room it is back as it was.
+// A stored center that no longer fits, because the limit was lowered, does not keep the server from starting. Its job
+// is told what to do, and the others are loaded. With room it is back as it was.
 TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
   TestCenter large;
   large.job_id = "job-0";
@@ -235,8 +235,8 @@ TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
   EXPECT_EQ(Read("job-0").value(), Ramp(0, 40));
 }
 
-// What lies on disk is counted: a center in memory by its snapshots alone, a sealed one as a center, too. A restart
-// finds the same, and files that were replaced do not count.
+// The bytes on disk are counted: the snapshots of a center in memory, and those of a sealed one, which also counts as a
+// center. A restart finds the same. Files that were replaced do not count.
 TEST_F(ParameterStoreTest, DiskUse) {
   const auto stored_bytes = [this] {
     uint64_t bytes = 0;
@@ -265,7 +265,7 @@ TEST_F(ParameterStoreTest, DiskUse) {
   EXPECT_EQ(store_->disk_use().bytes, sealed.bytes);
 }
 
-// A full disk fails the snapshot, not the exchanges; the snapshot before stays, and when there is room again the next
+// A full disk fails the snapshot, not the exchanges. The snapshot before stays, and when there is room again the next
 // one succeeds.
 TEST_F(ParameterStoreTest, FullDisk) {
   MakeCenter({});
@@ -282,7 +282,7 @@ TEST_F(ParameterStoreTest, FullDisk) {
   EXPECT_EQ(Read("job-1").value(), Moved(2));
 }
 
-// Initialize is not acknowledged while the disk fails; repeated, it writes the snapshot then.
+// Initialize is not acknowledged while the disk fails. When it is repeated, it writes the snapshot.
 TEST_F(ParameterStoreTest, InitializeNeedsTheDisk) {
   ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
   WriteValues({});
@@ -293,7 +293,7 @@ TEST_F(ParameterStoreTest, InitializeNeedsTheDisk) {
   EXPECT_EQ(storage_->List().value().size(), 1u);
 }
 
-// While nothing of an initialized center is on disk no group is told that it is ready: the group's next incarnation is
+// No group is told that it is ready while nothing of an initialized center is on disk. The group's next incarnation is
 // refused until there is room.
 TEST_F(ParameterStoreTest, ReadyNeedsASnapshot) {
   ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
@@ -309,7 +309,7 @@ TEST_F(ParameterStoreTest, ReadyNeedsASnapshot) {
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
 }
 
-// Save: what was answered is on disk after OK, nothing is written twice, and the disk's error is passed on.
+// After Save every answered exchange is on disk. Nothing is written twice, and the disk's error is passed on.
 TEST_F(ParameterStoreTest, Saves) {
   EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
@@ -332,8 +332,8 @@ TEST_F(ParameterStoreTest, Saves) {
   EXPECT_EQ(store_->Save(SenderOf("job-1")).code(), absl::StatusCode::kDataLoss);
 }
 
-// A job that has the id of an earlier one does not get that one's center, whether it still trains or has ended, also
-// after a restart.
+// A job with the id of an earlier one does not get that one's center. It does not matter whether the earlier one still
+// trains or has ended, or whether the server restarted.
 TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
   const v1::AttachRequest first = MakeAttachRequest({});
   v1::AttachRequest second = MakeAttachRequest({});
@@ -356,7 +356,7 @@ TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
   }
 }
 
-// Nobody waits for other groups in a shard that is made after the server began to stop, either.
+// In a shard that is made after the server began to stop, nobody waits for other groups, either.
 TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   store_->StopWaiting();
   v1::AttachRequest request = MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.5);
@@ -370,7 +370,7 @@ TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   EXPECT_EQ(status, absl::UnavailableError("this parameter server is stopping; try again"));
 }
 
-// A group that asks again and again is logged when its answer changes.
+// A group that asks again and again is logged only when its answer changes.
 TEST_F(ParameterStoreTest, LogsChangedAnswersOnly) {
   const auto lines = [this]() {
     const std::string log = log_.str();
@@ -387,7 +387,7 @@ TEST_F(ParameterStoreTest, LogsChangedAnswersOnly) {
   EXPECT_EQ(lines(), 4) << "another incarnation";
 }
 
-// A center that is allowed but larger than the machine is refused, again and again; nothing stays reserved.
+// A center that is allowed but larger than the machine's memory is refused, again and again. Nothing stays reserved.
 TEST_F(ParameterStoreTest, MachineWithoutMemory) {
 #if HOOKE_SANITIZED
   GTEST_SKIP() << "a sanitizer ends the process instead of letting an allocation fail";
@@ -428,8 +428,8 @@ TEST_F(ParameterStoreTest, SealsAJobThatEnded) {
       << "a stream that was open before";
 }
 
-// Sealing what is not here does nothing; what never had values is forgotten; where the disk fails the job stays until
-// the next try.
+// Sealing a job that is not here does nothing. A job that never had values is forgotten. If the disk fails, the job
+// stays until the next try.
 TEST_F(ParameterStoreTest, SealsOddCases) {
   EXPECT_TRUE(store_->Seal("job-7").ok());
   ASSERT_TRUE(store_->Attach(kNow, MakeAttachRequest({})).ok());
@@ -446,8 +446,8 @@ TEST_F(ParameterStoreTest, SealsOddCases) {
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
 }
 
-// Groups of several jobs attach, exchange and end while snapshots are written: no data race, and at the end the disk
-// has everything.
+// Groups of several jobs attach, exchange and end while snapshots are written. There is no data race, and at the end
+// the disk has everything.
 TEST_F(ParameterStoreTest, ManyThreads) {
   ParameterStoreOptions options = Options();
   options.max_center_bytes = 1 << 20;

@@ -22,7 +22,7 @@ const absl::Status& Overtaken() {
   return overtaken;
 }
 
-// Streams of rank 0 of group 0 that were ended and have not left, as they wait for other groups.
+// Streams of rank 0 of group 0 that were ended but have not left, because they wait for other groups.
 class Waiting {
  public:
   Waiting(RankSeats* seats, uint64_t count) {
@@ -39,7 +39,7 @@ class Waiting {
   std::deque<RankSeats::Stream> streams_;
 };
 
-// The next stream ends the one before, once, and no other rank's.
+// A rank's next stream ends the one before, once. Other ranks' streams stay.
 TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
   RankSeats seats(kPatience);
   bool other_ended = false;
@@ -50,8 +50,8 @@ TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
   EXPECT_FALSE(other_ended);
 }
 
-// A stream that came before the one that has the seat does not get it, nor does a replaced incarnation, and they end
-// nobody. A later incarnation gets it.
+// An earlier stream than the one with the seat does not get it, nor does a replaced incarnation. Neither ends anybody.
+// A later incarnation gets the seat.
 TEST(RankSeats, WhoCameEarlierIsRefused) {
   RankSeats seats(kPatience);
   bool ended = false;
@@ -68,7 +68,8 @@ TEST(RankSeats, WhoCameEarlierIsRefused) {
   EXPECT_TRUE(ended);
 }
 
-// Four wait and no more; where one of them leaves there is room again. All were ended: what asks is the rank itself.
+// Four streams wait and no more. When one of them leaves there is room again. All of them were ended, because the same
+// rank asks.
 TEST(RankSeats, FewStreamsWait) {
   RankSeats seats(absl::Milliseconds(20));
   Waiting four(&seats, 4);
@@ -83,8 +84,8 @@ TEST(RankSeats, FewStreamsWait) {
   EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
 }
 
-// A rank that connects again as its stream hangs gets through, also where the others wait: the one that hangs makes
-// room.
+// A rank that connects again because its stream hangs gets through, even if its other streams wait: the one that hangs
+// makes room.
 TEST(RankSeats, AStreamThatHangsMakesRoom) {
   RankSeats seats(kPatience);
   Waiting three(&seats, 3);
@@ -102,7 +103,7 @@ TEST(RankSeats, AStreamThatHangsMakesRoom) {
   hanging.join();
 }
 
-// One of those that wait for a seat is enough: a later one takes its place.
+// Only one stream waits for a seat: a later one takes its place.
 TEST(RankSeats, OnlyTheLastWaitsForASeat) {
   RankSeats seats(kPatience);
   Waiting four(&seats, 4);
@@ -110,7 +111,8 @@ TEST(RankSeats, OnlyTheLastWaitsForASeat) {
     RankSeats::Stream sixth(&seats, 6, [] {});
     EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
   });
-  // Whichever comes first, this one is refused, and only since the other has come: nobody leaves meanwhile.
+  // Whichever of the two comes first, this one is refused, and only because the other has come: nobody leaves
+  // meanwhile.
   RankSeats::Stream fifth(&seats, 5, [] {});
   EXPECT_EQ(fifth.TakeSeat(MakeSender({})), Overtaken());
   four.LeaveFirst();

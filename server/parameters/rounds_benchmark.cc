@@ -1,6 +1,6 @@
-// What an exchange of a center costs a server in CPU time, by rules with rounds, for few groups and for many: threads
-// as groups, without sockets. `tests/benchmarks/run rounds` runs this and compares. Checked: each round is of all
-// groups.
+// Measures the CPU time that an exchange of a center costs a server, under rules with rounds, for few groups and for
+// many. Threads act as groups, without sockets. `tests/benchmarks/run rounds` runs this and compares. It checks that
+// each round is of all groups.
 
 #include <benchmark/benchmark.h>
 
@@ -80,7 +80,7 @@ void BenchmarkRound(benchmark::State& state) {
       if (!end.ok()) state.SkipWithError(end.ToString().c_str());
     }
   }
-  // CPU time per item is what is asked.
+  // The result of interest is CPU time per item.
   state.SetItemsProcessed(static_cast<int64_t>(round * groups));
 }
 BENCHMARK(BenchmarkRound)->Arg(8)->Arg(64)->Arg(256)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);

@@ -1,5 +1,5 @@
-// Rounds of all groups that live, at a shard: without a quorum every group of the job is awaited from the first round
-// on, and one that is dead, late, or never comes costs the others one grace window.
+// A shard's rounds of all groups that live. Without a quorum every group of the job is awaited from the first round on.
+// A group that is dead, late, or never comes costs the others one grace window.
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ namespace {
 
 constexpr double kRate = 0.5;
 constexpr uint64_t kSteps = 40;
-// What nobody must wait for; longer than anything else takes here.
+// A grace window that nobody must wait for: it is longer than anything else takes here.
 constexpr absl::Duration kLong = absl::Seconds(10);
 constexpr absl::Duration kAtOnce = absl::Seconds(8);
 
-// One block of zeros, stepped by plain SGD after each step of a group.
+// A job with one block of zeros, which plain SGD steps after each step of a group.
 v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, absl::Duration grace) {
   TestCenter center;
   center.groups = groups;
@@ -35,12 +35,12 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, absl::D
   return request;
 }
 
-// The first `groups` groups have attached.
+// Makes a shard to which the first `groups` groups have attached.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups) {
   return MakeTestShard(request, std::vector<float>(4), groups);
 }
 
-// The answer's first value.
+// One exchange; returns the answer's first value.
 absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
   const std::vector<float> values(4, value);
   std::vector<float> answer(4);
@@ -56,7 +56,7 @@ bool HasHad(const Shard& shard, uint64_t rounds, absl::Duration patience) {
   return shard.updates() >= rounds;
 }
 
-// A group that is there before the others makes no step alone: the first round is of both, whose mean it takes.
+// A group that is there before the others makes no step alone: the first round is of both groups and takes their mean.
 TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, kLong), 1);
@@ -72,7 +72,7 @@ TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   }
 }
 
-// One that never comes is waited for once. It has trained nothing: the distances of the others count in full.
+// A group that never comes is waited for once. It has trained nothing, so the distances of the others count in full.
 TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, absl::Seconds(1)), 1);
@@ -84,7 +84,7 @@ TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   }
 }
 
-// Nor is it expected for longer than that after the server has been started again.
+// After a restart of the server, a group that never came costs one grace window more.
 TEST(ShardAllGroups, AfterARestartAGroupThatNeverCameCostsOneMore) {
   const v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2, absl::Seconds(1));
   const auto before = MakeShard(request, 1);
@@ -99,7 +99,7 @@ TEST(ShardAllGroups, AfterARestartAGroupThatNeverCameCostsOneMore) {
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).values[0], -20 * kRate);
 }
 
-// One that dies costs the others one window, too; started again it is awaited like before.
+// A group that dies costs the others one window, too. Once it is started again it is awaited as before.
 TEST(ShardAllGroups, AGroupThatIsStartedAgainIsAwaitedAgain) {
   // Longer than a busy machine takes to run a thread; nine windows are longer than what is checked for one.
   constexpr absl::Duration kWindow = absl::Seconds(3);

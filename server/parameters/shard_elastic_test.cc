@@ -1,4 +1,4 @@
-// The elastic rule at a shard over random schedules, against what its formula gives in double precision.
+// The elastic rule at a shard over random schedules, compared with its formula in double precision.
 
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kValues = 10;
-constexpr uint64_t kBlocks = 3;  // Of 4, 4 and 2 values.
+constexpr uint64_t kBlocks = 3;  // Blocks of 4, 4 and 2 values.
 
-// A group as it is, and as the formula says it is.
+// A group's actual state, and the state that the formula gives.
 struct Group {
   Speaker speaker;
   std::vector<float> x;
@@ -31,13 +31,13 @@ struct Group {
   std::vector<float> sent;
   std::vector<double> expected_sent;
   std::vector<uint64_t> open;
-  // By block: the exchange that the center counted last, and its answer.
+  // By block: the last exchange that the center counted, and its answer.
   std::vector<uint64_t> counted;
   std::vector<std::vector<double>> expected_answers;
   std::vector<std::vector<float>> answers;
 };
 
-// Groups that train, exchange their blocks in any order, lose answers and send again, send again what was answered, and
+// Groups train and exchange their blocks in any order. They lose answers and send again, repeat what was answered, and
 // are started again in the middle of an exchange.
 class Schedule {
  public:
@@ -54,7 +54,7 @@ class Schedule {
     }
   }
 
-  // Something happens to some group.
+  // Lets a random group do something.
   void Step() {
     Group& group = groups_[random_() % groups_.size()];
     if (group.open.empty()) {
@@ -69,7 +69,7 @@ class Schedule {
     }
   }
 
-  // To 1e-4 of values up to about ten.
+  // Tolerance 1e-4, for values up to about ten.
   void ExpectTheFormula() const {
     for (uint64_t i = 0; i < kValues; ++i) {
       ASSERT_NEAR(CenterAt(i), expected_center_[i], 1e-4) << "value " << i;
@@ -77,13 +77,13 @@ class Schedule {
     }
   }
 
-  // How often it happened.
+  // How often each has happened.
   int losses = 0, repeats = 0, restarts = 0;
 
  private:
   double CenterAt(uint64_t i) const { return shard_->CopyBlock(i / 4).values[i % 4]; }
 
-  // With the values of the center.
+  // Starts the group from the center's values.
   void Start(Group& group) {
     group.sequence = 0;
     group.open.clear();
@@ -95,7 +95,7 @@ class Schedule {
     group.answers.assign(kBlocks, {});
   }
 
-  // Some steps, and an exchange begins.
+  // Trains for some steps and begins an exchange.
   void Train(Group& group) {
     std::normal_distribution<float> step(0, 0.3f);
     for (uint64_t i = 0; i < kValues; ++i) {
@@ -110,7 +110,7 @@ class Schedule {
     std::shuffle(group.open.begin(), group.open.end(), random_);
   }
 
-  // The next block of the exchange. One of three answers does not arrive: then it is sent again some time.
+  // Exchanges the next block. One answer of three does not arrive; then the block is sent again some time.
   void Exchange(Group& group) {
     const uint64_t block = group.open.back();
     const Range range = shard_->BlockRange(block);
@@ -142,7 +142,7 @@ class Schedule {
     }
   }
 
-  // Every answer of one exchange is the first one.
+  // Sends a block. All answers to one exchange must be equal.
   void Send(Group& group, uint64_t block) {
     const Range range = shard_->BlockRange(block);
     std::vector<float> answer(range.size());
@@ -164,8 +164,8 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-// A hundred schedules of one to eight groups: whatever order, loss, repeat or new start there is, center and groups
-// follow the formula.
+// In a hundred schedules of one to eight groups, center and groups follow the formula, whatever order, losses, repeats
+// or restarts there are.
 TEST(ShardElastic, FollowsTheFormula) {
   int losses = 0, repeats = 0, restarts = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

@@ -1,4 +1,5 @@
-// Rules of distances at a shard whose groups are out of step: each in rounds of its own, or ending before others.
+// Rules of distances at a shard whose groups are out of step: each group is in rounds of its own, or ends before
+// others.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr uint64_t kInterval = 4;
 constexpr uint64_t kIntervals = 6;
-constexpr uint64_t kValues = 24;  // Six blocks.
+constexpr uint64_t kValues = 24;  // They make six blocks.
 
 struct Case {
   std::string name;
@@ -35,7 +36,7 @@ const Case kCases[] = {
     {"diloco", v1::AveragingSpec::DILOCO, 0.7, 0.9, true},
 };
 
-// Without a grace window whoever comes alone has a round of its own, at once.
+// Without a grace window a group that comes alone has a round of its own, at once.
 v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDuration()) {
   TestCenter center;
   center.groups = 2;
@@ -50,12 +51,12 @@ v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDurati
   return request;
 }
 
-// Of zeros, with group 0 attached.
+// Makes a shard of zeros to which group 0 has attached.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
   return MakeTestShard(request, std::vector<float>(kValues), 1);
 }
 
-// A group has gone by 1 everywhere.
+// Sends a distance of 1 for every value of a block.
 void SendBlock(Shard& shard, const Speaker& speaker, uint64_t sequence, uint64_t block) {
   const Range range = shard.BlockRange(block);
   const std::vector<float> values(range.size(), 1);
@@ -72,7 +73,7 @@ void SendInterval(Shard& shard, uint32_t group, uint64_t interval) {
   }
 }
 
-// How far a block's center has moved, or will have when what is left of its velocity has pushed it.
+// How far a block's center has moved, including what is left of its velocity.
 double Reach(const Shard& shard, const Case& c, uint64_t block) {
   const Shard::BlockCopy copy = shard.CopyBlock(block);
   if (c.momentum == 0) return -copy.values[0];
@@ -80,7 +81,7 @@ double Reach(const Shard& shard, const Case& c, uint64_t block) {
   return -copy.values[0] + c.rate * pushes * copy.state[0];
 }
 
-// What one whole round reaches.
+// How far one whole round moves the center.
 double Unit(const Case& c) { return c.rate / (1 - c.momentum); }
 
 void ExpectReach(const Shard& shard, const Case& c, double rounds) {
@@ -89,7 +90,7 @@ void ExpectReach(const Shard& shard, const Case& c, double rounds) {
   }
 }
 
-// The measure of the tests below: two groups in step.
+// Two groups in step set the measure for the tests below: each interval is a whole round.
 TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c, absl::Seconds(10)));
@@ -118,8 +119,8 @@ TEST(ShardOutOfStep, GroupsInRoundsOfTheirOwnMoveTheCenterByTheSame) {
   }
 }
 
-// A group that begins an interval before the other and ends one earlier: training takes an interval longer, of which
-// the first and the last have one group alone, and the center moves by one round more. (Were every distance counted in
+// One group begins an interval before the other and ends one earlier. Training takes an interval longer, and in its
+// first and last interval one group is alone. So the center moves by one round more. (If every distance counted in
 // full, it would move by twice as many.)
 TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
   for (const Case& c : kCases) {
@@ -137,8 +138,8 @@ TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
   }
 }
 
-// A group that is dead counts in the one round that waited for it, at every block and for every rank the same; then the
-// others are alone.
+// A dead group counts in the one round that waited for it, the same at every block and for every rank. Then the others
+// are alone.
 TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
   for (const Case& c : kCases) {
     v1::AttachRequest request = Request(c);
@@ -154,7 +155,7 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
   }
 }
 
-// Also where several ranks wait for it at the same time.
+// A dead group counts once even if several ranks wait for it at the same time.
 TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
   const Case& c = kCases[0];
   for (int i = 0; i < 10; ++i) {
@@ -176,7 +177,7 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
   }
 }
 
-// The last exchange of a job is of fewer steps than an interval: it counts by what it is, and so does the momentum.
+// A job's last exchange has fewer steps than an interval. It counts by its steps, and so does the momentum.
 TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
   const Case c = kCases[3];
   const auto shard = MakeShard(Request(c));
@@ -190,7 +191,7 @@ TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
   EXPECT_NEAR(shard->CopyBlock(0).values[0], center - c.rate * ((1 + c.momentum) + c.momentum * push * v), 1e-5);
 }
 
-// Where intervals are not of so many steps, each exchange is of a whole one.
+// If intervals have no fixed number of steps, each exchange counts as a whole one.
 TEST(ShardOutOfStep, IntervalsThatVaryAreWhole) {
   const Case c = kCases[3];
   v1::AttachRequest request = Request(c);
@@ -201,20 +202,20 @@ TEST(ShardOutOfStep, IntervalsThatVaryAreWhole) {
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).state[0], 1.9f);
 }
 
-// Two fragments of three blocks.
+// A job with two fragments of three blocks each.
 v1::AttachRequest FragmentsRequest() {
   v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
   request.mutable_job()->set_fragments(2);
   return request;
 }
 
-// A group's first block meets another's in the middle of an exchange of all fragments. Each goes on as its own exchange
-// began: neither waits for the other at blocks that it sends alone.
+// A group's first block meets another group's, which is in the middle of an exchange of all fragments. Each goes on as
+// its own exchange began: neither waits for the other at blocks that it sends alone.
 TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   const auto shard = MakeShard(FragmentsRequest());
   SendBlock(*shard, {0, 0, 1}, 7, 0);
   AttachGroup(*shard, 1);
-  // On two streams: when one is told so, the other waits.
+  // The exchange comes on two streams. One of them returns because of that, so the other is waiting then.
   TwoStreams streams([&] {
     const Range range = shard->BlockRange(3);
     const std::vector<float> values(range.size(), 1);
@@ -228,7 +229,7 @@ TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   for (const uint64_t block : {4, 5}) SendBlock(*shard, {1, 0, 1}, 3, block);
 }
 
-// A group that has made its last exchange, and attaches to see whether that is saved, is waited for by nobody.
+// Nobody waits for a group that has made its last exchange, even if it attaches to see whether that is saved.
 TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
   SendInterval(*shard, 0, kIntervals - 1);
@@ -240,7 +241,7 @@ TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
   SendInterval(*shard, 1, kIntervals);
 }
 
-// Nor by one that waits already when the other ends.
+// A group that already waits for another goes on when that one ends.
 TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
   AttachGroup(*shard, 1);
@@ -252,7 +253,7 @@ TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
   other.join();
 }
 
-// Nor after the server has been started again.
+// Nobody waits for a group that has ended, also after a restart of the server.
 TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaitedAfterARestart) {
   const v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
   const auto before = MakeShard(request);

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A shard's blocks are those that algorithms/sharding gives it, also when there are more servers than blocks.
+// A shard's blocks are those that algorithms/sharding gives it, also if there are more servers than blocks.
 TEST(PlanShard, CutsTheCenter) {
   TestCenter center;
   center.shard_count = 4;
@@ -27,9 +27,9 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// Memory: values, 24 bytes for each block and group, 384 for each block, 256 for each group, the layout; for each rank
-// the answers kept, a message and its answer, and a copy of a block. In rounds no answers, but for each rank 240 bytes,
-// and 8 for each group.
+// The memory counted: values; 24 bytes per block and group; 384 per block; 256 per group; the layout; and per rank the
+// answers kept, a message, its answer and a copy of a block. With rounds no answers are kept, but each rank takes 240
+// bytes, and 8 per group.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;
@@ -40,7 +40,8 @@ TEST(PlanShard, CountsMemory) {
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{8} * (64 + (3 * 16 + 1) * uint64_t{65536}));
 }
 
-// The window: as large as can be while all ranks together keep within the bytes for exchanges, at least one block.
+// The window is as large as possible while all ranks together keep within the bytes for exchanges. It is at least one
+// block.
 TEST(PlanShard, ChoosesTheWindow) {
   struct Case {
     uint64_t mebibytes;
@@ -70,8 +71,8 @@ TEST(PlanShard, ChoosesTheWindow) {
   }
 }
 
-// With 32 groups attached a server needs no more than 1.1 times the center and 64 MiB where a rule keeps no state, one
-// center more with momentum, two more with Adam.
+// With 32 groups a server needs at most 1.1 times the center and 64 MiB, if the rule keeps no state. Momentum adds one
+// center, Adam two.
 TEST(PlanShard, IsLeanWithManyGroups) {
   TestCenter center;
   center.groups = 32;
@@ -83,7 +84,7 @@ TEST(PlanShard, IsLeanWithManyGroups) {
       change(*request.mutable_job());
       return static_cast<double>(PlanShard(request).value().memory_bytes);
     };
-    const double fixed = 40 << 20;  // Of the 64 MiB; the program takes the rest.
+    const double fixed = 40 << 20;  // The program takes the rest of the 64 MiB.
     EXPECT_LE(bytes([](auto& j) { j.set_rule(v1::AveragingSpec::ELASTIC); }), 1.1 * center_bytes + fixed);
     for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE, v1::AveragingSpec::ASYNC}) {
       EXPECT_LE(bytes([rule](auto& j) { j.set_rule(rule); }), 1.1 * center_bytes + fixed);
@@ -107,7 +108,7 @@ TEST(PlanShard, IsLeanWithManyGroups) {
 // Synchronous SGD.
 v1::AttachRequest MakeSyncRequest() { return MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.1); }
 
-// What a rule that steps the center needs is checked, too.
+// The fields of rules that step the center are checked, too.
 TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
   struct Case {
     std::function<void(v1::JobSpecForShard&)> change;
@@ -145,7 +146,7 @@ TEST(PlanShard, CountsMemoryOfRounds) {
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{40} * (240 + 40 * 8) + uint64_t{40} * 2 * 40);
 }
 
-// A layout is a peer's to choose: a thousand parameters with long names.
+// The layout counts, because a peer chooses it: here a thousand parameters with long names.
 TEST(PlanShard, CountsTheLayout) {
   TestCenter center;
   center.values = 1000;
@@ -241,7 +242,7 @@ TEST(ComparePlans, NamesTheFirstDifference) {
   }
 }
 
-// A group that says that it does not compress, and one that says nothing of it, are of the same job.
+// An unset compression and COMPRESSION_NONE are the same job.
 TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
   v1::AttachRequest request = MakeAttachRequest({});
   const ShardPlan unsaid = PlanShard(request).value();
@@ -251,7 +252,7 @@ TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
   EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
 }
 
-// Nor does it matter whether a group names an optional field that is 0, or leaves it out as an older version does.
+// An optional field that is 0 and one that is left out, as older versions do, are the same job.
 TEST(ComparePlans, AnOptionalZeroMayBeLeftOut) {
   v1::AttachRequest request = MakeSyncRequest();
   request.mutable_job()->mutable_optimizer()->clear_weight_decay();
@@ -262,8 +263,8 @@ TEST(ComparePlans, AnOptionalZeroMayBeLeftOut) {
   EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
 }
 
-// So is whatever else the servers and the groups must agree on: interval, quorum, optimizer, schedule; but a different
-// model is told first, whose numbers differ in consequence.
+// Differences in interval, quorum, optimizer and schedule are told, too. A different model is told first, because other
+// numbers differ in consequence.
 TEST(ComparePlans, NamesWhatRulesNeed) {
   struct Case {
     std::function<void(v1::AttachRequest&)> change;

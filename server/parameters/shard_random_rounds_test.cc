@@ -1,5 +1,5 @@
-// Rules with rounds at a shard over random schedules, against their formulas in double precision: whoever is in a round
-// and whoever misses it.
+// Rules with rounds at a shard over random schedules, compared with their formulas in double precision, for groups that
+// are in a round and groups that miss it.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ std::vector<ReferenceRule> Rules() {
 struct Shape {
   uint32_t groups = 1;
   uint32_t quorum = 1;
-  uint64_t values = 4;  // The last of them is a buffer.
+  uint64_t values = 4;  // The last one is a buffer.
 };
 
 // Without a grace window a round is complete as soon as it has its quorum.
@@ -73,17 +73,17 @@ v1::AttachRequest Request(const ReferenceRule& rule, const Shape& shape) {
 
 bool WantsFresh(const ReferenceRule& rule) { return rule.mixing == ReferenceMixing::kMeanOfGradients; }
 
-// What a round is to know of a group at one block. Rounds are numbered from 1.
+// What a round must know of a group at one block. Rounds are numbered from 1.
 struct Seat {
-  uint64_t sequence = 0;  // The group's steps that were sent, dropped or not.
+  uint64_t sequence = 0;  // The group's steps that were sent, even if dropped.
   bool begun = false;     // This incarnation has exchanged the block.
-  bool awaited = true;    // Since it attached or sent; until a round has waited for it in vain,
-  uint64_t missed = 0;    // which was this one.
-  uint64_t answered = 0;  // The round of the center that it has.
+  bool awaited = true;    // True from when it attaches or sends until a round has waited for it in vain.
+  uint64_t missed = 0;    // The round that waited for it in vain.
+  uint64_t answered = 0;  // The round whose center it has.
 };
 
-// Those that contribute, those that a round waits for in vain, and those that were in other rounds, or missed, since
-// a contributor's last answer.
+// The number of live groups: contributors, groups that a round waits for in vain, and groups that were in other rounds
+// or were missed since a contributor's last answer.
 size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& who) {
   uint64_t since = UINT64_MAX;
   for (const uint32_t group : who) since = std::min(since, seats[group].answered);
@@ -96,7 +96,7 @@ size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& w
   return live;
 }
 
-// What is rounded to floats some ten times is near to 1e-4 of its size.
+// Values that were rounded to floats about ten times are within 1e-4 of their size.
 void ExpectNear(const std::vector<float>& are, const std::vector<double>& should) {
   for (size_t i = 0; i < are.size(); ++i) {
     ASSERT_NEAR(are[i], should[i], 1e-4 * (1 + std::abs(should[i]))) << "value " << i;
@@ -111,7 +111,7 @@ std::vector<float> RandomValues(std::mt19937& random, uint64_t count) {
   return values;
 }
 
-// One block, and rounds of as many groups as the quorum asks for, others each time.
+// One block, with rounds of as many groups as the quorum asks for, different ones each time.
 class Rounds {
  public:
   Rounds(const ReferenceRule& rule, const Shape& shape, uint32_t seed)
@@ -143,7 +143,7 @@ class Rounds {
     ASSERT_NO_FATAL_FAILURE(ExpectNear(copy.values, block_.values()));
   }
 
-  // How often it happened.
+  // How often each has happened.
   int missing = 0, dropped = 0, repeats = 0, restarts = 0;
 
  private:
@@ -152,7 +152,7 @@ class Rounds {
     return {values.begin(), values.end()};
   }
 
-  // It has the center as it is.
+  // Starts the group again with the center as it is.
   void Restart(uint32_t group) {
     ++restarts;
     ++incarnations_[group];
@@ -162,13 +162,13 @@ class Rounds {
     seats_[group].answered = block_.updates();
   }
 
-  // Whether what it sends now will be from an older center, by a rule that minds. Of one that has just begun nobody
-  // knows.
+  // Whether its next values are from an older center, under a rule that minds. False for a group that has just begun,
+  // because nobody knows its center.
   bool IsLate(uint32_t group) const {
     return WantsFresh(rule_) && seats_[group].begun && seats_[group].answered != block_.updates();
   }
 
-  // Groups that are late send and get the center, and nothing else changes: some, and as many as the quorum needs.
+  // Some late groups, at least as many as the quorum needs, send and get the center. Nothing else changes.
   void DropLate() {
     uint32_t fresh = 0;
     for (uint32_t group = 0; group < shape_.groups; ++group) fresh += IsLate(group) ? 0 : 1;
@@ -195,7 +195,7 @@ class Rounds {
     seats_[group].answered = block_.updates();
   }
 
-  // These groups at the same time; some send again what was answered.
+  // These groups exchange at the same time. Some send again what was answered.
   void Exchange(const std::vector<uint32_t>& who) {
     std::vector<ReferenceSent> sent;
     std::vector<std::vector<float>> values, answers(who.size());
@@ -216,7 +216,7 @@ class Rounds {
     block_.StepTogether(sent, LiveGroups(seats_, who), kInterval);
     for (Seat& seat : seats_) {
       if (!std::exchange(seat.awaited, false)) continue;
-      seat.missed = block_.updates();  // Of those that were in the round it says nothing: they are answered.
+      seat.missed = block_.updates();  // Groups that were in the round are not missed: they were answered.
     }
     for (size_t i = 0; i < who.size(); ++i) {
       NoteAnswer(who[i]);
@@ -225,7 +225,7 @@ class Rounds {
     }
   }
 
-  // So many times, in time.
+  // Sends the values `times` times, and checks that it does not take long.
   void Send(uint32_t group, const std::vector<float>& values, int times, std::vector<float>& answer) const {
     const absl::Time begin = absl::Now();
     answer.assign(values.size(), 0);
@@ -243,9 +243,9 @@ class Rounds {
   std::vector<uint32_t> incarnations_;
 };
 
-// A hundred schedules of one to eight groups for every rule: a random part of them, sometimes all, is in each round,
-// for steps that are more or fewer than an interval. What of a round counts, with what share and momentum, is as the
-// formulas say, also of groups that have missed rounds or were started again; by sync what is late does not.
+// In a hundred schedules of one to eight groups for every rule, a random part of the groups, sometimes all, is in each
+// round. They send more or fewer steps than an interval. The formulas say how much a round counts, with what share and
+// momentum, also for groups that missed rounds or were started again. Under sync late gradients do not count.
 TEST(ShardRandomRounds, FollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int missing = 0, dropped = 0, repeats = 0, restarts = 0;
@@ -266,7 +266,7 @@ TEST(ShardRandomRounds, FollowTheFormulas) {
   }
 }
 
-// Three blocks, and each group in rounds of its own, in the middle of which others begin theirs, overtake, and end.
+// Three blocks, and each group in rounds of its own. In the middle of them others begin theirs, overtake, and end.
 class Interleaved {
  public:
   Interleaved(const ReferenceRule& rule, const Shape& shape, uint32_t seed)
@@ -282,7 +282,7 @@ class Interleaved {
     }
   }
 
-  // A group sends the next block of its exchange, or the first of the next one.
+  // A random group sends the next block of its exchange, or the first of the next exchange.
   void Step() {
     const uint32_t group = static_cast<uint32_t>(random_() % shape_.groups);
     Exchange& own = groups_[group];
@@ -304,25 +304,26 @@ class Interleaved {
     own.block = (own.block + 1) % blocks_.size();
   }
 
-  // Exchanges, and blocks of others, that were dropped.
+  // How many exchanges were dropped, and how many blocks of others.
   int dropped_whole = 0, dropped_blocks = 0;
 
  private:
   struct Exchange {
     uint64_t sequence = 0, steps = 0;
     std::vector<float> values;
-    uint64_t block = 0;          // The next one.
-    bool drop = false;           // All of it.
-    uint64_t round = 0;          // Of its first block;
-    std::vector<uint32_t> live;  // that were live then.
+    uint64_t block = 0;          // The next block to send.
+    bool drop = false;           // The whole exchange is dropped.
+    uint64_t round = 0;          // The round of its first block.
+    std::vector<uint32_t> live;  // The groups that were live in that round.
   };
 
-  // What the formulas make of the group's next block.
+  // Computes by the formulas what the group's next block changes.
   void Expect(uint32_t group) {
     Exchange& own = groups_[group];
     ReferenceBlock& block = blocks_[own.block];
     Seat& seat = seats_[own.block][group];
-    // What was sent from an older center: all that begins so, or the blocks at which a later exchange has overtaken.
+    // Late gradients are dropped: a whole exchange that begins late, or the blocks at which a later exchange has
+    // overtaken.
     const bool overtaken = own.block > 0 && gone_on_[own.block] > own.round;
     if (own.block == 0) {
       own.drop = WantsFresh(rule_) && seat.begun && seat.answered != block.updates();
@@ -346,10 +347,10 @@ class Interleaved {
     }
     seat.begun = true;
     seat.answered = block.updates();
-    seats_[0][group].awaited = true;  // Whatever block it sends.
+    seats_[0][group].awaited = true;  // True whatever block it sends.
   }
 
-  // For the group's next block: with those that its first one has found.
+  // The live groups for the group's next block, including those that its first block found.
   std::vector<uint32_t> Live(uint32_t group) const {
     const Exchange& own = groups_[group];
     const std::vector<Seat>& seats = seats_[own.block];
@@ -371,12 +372,12 @@ class Interleaved {
   std::mt19937 random_;
   std::unique_ptr<Shard> shard_;
   std::vector<ReferenceBlock> blocks_;
-  std::vector<std::vector<Seat>> seats_;  // By block, then group. Who is awaited: those of the first.
-  std::vector<uint64_t> gone_on_;         // By block: the exchange that was there and began last, as its first round.
+  std::vector<std::vector<Seat>> seats_;  // By block, then group. Only block 0 tells who is awaited.
+  std::vector<uint64_t> gone_on_;         // By block: the highest first round of the exchanges that passed it.
   std::vector<Exchange> groups_;
 };
 
-// A hundred schedules of one to eight groups for every rule.
+// Checks a hundred schedules of one to eight groups for every rule.
 TEST(ShardRandomRounds, GroupsInRoundsOfTheirOwnFollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int dropped_whole = 0, dropped_blocks = 0;

@@ -1,4 +1,4 @@
-// Rules with rounds, and with a bound on staleness, at a shard: threads as groups.
+// Rules with rounds, and with a bound on staleness, at a shard. Threads act as groups.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ constexpr absl::Duration kLease = absl::Seconds(20);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr double kRate = 0.5;
 
-// Blocks of 4, 4 and 2 values, of which the last value is a buffer. The center steps by plain SGD.
+// A job with blocks of 4, 4 and 2 values; the last value is a buffer. Plain SGD steps the center.
 v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_t values = 10) {
   TestCenter center;
   center.groups = groups;
@@ -42,7 +42,7 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_
   return request;
 }
 
-// With the values 0, 1/8, 2/8, ..., and the first `groups` groups attached, or all.
+// Makes a shard with the values 0, 1/8, 2/8, ..., to which the first `groups` groups, or all, have attached.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups,
                                  std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>()) {
   return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups, std::move(clock));
@@ -51,7 +51,7 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
   return MakeShard(request, request.job().groups());
 }
 
-// One exchange of the first block by a group, all of its values the same. The answer's first value.
+// One exchange of the first block by a group, with equal values. Returns the answer's first value.
 absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
   const std::vector<float> values(4, value);
   std::vector<float> answer(4);
@@ -62,7 +62,7 @@ absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequen
 
 float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
 
-// A round whose result would not be finite is refused to all its groups and changes nothing; the next one of theirs is
+// A round whose result would not be finite is refused to all its groups and changes nothing. Their next round is
 // applied.
 TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
@@ -91,7 +91,8 @@ TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
   }
 }
 
-// Where momentum would be infinite, it and the center are as they were; the same exchange may come with other values.
+// If momentum would become infinite, it and the center stay as they were. The same exchange may come again with other
+// values.
 TEST(ShardRounds, StateStaysFinite) {
   v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, 1);
   request.mutable_job()->mutable_optimizer()->set_momentum(0.9);
@@ -110,7 +111,7 @@ TEST(ShardRounds, StateStaysFinite) {
 // What one group does in a random schedule: its steps and what it sends, by exchange.
 struct GroupPlan {
   std::vector<uint64_t> sequences;
-  std::vector<std::vector<float>> sent;  // Of all values.
+  std::vector<std::vector<float>> sent;  // All values, by exchange.
   std::vector<bool> repeats;
 };
 
@@ -157,7 +158,7 @@ std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const s
   return centers;
 }
 
-// One exchange of a block of four values; OK and in time, or a failure.
+// One exchange of a block of four values. Fails the test unless it is OK and in time.
 void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) {
   const Range range = shard.BlockRange(block);
   const std::vector<float> values(range.size(), 1);
@@ -169,7 +170,7 @@ void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) 
       << "the grace window of 10 s was waited for: group " << group << ", exchange " << sequence << ", block " << block;
 }
 
-// A group that joins while another is in the middle of its slice waits for the other's next exchange; the other, which
+// A group that joins while another is in the middle of its slice waits for the other's next exchange. The other, which
 // does not know of it yet, goes on. From then on they go together, and nobody waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
@@ -191,14 +192,14 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   }
 }
 
-// Two fragments of three blocks each.
+// A job with two fragments of three blocks each.
 v1::AttachRequest FragmentsRequest(uint32_t groups) {
   v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, groups, /*values=*/24);
   request.mutable_job()->set_fragments(2);
   return request;
 }
 
-// The fragment whose turn it is, as a group learns it before it exchanges.
+// Sends the fragment whose turn it is, which the group asks for before it exchanges.
 void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
   const auto pace = shard.TellPace(absl::UnixEpoch(), {group, 0, 1}, 0);
   ASSERT_TRUE(pace.ok()) << pace.status();
@@ -207,7 +208,7 @@ void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
 }
 
 // A group that joins while another is in the middle of a fragment goes on with the next one, and meets the other there.
-// From then on they exchange the same fragments together, each in its turn, and nobody waits out a grace window.
+// From then on they exchange the same fragments together, each in its turn. Nobody waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
   SendBlock(*shard, 0, 1, 0);
@@ -223,7 +224,7 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   for (const uint64_t block : {3, 4, 5}) EXPECT_EQ(shard->CopyBlock(block).version, 2u);
 }
 
-// The last exchange carries all fragments, and is one: whose round it is its first block settles.
+// The last exchange carries all fragments as one exchange: its first block settles its round.
 TEST(ShardRounds, AllFragmentsInOneExchange) {
   const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
   for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 7, block);
@@ -232,8 +233,8 @@ TEST(ShardRounds, AllFragmentsInOneExchange) {
   EXPECT_EQ(shard->updates(), 6u);
 }
 
-// A group goes on from the fragment that is furthest behind. What its new incarnation first sends of another fragment
-// stands for all steps since then, not for those since that fragment's last exchange.
+// A group goes on from the fragment that is furthest behind. A new incarnation's first values of another fragment stand
+// for all steps since the incarnation began, not for those since that fragment's last exchange.
 TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
   const auto shard = MakeShard(FragmentsRequest(2));
   std::thread both([&] { EXPECT_TRUE(Send(*shard, {1, 0, 1}, 4, 0).ok()); });
@@ -247,7 +248,7 @@ TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
   both.join();
 }
 
-// Groups learn how fast the fastest of them is of late.
+// Groups learn the recent speed of the fastest group.
 TEST(ShardRounds, TheFastestGroupIsKnown) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
@@ -263,8 +264,8 @@ TEST(ShardRounds, TheFastestGroupIsKnown) {
   EXPECT_EQ(shard->TellPace(now, {2, 0, 1}, 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Over a hundred random schedules with one to eight groups of different speed, of which some send blocks twice, every
-// answer of every round is the center that the formula gives, the same bits for all groups.
+// A hundred random schedules have one to eight groups of different speed, some of which send blocks twice. Every answer
+// of every round is the center that the formula gives, the same bits for all groups.
 TEST(ShardRounds, AreExact) {
   constexpr int kExchanges = 4;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -272,7 +273,7 @@ TEST(ShardRounds, AreExact) {
     const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
     const auto shard = MakeShard(Request(rule, groups));
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
-    std::vector<std::vector<float>> answers(groups);  // One after another, blocks of all rounds.
+    std::vector<std::vector<float>> answers(groups);  // One after another, for the blocks of all rounds.
     std::vector<std::thread> threads;
     for (uint32_t group = 0; group < groups; ++group) {
       threads.emplace_back([&, group] {
@@ -303,8 +304,8 @@ TEST(ShardRounds, AreExact) {
   }
 }
 
-// The same, one group after another, where each makes a step of its own: by the steps it stands for, and by how many
-// steps of others came before since its last answer.
+// The same with one group after another, where each makes a step of its own. A step counts by the steps it stands for,
+// and by how many steps others made since the group's last answer.
 TEST(ShardRounds, AsynchronousStepsAreExact) {
   constexpr int kExchanges = 6;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -323,7 +324,7 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
       while (done[group] == kExchanges) group = (group + 1) % groups;
       const size_t exchange = done[group]++;
       const float value = plans[group].sent[exchange][0];
-      // What a group has seen of the center before its first answer, nobody knows.
+      // Nobody knows which center a group has before its first answer.
       const double staleness = exchange == 0 ? 0 : static_cast<double>(version - seen[group]);
       center -= kRate / std::sqrt(1 + staleness) * value / static_cast<double>(StepsOf(plans[group], exchange));
       seen[group] = ++version;
@@ -336,7 +337,7 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
   }
 }
 
-// A group that is dead costs the others one grace window, not one for each block and round; then they go on alone.
+// A dead group costs the others one grace window, not one for each block and round. Then they go on alone.
 TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_grace_seconds(1);
@@ -348,7 +349,7 @@ TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
   EXPECT_FLOAT_EQ(FirstValue(*shard), -20 * kRate);
 }
 
-// Without a quorum no step is made: the groups are told to try again, and what they sent has changed nothing.
+// Without its quorum a round makes no step. The groups are told to try again, and their values have changed nothing.
 TEST(ShardRounds, NoStepWithoutAQuorum) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_quorum(2);
@@ -364,7 +365,7 @@ TEST(ShardRounds, NoStepWithoutAQuorum) {
   EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
 }
 
-// A group that has made its last step is not missed in the quorum: the other makes its steps alone.
+// A group that has made its last step does not count for the quorum any more: the other makes its steps alone.
 TEST(ShardRounds, AQuorumOfThoseThatRemain) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_quorum(2);
@@ -378,8 +379,8 @@ TEST(ShardRounds, AQuorumOfThoseThatRemain) {
   EXPECT_EQ(shard->updates(), 6u);
 }
 
-// A gradient of an older center than the present one is dropped, and its group in step again; a distance counts in the
-// next round, by half where the other group has made one of its own meanwhile or was waited for.
+// A gradient of an older center is dropped, and its group is in step again. A late distance counts in the next round.
+// It counts half if the other group has made a round of its own meanwhile, or was waited for.
 TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     v1::AttachRequest request = Request(rule, 2);
@@ -387,7 +388,8 @@ TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
     const auto shard = MakeShard(request);
     const bool drops = rule == v1::AveragingSpec::SYNC;
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 1, 1), (drops ? -1 : -0.5) * kRate);
-    EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), (drops ? -2 : -1) * kRate);  // Its first: nobody knows its center.
+    // Nobody knows which center its first values are from.
+    EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), (drops ? -2 : -1) * kRate);
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 2, 1), (drops ? -2 : -1.5) * kRate);
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 3, 1), (drops ? -3 : -2.5) * kRate);
   }
@@ -409,7 +411,7 @@ TEST(ShardRounds, TheSameExchangeOnTwoStreamsCountsOnce) {
   EXPECT_EQ(shard->updates(), 1u);
 }
 
-// Whoever waits is woken when the job ends, when the server stops, and when a later incarnation takes its place.
+// Waiting threads are woken when the job ends, when the server stops, and when a later incarnation replaces theirs.
 TEST(ShardRounds, WhoeverWaitsIsToldWhyItNeedNot) {
   struct Case {
     std::function<void(Shard&)> happens;
@@ -436,7 +438,7 @@ TEST(ShardRounds, WhoeverWaitsIsToldWhyItNeedNot) {
   }
 }
 
-// A group that is more than the bound ahead gets its answer when the slower one has come closer, and not before.
+// A group further ahead than the bound gets its answer once the slower one has come closer, and not before.
 TEST(ShardRounds, ABoundHoldsFastGroupsBack) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::SSP, 2));
   EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
@@ -465,8 +467,8 @@ TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
 }
 
-// The grace window, the wait for a quorum and that for slower groups go by the clock that the shard is given and by no
-// other: whoever sets the machine's clock moves none of them.
+// The grace window, the wait for a quorum and the wait for slower groups use only the clock that the shard is given.
+// Setting the machine's clock moves none of them.
 TEST(ShardRounds, WaitsGoByTheShardsClock) {
   struct Case {
     v1::AveragingSpec::Rule rule;
@@ -487,7 +489,7 @@ TEST(ShardRounds, WaitsGoByTheShardsClock) {
     std::atomic<bool> ended{false};
     absl::Status status;
     std::thread waiting([&] {
-      status = Send(*shard, {0, 0, 1}, 9, 1).status();  // Further than the bound.
+      status = Send(*shard, {0, 0, 1}, 9, 1).status();  // Further ahead than the bound.
       ended = true;
     });
     ASSERT_TRUE(clock->AwaitWaiting(1));
@@ -500,8 +502,8 @@ TEST(ShardRounds, WaitsGoByTheShardsClock) {
   }
 }
 
-// A shard that came back from its snapshot knows whom to wait for, though nobody attaches again: who comes first does
-// not make a round of its own.
+// A shard restored from its snapshot knows whom to wait for, though nobody attaches again. The first group that comes
+// does not make a round of its own.
 TEST(ShardRounds, AfterARestartGroupsWaitForEachOther) {
   v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2);
   constexpr absl::Duration kGrace = absl::Milliseconds(300);

@@ -1,5 +1,5 @@
-// Rules in which each group steps the center by itself, at a shard over random schedules, against their formulas in
-// double precision. The elastic rule has shard_elastic_test.cc.
+// Rules in which each group steps the center by itself, at a shard over random schedules. They are compared with their
+// formulas in double precision. shard_elastic_test.cc has the elastic rule.
 
 #include <gtest/gtest.h>
 
@@ -68,30 +68,30 @@ v1::AttachRequest Request(const ReferenceRule& rule, uint32_t groups) {
   return request;
 }
 
-// What a shard and a group know of one block that they exchange.
+// What a shard and a group know of one block.
 struct GroupBlock {
   uint64_t applied = 0;  // The steps that the center has counted.
-  bool begun = false;    // By this incarnation of the group.
-  uint64_t seen = 0;     // How many updates the center had had when it was last answered.
+  bool begun = false;    // This incarnation of the group has exchanged it.
+  uint64_t seen = 0;     // The center's updates at the group's last answer.
 };
 
-// A group as it is, and as the formula says it is.
+// A group's actual state, and the state that the formula gives.
 struct Group {
   Speaker speaker;
-  std::vector<float> x, anchor, sent;  // anchor: the center as it last came.
+  std::vector<float> x, anchor, sent;  // `anchor`: our last copy of the center.
   std::vector<double> expected, expected_anchor, expected_sent;
-  uint64_t start = 0;  // Its steps when this incarnation began,
+  uint64_t start = 0;  // The group's steps when this incarnation began.
   uint64_t sequence = 0;
-  std::vector<uint64_t> open;      // The exchange's blocks without an answer yet, the next one last,
-  std::vector<uint64_t> answered;  // and those with.
+  std::vector<uint64_t> open;      // The exchange's blocks without an answer yet; the next one is last.
+  std::vector<uint64_t> answered;  // Its blocks with an answer.
   std::vector<GroupBlock> blocks = std::vector<GroupBlock>(kBlocks);
-  // Its steps as others count them: one that joins late counts as if it were where the slowest is.
+  // The group's steps as others count them. A group that joins late counts as if it began where the slowest is.
   uint64_t said = 0;
   uint64_t head_start = 0;
 };
 
-// One group after another trains, exchanges its blocks in any order, loses answers and sends again, sends again at some
-// time what was answered, comes with what is too old, and is started again in the middle of an exchange.
+// One group after another acts. It trains, exchanges its blocks in any order, loses answers and sends again, repeats
+// what was answered, sends what is too old, or is started again in the middle of an exchange.
 class Schedule {
  public:
   Schedule(const ReferenceRule& rule, uint32_t seed, uint32_t groups) : rule_(rule), random_(seed), groups_(groups) {
@@ -108,7 +108,7 @@ class Schedule {
     }
   }
 
-  // Something happens to some group.
+  // Lets a random group do something.
   void Step() {
     Group& group = groups_[random_() % groups_.size()];
     const uint32_t what = random_() % 40;
@@ -126,7 +126,7 @@ class Schedule {
     }
   }
 
-  // What is rounded to floats a few hundred times is near to 1e-4 of its size.
+  // Values that were rounded to floats a few hundred times are within 1e-4 of their size.
   void ExpectTheFormula() const {
     for (uint64_t block = 0; block < kBlocks; ++block) {
       const Shard::BlockCopy copy = shard_->CopyBlock(block);
@@ -138,13 +138,13 @@ class Schedule {
     }
   }
 
-  // How often it happened.
+  // How often each has happened.
   int exchanges = 0, losses = 0, repeats = 0, restarts = 0, refused = 0, held_back = 0;
 
  private:
   static void ExpectNear(float is, double should) { ASSERT_NEAR(is, should, 1e-4 * (1 + std::abs(should))); }
 
-  // With the values of the center.
+  // Starts the group from the center's values.
   void Begin(Group& group) {
     group.x.clear();
     group.expected.clear();
@@ -161,7 +161,7 @@ class Schedule {
     group.answered.clear();
   }
 
-  // It goes on from the block that is furthest behind.
+  // Starts a group again. It goes on from the block that is furthest behind.
   void Restart(Group& group) {
     ++restarts;
     ++group.speaker.incarnation;
@@ -180,7 +180,7 @@ class Schedule {
     Begin(group);
   }
 
-  // Some steps, and an exchange begins. Samples pull parameters to some place near 0; a buffer goes anywhere.
+  // Trains for some steps and begins an exchange. Samples pull parameters to some place near 0; a buffer goes anywhere.
   void Train(Group& group) {
     std::normal_distribution<float> place(0, 0.5f);
     const uint64_t steps = 1 + random_() % 3;
@@ -207,11 +207,11 @@ class Schedule {
     std::shuffle(group.open.begin(), group.open.end(), random_);
   }
 
-  // The next block of the exchange. One of three answers does not arrive: then it is sent again some time.
+  // Exchanges the next block. One answer of three does not arrive; then the block is sent again some time.
   void ExchangeNext(Group& group) {
     const uint64_t block = group.open.back();
     if (!IsWithinBound(group, block)) {
-      ++held_back;  // It would wait: others go on.
+      ++held_back;  // It would wait, so let others go on.
       return;
     }
     Count(group, block);
@@ -238,7 +238,7 @@ class Schedule {
     return true;
   }
 
-  // The center makes its step, once for an exchange.
+  // Makes the center's step, once for each exchange.
   void Count(Group& group, uint64_t block) {
     GroupBlock& own = group.blocks[block];
     if (own.begun && own.applied == group.sequence) return;
@@ -249,12 +249,12 @@ class Schedule {
     sent.steps = group.sequence - (own.begun ? own.applied : group.start);
     sent.values = {group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.begin),
                    group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.end)};
-    // Which center a group that has just begun has read, nobody knows.
+    // Nobody knows which center a group has read that has just begun.
     const uint64_t staleness = own.begun ? blocks_[block].updates() - own.seen : 0;
     blocks_[block].StepAlone(sent, staleness, static_cast<uint32_t>(groups_.size()));
   }
 
-  // The block is sent, for the first time or again, and the group takes the answer: the center as it is.
+  // Sends the block, for the first time or again. The group takes the answer, which is the center as it is.
   void Exchange(Group& group, uint64_t block) {
     std::vector<float> answer;
     ASSERT_NO_FATAL_FAILURE(Send(group, block, answer));
@@ -265,7 +265,7 @@ class Schedule {
     }
   }
 
-  // At once, and with the center that the formula gives.
+  // Sends a block. The answer must come at once and be the center that the formula gives.
   void Send(Group& group, uint64_t block, std::vector<float>& answer) {
     GroupBlock& own = group.blocks[block];
     const Range range = shard_->BlockRange(block);
@@ -281,7 +281,7 @@ class Schedule {
     group.said = std::max(group.said, group.sequence);
   }
 
-  // An earlier exchange of the group, and one of an earlier incarnation: they are refused, and change nothing.
+  // Sends an earlier exchange of the group, and one of an earlier incarnation. They are refused and change nothing.
   void SendOld(Group& group) {
     const uint64_t block = random_() % kBlocks;
     const Range range = shard_->BlockRange(block);
@@ -309,8 +309,8 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-// A hundred schedules of one to eight groups for every rule: whatever order, loss, repeat or new start there is, center
-// and groups follow the formula. By ssp nobody who is within the bound waits.
+// In a hundred schedules of one to eight groups for every rule, center and groups follow the formula, whatever order,
+// losses, repeats or restarts there are. Under ssp no group within the bound waits.
 TEST(ShardSchedules, FollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int exchanges = 0, losses = 0, repeats = 0, restarts = 0, refused = 0, held_back = 0;
@@ -341,7 +341,7 @@ TEST(ShardSchedules, FollowTheFormulas) {
   }
 }
 
-// One exchange of the first block, all of whose values are 1. The answer's first value.
+// One exchange of the first block, with all values 1. Returns the answer's first value.
 float SendOnes(Shard& shard, uint32_t group, uint64_t sequence) {
   const std::vector<float> values(4, 1);
   std::vector<float> answer(4);
@@ -351,8 +351,8 @@ float SendOnes(Shard& shard, uint32_t group, uint64_t sequence) {
   return answer[0];
 }
 
-// A group that is further ahead than the bound is answered when every group that is too far behind has come closer,
-// with what these have sent; and then it is, though they are still behind.
+// A group further ahead than the bound is answered once every group that is too far behind has come closer. The answer
+// includes what these have sent. It is answered then, although they are still behind, within the bound.
 TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -364,7 +364,7 @@ TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
     rule.rate = 0.5;
     rule.staleness_bound = kBound;
     const auto shard = MakeTestShard(Request(rule, groups), Ramp(0, kValues), groups);
-    const uint64_t bar = 2 + random() % (kBound - 1);  // Where the others must be.
+    const uint64_t bar = 2 + random() % (kBound - 1);  // The step to which the others must come.
     std::vector<uint32_t> behind;
     for (uint32_t group = 1; group < groups; ++group) {
       const uint64_t at = group == 1 ? 1 : 1 + random() % kBound;
@@ -376,7 +376,7 @@ TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
     float answer = 0;
     std::thread fast([&] { answer = SendOnes(*shard, 0, bar + kBound); });
     const absl::Time give_up = absl::Now() + absl::Seconds(30);
-    // Its own step is made at once, and until it waits or is answered nobody else has the block.
+    // Its own step is made at once. Until it waits or is answered, nobody else can use the block.
     while (shard->updates() == before && absl::Now() < give_up) std::this_thread::yield();
     for (const uint32_t group : behind) SendOnes(*shard, group, bar);
     fast.join();

@@ -27,7 +27,7 @@ std::unique_ptr<Shard> MakeShard(const TestCenter& center, uint64_t block_values
   return Shard::Create(PlanShard(MakeAttachRequest(center), block_values).value()).value();
 }
 
-// By this speaker; the first start of each other group has attached then.
+// Initializes the shard by this speaker. The first incarnation of each other group has attached then.
 void Initialize(Shard& shard, const Speaker& speaker = {}) {
   ASSERT_EQ(shard.Attach(kNow, speaker, kLease).value().answer, AttachAnswer::kInitialize);
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
@@ -68,8 +68,8 @@ TEST(Shard, AppliesTheRule) {
   EXPECT_EQ(shard->updates(), 1u);
 }
 
-// Two messages of finite values whose differences are infinite once made the center infinite for good: the second is
-// refused, has changed nothing, and may come again with other values; the first one's answer is still repeated.
+// Two messages of finite values, whose differences are infinite, once made the center infinite for good. Now the second
+// is refused, changes nothing, and may come again with other values. The first one's answer is still repeated.
 TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
   const auto shard = MakeInitializedShard({});
   const Speaker other = {1, 0, 1};
@@ -94,8 +94,7 @@ TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// The same exchange again changes nothing and gets the same answer, whatever the values it comes with; the next one is
-// applied.
+// A repeat changes nothing and gets the same answer, whatever its values. The next exchange is applied.
 TEST(Shard, RepeatChangesNothing) {
   const auto shard = MakeInitializedShard({});
   std::vector<float> first(4), again(4);
@@ -110,8 +109,8 @@ TEST(Shard, RepeatChangesNothing) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// A whole window of answers can be repeated; a repeat of what is past it still changes nothing, and takes nothing from
-// the group.
+// A whole window of answers can be repeated. A repeat of an older exchange still changes nothing, and takes nothing
+// from the group.
 TEST(Shard, RepeatsAWindowOfAnswers) {
   TestCenter center;
   center.values = uint64_t{4} * (kWindowBlocks + 1);
@@ -129,7 +128,7 @@ TEST(Shard, RepeatsAWindowOfAnswers) {
   EXPECT_EQ(shard->updates(), kWindowBlocks + 1);
 }
 
-// The window's size does not depend on the order of the blocks: any order gives the same center as the natural one.
+// Blocks may come in any order: each gives the same center as the natural order.
 TEST(Shard, BlocksComeInAnyOrder) {
   const auto forward = MakeInitializedShard({});
   const auto backward = MakeInitializedShard({});
@@ -141,8 +140,8 @@ TEST(Shard, BlocksComeInAnyOrder) {
   EXPECT_EQ(Values(*forward), Values(*backward));
 }
 
-// A group that was started again replaces its older self, which is told to stop, and may go back to sequences it used
-// before.
+// A group that was started again replaces its older self, which is told to stop. It may use sequences again that it
+// used before.
 TEST(Shard, OldIncarnationIsAborted) {
   const auto shard = MakeInitializedShard({});
   std::vector<float> answer(4);
@@ -158,7 +157,7 @@ TEST(Shard, OldIncarnationIsAborted) {
   EXPECT_EQ(shard->updates(), 3u);
 }
 
-// Only Attach makes an incarnation known: whatever else a later one calls is refused, and the present one goes on.
+// Only Attach makes an incarnation known. All other calls of a later one are refused, and the present one goes on.
 TEST(Shard, AnIncarnationThatHasNotAttachedChangesNothing) {
   const auto shard = MakeInitializedShard({});
   ASSERT_TRUE(shard->Attach(kNow, {1, 0, 4}, kLease).ok());
@@ -192,7 +191,7 @@ TEST(Shard, SequencesGrow) {
 TEST(Shard, RefusesWrongBlocks) {
   TestCenter center;
   center.ranks = 2;
-  center.values = 26;  // Blocks 0 to 6 in all; shard 1 of 2 holds 4 to 6, values 16 to 25.
+  center.values = 26;  // There are blocks 0 to 6. Shard 1 of 2 holds 4 to 6, values 16 to 25.
   center.shard_index = 1;
   center.shard_count = 2;
   const auto shard = MakeInitializedShard(center);
@@ -240,7 +239,7 @@ TEST(Shard, RefusesWrongBlocks) {
   EXPECT_EQ(shard->updates(), 0u);
 }
 
-// One group initializes, the other waits until it has; a repeat changes nothing; nobody exchanges before.
+// One group initializes, and the other waits until it has. A repeat changes nothing, and nobody exchanges before.
 TEST(Shard, OneGroupInitializes) {
   const auto shard = MakeShard({});
   std::vector<float> answer(4);
@@ -257,7 +256,7 @@ TEST(Shard, OneGroupInitializes) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// A center that is sent slowly keeps its initializer: each block starts the lease anew, a pause ends it.
+// A group that sends a center slowly keeps the right to initialize: each block renews the lease, and a pause ends it.
 TEST(Shard, SlowInitializerKeepsItsRight) {
   const auto shard = MakeShard({});
   const Speaker slow = {0, 0, 1};
@@ -273,7 +272,7 @@ TEST(Shard, SlowInitializerKeepsItsRight) {
   EXPECT_EQ(shard->Attach(now + kLease, next, kLease).value().answer, AttachAnswer::kInitialize);
 }
 
-// When the first group stalls past its lease, the next one initializes, and the first one's late blocks do not get in.
+// If the first group stalls past its lease, the next one initializes. The first one's late blocks are refused.
 TEST(Shard, RightToInitializePassesOn) {
   const auto shard = MakeShard({});
   const Speaker slow = {0, 0, 1};
@@ -286,7 +285,7 @@ TEST(Shard, RightToInitializePassesOn) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// A group goes on from the lowest sequence over the shard's blocks; a shard without blocks holds nobody back.
+// A group goes on from the lowest sequence over the shard's blocks. A shard without blocks holds nobody back.
 TEST(Shard, LastSequence) {
   TestCenter center;
   const auto shard = MakeInitializedShard(center);
@@ -305,7 +304,7 @@ TEST(Shard, LastSequence) {
   EXPECT_EQ(empty->Attach(kNow, {}, kLease).value().last_sequence, std::numeric_limits<uint64_t>::max());
 }
 
-// A closed shard stays as it is.
+// Nothing changes a closed shard.
 TEST(Shard, ClosedRefusesExchanges) {
   const auto shard = MakeInitializedShard({});
   shard->Close();
@@ -315,7 +314,8 @@ TEST(Shard, ClosedRefusesExchanges) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// What a group was answered is in a copy taken after Close: no exchange that was under way changes a block later.
+// A copy taken after Close has everything that a group was answered. No exchange that was under way changes a block
+// later.
 TEST(Shard, CloseIsFinal) {
   TestCenter center;
   center.values = 1 << 18;
@@ -337,7 +337,7 @@ TEST(Shard, CloseIsFinal) {
   }
 }
 
-// One rank of a group that only exchanges: no gradients, every block now and then sent twice.
+// A rank that only exchanges, without gradients, and now and then sends a block twice.
 void ExchangeManyTimes(Shard& shard, Speaker speaker, int exchanges, std::vector<float>& x) {
   std::mt19937 random(speaker.group * 100 + speaker.rank);
   const Range blocks = shard.plan().partition.SliceBlocks({speaker.rank, shard.plan().job.ranks()});
@@ -360,8 +360,8 @@ void ExchangeManyTimes(Shard& shard, Speaker speaker, int exchanges, std::vector
   }
 }
 
-// With zero gradients, center + sum of groups is conserved in any interleaving of groups, ranks, repeats and readers,
-// and each exchange counts once.
+// With zero gradients the sum of center and groups is conserved, however groups, ranks, repeats and readers interleave.
+// Each exchange counts once.
 TEST(Shard, ConcurrentGroupsConserve) {
   TestCenter center;
   center.values = 1000;

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// The function is called again and again, and once more by Stop, whose result is that of the last call.
+// The function is called again and again, and once more by Stop, which returns the last call's result.
 TEST(SnapshotLoop, CallsEachIntervalAndAtStop) {
   std::atomic<int> calls{0};
   absl::Notification third;
@@ -27,7 +27,7 @@ TEST(SnapshotLoop, CallsEachIntervalAndAtStop) {
   EXPECT_EQ(calls, at_stop);
 }
 
-// The interval goes by the clock that the loop is given.
+// The loop's clock measures the interval.
 TEST(SnapshotLoop, GoesByItsClock) {
   const auto clock = std::make_shared<TestClock>();
   std::atomic<int> calls{0};
@@ -49,7 +49,7 @@ TEST(SnapshotLoop, GoesByItsClock) {
   }
 }
 
-// Stop does not wait for the interval, and a loop that is only destroyed does not call again.
+// Stop does not wait for the interval. A loop that is destroyed without Stop does not call again.
 TEST(SnapshotLoop, EndsAtOnce) {
   std::atomic<int> calls{0};
   const auto count = [&]() {

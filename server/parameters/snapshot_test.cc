@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr char kName[] = "a.snapshot";
 
-// Two blocks of 2 and 1 values, with one exchange applied by group 1.
+// A shard with blocks of 2 and 1 values, and one exchange applied by group 1.
 std::unique_ptr<Shard> MakeTestShard() {
   TestCenter center;
   center.values = 3;
@@ -49,7 +49,7 @@ class SnapshotTest : public ::testing::Test {
   InMemoryStorage storage_;
 };
 
-// What was written comes back: values, what each group last did, incarnations, version.
+// A snapshot restores what was written: values, each group's last exchange, incarnations and version.
 TEST_F(SnapshotTest, RestoresTheShard) {
   const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
   EXPECT_TRUE(shard->initialized());
@@ -63,7 +63,7 @@ TEST_F(SnapshotTest, RestoresTheShard) {
   EXPECT_EQ(shard->CopyBlock(1).applied, (std::vector<ExchangeId>{{0, 0}, {2, 16}}));
 }
 
-// What a group said of its model is kept, and a shard that an older program wrote has none.
+// The description of the model is kept. A shard that an older program wrote has none.
 TEST(Snapshot, KeepsTheModelsDescription) {
   for (const bool described : {true, false}) {
     v1::AttachRequest request = MakeAttachRequest({});
@@ -91,7 +91,7 @@ TEST(Snapshot, KeepsTheModelsDescription) {
   }
 }
 
-// What a rule keeps comes back with the values: a center that steps with momentum goes on as if nothing had happened.
+// The rule's state comes back with the values: a center that steps with momentum goes on as if nothing had happened.
 TEST(Snapshot, KeepsTheRulesState) {
   TestCenter center;
   center.values = 3;
@@ -179,7 +179,7 @@ TEST_F(SnapshotTest, RefusesAnyFlippedBit) {
   EXPECT_TRUE(Verify().ok());
 }
 
-// What no server writes is refused although its checksum is right.
+// Contents that no server writes are refused although their checksum is right.
 TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
   const std::string good = storage_.Get(kName);
   // Changes bytes of the section that begins at `start` and has `bytes` bytes before its checksum.
@@ -202,7 +202,7 @@ TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
   }
 }
 
-// A disk that is full while the snapshot is written is an error, and no file.
+// If the disk fills up while the snapshot is written, the result is an error and no file.
 TEST_F(SnapshotTest, FullDisk) {
   for (uint64_t free_bytes = 0; free_bytes < 188; free_bytes += 11) {
     InMemoryStorage storage;
@@ -213,7 +213,7 @@ TEST_F(SnapshotTest, FullDisk) {
   }
 }
 
-// A file that is something else is refused for what it is.
+// A file that is no snapshot is refused, and the message says so.
 TEST_F(SnapshotTest, RefusesOtherFiles) {
   storage_.Put(kName, "");
   EXPECT_EQ(Verify().message(), "cut short at byte 0, in the prefix");
@@ -221,7 +221,7 @@ TEST_F(SnapshotTest, RefusesOtherFiles) {
   EXPECT_EQ(Verify().code(), absl::StatusCode::kDataLoss);
 }
 
-// The mark of an ended job's last snapshot comes back.
+// The mark of an ended job's last snapshot is restored.
 TEST_F(SnapshotTest, Sealed) {
   EXPECT_FALSE(SnapshotReader::Open(storage_.Open(kName).value())->sealed());
   EXPECT_TRUE(WriteSnapshot(*shard_, true, *storage_.Create(kName).value()).ok());

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Both storages behave the same; the folder is removed at the end, also of a failed test.
+// Tests that both storages must pass. The folder is removed at the end, also of a failed test.
 class StorageTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class StorageTest : public ::testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(FolderAndMemory, StorageTest, ::testing::Bool());
 
-// What was committed is read back, in pieces of any size.
+// Committed bytes are read back, in pieces of any size.
 TEST_P(StorageTest, WritesAndReads) {
   Write("a.1", "hello");
   auto reader = storage_->Open("a.1").value();
@@ -51,7 +51,7 @@ TEST_P(StorageTest, WritesAndReads) {
   EXPECT_EQ(reader->Read(1).value(), "");
 }
 
-// A file that was not committed is not there; one that was is replaced at once.
+// A file that was not committed is not there. A committed file is replaced in one step.
 TEST_P(StorageTest, NothingIsSeenBeforeCommit) {
   Write("a", "old");
   {
@@ -65,7 +65,7 @@ TEST_P(StorageTest, NothingIsSeenBeforeCommit) {
   EXPECT_EQ(storage_->Open("a").value()->Read(100).value(), "new");
 }
 
-// Files are listed by name and removed; removing what is not there is fine, opening it is NOT_FOUND.
+// Files are listed by name and removed. Removing a missing file is fine, opening it is NOT_FOUND.
 TEST_P(StorageTest, ListsAndRemoves) {
   Write("b", "2");
   Write("a", "1");
@@ -85,7 +85,7 @@ TEST_P(StorageTest, RefusesNames) {
   }
 }
 
-// What a killed process left half written is removed when the folder is opened again.
+// Half-written files of a killed process are removed when the folder is opened again.
 TEST(FolderStorage, RemovesLeftovers) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/leftovers-", getpid());
   std::filesystem::create_directories(folder);

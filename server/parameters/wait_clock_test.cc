@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// A wait ends at its deadline, with the mutex held again, or when it is signalled.
+// A wait ends at its deadline or when it is signalled, with the mutex held again.
 TEST(SteadyWaitClock, WaitsUntilTheDeadlineOrASignal) {
   SteadyWaitClock clock;
   absl::Mutex mutex;
@@ -34,7 +34,7 @@ TEST(SteadyWaitClock, WaitsUntilTheDeadlineOrASignal) {
   signaller.join();
 }
 
-// By a clock that stands still nobody's time is over; when it goes on, those are woken whose time has come.
+// While the clock stands still no deadline passes. When it goes on, the threads whose deadline has come are woken.
 TEST(TestClock, GoesOnWhenItIsTold) {
   TestClock clock;
   absl::Mutex mutex;
