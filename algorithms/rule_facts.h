@@ -1,9 +1,8 @@
 #ifndef HOOKE_ALGORITHMS_RULE_FACTS_H_
 #define HOOKE_ALGORITHMS_RULE_FACTS_H_
 
-// What distinguishes the update rules, as data: one table, from which servers, groups and the check of jobs take what
-// they must know of a rule. update_rule.h has the servers' half of each rule, group_rule.h the groups', docs/rules/ the
-// formulas. Pure.
+// The table of facts that distinguish the update rules. Servers, groups and the check of jobs read it. update_rule.h
+// has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +11,7 @@
 
 namespace hooke {
 
-// Numbered as AveragingSpec.Rule in proto/job.proto numbers them.
+// The numbers are those of AveragingSpec.Rule in proto/job.proto.
 enum class RuleName {
   kElastic = 1,
   kNone,
@@ -26,11 +25,11 @@ enum class RuleName {
   kDiLoCo,
 };
 
-// What a group sends.
+// The values that a group sends.
 enum class RuleSends {
-  kParameters,  // All of them; the answer is a difference, or nothing.
-  kGradients,   // Their sum since the last answer; the answer is the center.
-  kDistances,   // How far it went from where the center last came; the answer is the center.
+  kParameters,  // All parameters; the answer is a difference, or nothing.
+  kGradients,   // The sum of gradients since the last answer; the answer is the center.
+  kDistances,   // The distance from the group's last copy of the center; the answer is the center.
 };
 
 // When the servers change the center.
@@ -42,21 +41,21 @@ enum class RulePace {
 
 struct RuleFacts {
   RuleName rule;
-  const char* name;  // As in a job file.
+  const char* name;  // The name in job files.
   RuleSends sends;
   RulePace pace;
   bool shares;            // Groups learn from one another; under rule none each trains alone.
   bool steps_locally;     // The group's optimizer steps between exchanges; if not, only answers change its parameters.
   bool has_momentum;      // The center steps with a momentum of its own, averaging.momentum.
-  bool relative_to_rate;  // What a group sends is divided by the factor of its learning rate's schedule.
+  bool relative_to_rate;  // The sent values are divided by the factor of the learning rate's schedule.
 };
 
-// In the order of their numbers, which are 1 and up.
+// All rules, in the order of their numbers, which start at 1.
 absl::Span<const RuleFacts> AllRules();
 // `rule` must be in the table.
 const RuleFacts& FactsOf(RuleName rule);
 
-// The rule of that number; nothing: there is none.
+// The rule with that number; nullopt if there is none.
 std::optional<RuleName> RuleOf(uint32_t number);
 
 // Whether servers may hold an answer back until other groups have come as far.
@@ -68,8 +67,9 @@ bool InRounds(RuleName rule);
 // Whether servers answer with the center; else with a difference, or with nothing.
 bool AnswersWithCenter(RuleName rule);
 
-// Whether what a group sends begins where the center last came, and its values have gone on from there: a center that
-// is lost is made again from what it was then, or what is sent would count twice.
+// Whether a group sends distances or sums that start at its last copy of the center, from which its values have moved
+// on. A lost center must then be rebuilt from that copy. Rebuilt from the values, it would already hold the distance,
+// and the next exchange would count it twice.
 bool SendsFromLastAnswer(RuleName rule);
 
 // Whether a rule exchanges gradients, which every rank of a group then needs.

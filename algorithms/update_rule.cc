@@ -14,7 +14,8 @@ namespace {
 RuleTraits TraitsOf(const RuleFacts& facts) {
   RuleTraits traits;
   traits.in_rounds = facts.pace == RulePace::kInRounds;
-  // A gradient is of the point where it was taken; a distance is worth its steps wherever it began.
+  // A gradient belongs to the point where it was taken, so a late one is dropped. A distance is worth its steps
+  // wherever it began.
   traits.drops_late = traits.in_rounds && facts.sends == RuleSends::kGradients;
   traits.answers_center = AnswersWithCenter(facts.rule);
   traits.averages = facts.sends == RuleSends::kParameters;
