@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WRITE_BYTES_H_
 #define HOOKE_FILES_WRITE_BYTES_H_
 
-// The part that all files have in common which are there whole or not at all: new_file.h, whole_file.h.
+// Writes bytes to a file. new_file.h and whole_file.h use it to make files that are complete or absent.
 
 #include <string>
 
