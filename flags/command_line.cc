@@ -39,7 +39,7 @@ CommandDescription DescribeApp(const CLI::App& app) {
   command.name = app.get_name();
   command.help = app.get_description();
   for (const CLI::Option* option : app.get_options()) command.arguments.push_back(DescribeOption(*option));
-  // Without a condition, those that were chosen on the command line would come.
+  // Without a condition CLI11 would return only the subcommands that were chosen on the command line.
   for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
     command.commands.push_back(DescribeApp(*subcommand));
   return command;
@@ -146,7 +146,7 @@ void Command::ShowDefaults() { app_->option_defaults()->always_capture_default()
 
 Parsed Command::Parse(int argc, const char* const* argv) {
   Parsed parsed;
-  // CLI11 reports by exceptions; they end here.
+  // CLI11 reports errors by exceptions; we catch them here.
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& asked) {

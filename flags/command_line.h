@@ -28,17 +28,17 @@ class Option;
 
 namespace hooke {
 
-// What a command line asks for. Not `ok`: either `help` or `error` is set, and the program's variables are unspecified.
+// The result of parsing. If not `ok`, either `help` or `error` is set, and the program's variables are unspecified.
 struct Parsed {
   std::string help;   // What --help or --version asks to print.
   std::string error;  // What is wrong, without an end of line: "--ranks: Value 0 not in range 1 to 1024".
-  // The subcommand that was chosen, and what it does. With an error the name may be set, too.
+  // The chosen subcommand and its action. With an error the name may be set, too.
   std::string command;
   std::function<int()> action;
 
   bool ok() const { return help.empty() && error.empty(); }
   int exit_code() const { return error.empty() ? 0 : 2; }
-  // `help`, or `error` and how to get help; whole lines.
+  // Returns `help`, or `error` and how to get help, in whole lines.
   std::string Text() const;
   // Prints Text() on the standard output or, if it is an error, on the standard error. Returns exit_code().
   int Print() const;
@@ -47,19 +47,19 @@ struct Parsed {
 // One argument of a Command, which owns it.
 class Argument {
  public:
-  // Says what is wrong with a value's text; "" if nothing is. The error is then "--flag: WHAT".
+  // Sets a check that returns what is wrong with a value's text, or "". The error is then "--flag: WHAT".
   using CheckText = std::function<std::string(const std::string& text)>;
 
   Argument& Required();
   Argument& Check(CheckText check);
-  // Limits of a number; both are allowed. They are of the value's type.
+  // Sets the limits of a number, which are themselves allowed. They have the value's type.
   Argument& Range(int least, int most);
   Argument& Range(uint64_t least, uint64_t most);
   Argument& Range(double least, double most);
   Argument& OneOf(const std::vector<std::string>& allowed);
   Argument& Needs(const Argument& other);
   Argument& Excludes(const Argument& other);
-  // What --help shows for the value, in place of its C++ type and what Range and OneOf allow: comes after them.
+  // Sets the type that --help shows, in place of the C++ type and of what Range and OneOf allow. Call it after them.
   Argument& Type(const std::string& name);
   // --help does not show the default, although the command shows those of others.
   Argument& HideDefault();
@@ -103,14 +103,14 @@ class Command {
 
   // Adds a subcommand, owned by this command. With subcommands, exactly one must be given.
   Command& AddCommand(const std::string& name, const std::string& help);
-  // What to do when this subcommand is chosen: becomes Parsed::action.
+  // Sets the action of this subcommand: it becomes Parsed::action.
   void Action(std::function<int()> action) { action_ = std::move(action); }
 
   // Adds --version, which prints `text`.
   void Version(const std::string& text);
-  // What --help says of itself, here and for subcommands that are added later.
+  // Sets the help text of --help itself, here and for subcommands that are added later.
   void HelpOfHelp(const std::string& help);
-  // --help ends with this.
+  // Sets the last lines of --help.
   void Footer(const std::string& text);
   // --help shows the defaults of arguments that are added later, here and in subcommands that are added later.
   void ShowDefaults();

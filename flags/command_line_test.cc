@@ -192,7 +192,7 @@ TEST(CommandLineTest, Subcommands) {
   EXPECT_THAT(Parse(command, {"--help"}).help, Not(HasSubstr("More about it.")));
 }
 
-// A description says all that shell completion asks for.
+// A description has everything that shell completion needs.
 TEST(CommandLineTest, Describes) {
   bool follow = false;
   std::string job;
