@@ -17,7 +17,8 @@ void FillPresets(v1::JobSpec& job) {
   }
 }
 
-// The rest follows from other keys. Each function has the values that `default_text` of the table states for people.
+// The other defaults follow from other keys. Each function computes the default that the table's `default_text`
+// describes to people.
 
 void FillTrain(v1::TrainSpec& train) {
   v1::OptimizerSpec& optimizer = *train.mutable_optimizer();

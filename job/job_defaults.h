@@ -1,15 +1,15 @@
 #ifndef HOOKE_JOB_JOB_DEFAULTS_H_
 #define HOOKE_JOB_JOB_DEFAULTS_H_
 
-// The defaults of a job, so that a short job means the same whoever sends it: a job file, a client in any language, or
-// a start file written by hand. Pure.
+// Fills in the defaults of a job. So a short job means the same whether it comes from a job file, from a client in any
+// language, or from a start file written by hand. Pure.
 
 #include "proto/job.pb.h"
 
 namespace hooke {
 
-// The job with the default of each key that it does not set (IsGiven, job_field.h). A key without a default stays as it
-// is: CheckJob (job_check.h) refuses the job if it needs that key. Filling in twice changes nothing more.
+// Returns the job with defaults for all keys that it does not set (IsGiven, job_field.h). A key without a default stays
+// unset; CheckJob (job_check.h) refuses the job if it needs that key. A second call changes nothing more.
 v1::JobSpec FillDefaults(v1::JobSpec job);
 
 }  // namespace hooke

@@ -55,8 +55,8 @@ TEST(JobDefaultsTest, KeepsWhatIsGiven) {
   }
 }
 
-// What a number or a boolean is if nobody gives it, 0, is either its default, or not allowed, or told from a 0 that is
-// given: without this, a short job would mean something else than the same job with a 0 in it.
+// An unset number or boolean is 0. So for each key 0 is the default, or not allowed, or the field is `optional`.
+// Otherwise a short job would mean the same as a job with a 0 in it.
 TEST(JobDefaultsTest, ZeroIsNeverMistaken) {
   const v1::JobSpec filled = FillDefaults(ShortJob());
   for (const JobKey& key : JobKeys()) {
@@ -72,7 +72,7 @@ TEST(JobDefaultsTest, ZeroIsNeverMistaken) {
   }
 }
 
-// Defaults that follow from others follow from what is given, and twice is the same as once.
+// Defaults that follow from other keys use the keys that are given. A second call changes nothing.
 TEST(JobDefaultsTest, FollowsOtherKeys) {
   v1::JobSpec job = ShortJob();
   job.mutable_groups()->set_count(4);

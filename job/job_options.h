@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_OPTIONS_H_
 #define HOOKE_JOB_JOB_OPTIONS_H_
 
-// From the messages of a job to the options of algorithms/. Servers and ranks call the same functions, so both ends of
-// an exchange mean the same. Pure.
+// Converts the messages of a job to the options of algorithms/. Servers and ranks call the same functions, so both ends
+// of an exchange mean the same. Pure.
 
 #include <cstdint>
 
@@ -34,7 +34,7 @@ absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::ScheduleSpec& spec, const
 // the part of the values that COMPRESSION_TOP_K sends, and is checked: above 0 to 1.
 absl::StatusOr<Encoding> ReadEncoding(uint32_t compression, double top_k);
 
-// What the table of keys allows for a kInteger or kNumber.
+// The range that the table of keys allows for a kInteger or kNumber.
 KeyRange RangeOf(absl::string_view path);
 
 }  // namespace hooke

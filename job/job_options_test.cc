@@ -76,7 +76,7 @@ TEST(JobOptionsTest, Schedules) {
             absl::InvalidArgumentError("schedule.name is 0; CONSTANT (1), STEP (2) and COSINE (3) are allowed"));
 }
 
-// 0, of a job that an older version has stored, is none. Only top_k looks at its part.
+// Compression 0, which jobs stored by older versions have, means none. Only top_k uses its fraction.
 TEST(JobOptionsTest, Encodings) {
   EXPECT_EQ(ReadEncoding(0, 7)->compression, Compression::kNone);
   EXPECT_EQ(ReadEncoding(1, 7)->compression, Compression::kNone);
