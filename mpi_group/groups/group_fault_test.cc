@@ -239,8 +239,8 @@ TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
   }
 }
 
-// A deadline that is set counts for the calls after it: a rank that is late for the first one, by more
-// than later ones may be, is waited for; one that is missing later is not waited for long.
+// SetDeadline counts for later calls. A rank that is late for the first one, by more than later calls allow, is waited
+// for. A rank that is missing later is not waited for long.
 TEST(GroupDeadlineTest, CountsFromWhenItIsSet) {
   for (Where where : {Where::kStaged, Where::kMessages}) {
     const std::vector<std::unique_ptr<Group>> groups = Groups(2, where, absl::Seconds(60));

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transpo
 
 // What a rank tells the others of its node when they first meet.
 struct Introduction {
-  cpu_set_t cores;  // On which it may run.
+  cpu_set_t cores;  // The cores on which the rank may run.
   ProcessIdentity process;
 };
 static_assert(sizeof(Introduction) <= 4096, "the smallest slot takes one");

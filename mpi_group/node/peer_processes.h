@@ -13,14 +13,14 @@
 
 namespace hooke {
 
-// How a process is known on its node. Sent to peers as these very bytes: they run the same program.
+// Identifies a process on its node. Sent to peers as these bytes, since they run the same program.
 struct ProcessIdentity {
   int64_t number = 0;  // Its PID; 0: must not be watched.
-  // The namespace in which the number counts, as /proc says it.
+  // The PID namespace of the number, as /proc names it.
   uint64_t namespace_device = 0;
   uint64_t namespace_inode = 0;
 };
-// The number is 0 where /proc does not say the namespace.
+// This process. Its number is 0 if /proc does not name the namespace.
 ProcessIdentity OwnProcess();
 
 class PeerProcesses {

@@ -69,7 +69,7 @@ TEST(PeerProcessesTest, DoesNotWatchWhatItCannotName) {
   ProcessIdentity unknown = child.identity();
   unknown.number = 0;
   ProcessIdentity nobody = child.identity();
-  nobody.number = int64_t{1} << 30;  // Above what a kernel gives.
+  nobody.number = int64_t{1} << 30;  // More than any PID that a kernel gives.
   PeerProcesses peers;
   peers.Add(elsewhere);
   peers.Add(unknown);
