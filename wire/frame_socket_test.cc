@@ -75,7 +75,7 @@ TEST(FrameSocket, ShutdownEndsAWait) {
   waiting.join();
 }
 
-// A peer that stops reading holds up a sender with a timeout no longer than about that.
+// A peer that stops reading delays a sender no longer than about the sender's timeout.
 TEST(FrameSocket, APeerThatStopsReading) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -106,8 +106,8 @@ TEST(FrameSocket, APeerThatReadsSlowly) {
   reader.join();
 }
 
-// A receiver with a timeout waits for a message without a limit, but for the rest of one only so long, even
-// if a byte comes now and then.
+// A receiver with a timeout waits without a limit for a message to begin. It waits for the rest of one only so long,
+// even if a byte comes now and then.
 TEST(FrameSocket, APeerThatStopsInAMessage) {
   const std::vector<float> values(4);
   std::string message(kValuesHeaderBytes, '\0');
@@ -117,7 +117,7 @@ TEST(FrameSocket, APeerThatStopsInAMessage) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     FrameSocket receiver(ends[0], {absl::InfiniteDuration(), absl::Milliseconds(50)});
     std::thread peer([&message, bytes, drips, descriptor = ends[1]] {
-      absl::SleepFor(absl::Milliseconds(120));  // Longer than the timeout: nobody minds.
+      absl::SleepFor(absl::Milliseconds(120));  // Longer than the timeout, which does not count yet.
       EXPECT_EQ(send(descriptor, message.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
       while (drips && send(descriptor, "", 1, MSG_NOSIGNAL) == 1) absl::SleepFor(absl::Milliseconds(10));
       char end;

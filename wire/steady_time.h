@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_STEADY_TIME_H_
 #define HOOKE_WIRE_STEADY_TIME_H_
 
-// What deadlines are measured with, and nothing else: the time since some moment. Setting the machine's clock does not
-// move it.
+// The clock for deadlines, and for nothing else: the time since some moment. Setting the machine's clock does not move
+// it.
 
 #include <chrono>
 
