@@ -168,7 +168,7 @@ void RankRun::DialServers() {
   center_ = std::make_unique<CenterClient>(std::move(options));
 }
 
-// The ranks come here one after the other. From now on they are in step, and one that is late is in trouble.
+// The ranks arrive here one after the other. From now on they run in step, so a rank that is late has failed or hangs.
 absl::Status RankRun::AwaitOthers() {
   if (absl::Status status = task_.group->Barrier(); !status.ok()) return status;
   task_.group->SetDeadline(CollectiveTimeout(task_.start));

@@ -18,7 +18,7 @@ namespace hooke {
 // disk, or shares its node with other jobs. Once all of them are ready to train, `collective_timeout_seconds` counts.
 constexpr absl::Duration kStartTimeout = absl::Minutes(5);
 
-// What a group's collectives may take from the beginning of RunRankTask: kStartTimeout, or the collective timeout if
+// The limit of a group's collectives from the beginning of RunRankTask: kStartTimeout, or the collective timeout if
 // that is longer.
 absl::Duration StartTimeout(const v1::GroupStart& start);
 
@@ -31,8 +31,8 @@ struct RankTask {
   int threads = 1;  // Of the model's kernels.
 };
 
-// INVALID_ARGUMENT naming the field that is out of range and what is allowed. A field of the job that is not set has
-// its default; the job must pass CheckJob (job/job_check.h). `ranks`: of the group as it was started.
+// INVALID_ARGUMENT names the field that is out of range, and what is allowed. A job's unset field has its default; the
+// job must pass CheckJob (job/job_check.h). `ranks`: the group's size when it was started.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
 // Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. Errors are those

@@ -67,7 +67,7 @@ class KeepSink : public EventSink {
   std::vector<v1::RankEvent>* const events_;
 };
 
-// Passes everything on. Keeps the names of calls, each with the deadline that it has.
+// Forwards all calls, and records the name and the deadline of each.
 class DeadlineGroup : public Group {
  public:
   DeadlineGroup(Group& group, absl::Duration deadline) : group_(group), deadline_(deadline) {}
@@ -242,8 +242,8 @@ TEST_F(RankTaskTest, AGroupTrainsAsOneProcessWould) {
   EXPECT_LT(farthest, 1e-4f);
 }
 
-// A rank may come minutes late to the start of its group: reading the data, building the model and the barrier after
-// them have the start's patience, and only then does the collective timeout count.
+// A rank may come minutes late to the start of its group. Reading the data, building the model and the barrier after
+// them have the start's deadline. Only then does the collective timeout count.
 TEST_F(RankTaskTest, StartsWithMorePatienceThanItTrains) {
   v1::GroupStart start = Start(2);
   start.set_collective_timeout_seconds(21);

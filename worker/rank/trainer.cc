@@ -145,7 +145,7 @@ absl::Status Trainer::OpenAggregation() {
   return absl::OkStatus();
 }
 
-// The center has the parameters of a group that starts again, but nobody has kept its optimizer's state.
+// The center keeps the parameters of a group that starts again, but nobody keeps its optimizer's state.
 void Trainer::NoteFreshOptimizer(uint64_t first_step) {
   const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < steps_total_;
   const bool steps = exchange_ == nullptr || exchange_->StepsLocally();

@@ -51,7 +51,7 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   GroupResult done = Run({.ranks = 2, .incarnation = 3});
   EXPECT_EQ(*done.steps[0], 24u);
   EXPECT_EQ(done.progress.exchanges(), 0u);
-  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The one of before.
+  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The notice from before.
 }
 
 // An optimizer without state has lost nothing, and says nothing.
