@@ -38,15 +38,15 @@
 namespace hooke {
 namespace {
 
-// A file of a trained model becomes one of another format, without MPI; both are set, or none.
+// Converts a file of a trained model to another format, without MPI. Both fields are set, or neither.
 struct Conversion {
   std::string model;        // Safetensors.
-  std::string torchscript;  // To be written.
+  std::string torchscript;  // The file to write.
 };
 
 struct Options {
   std::string start;       // Binary GroupStart.
-  std::string start_json;  // The same as JSON; one of the two.
+  std::string start_json;  // The same as JSON. Exactly one of the two is set.
   std::string progress = "none";
   int threads = 1;
   Conversion conversion;
@@ -75,7 +75,8 @@ absl::StatusOr<v1::GroupStart> ReadStart(const Options& options) {
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
 }
 
-// Lanes of collectives, each with a thread, need more of MPI; all others are spared what it costs.
+// Only concurrent collectives, which have a thread for each lane, need MPI's full thread support. Other jobs are spared
+// its cost.
 MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   const v1::CollectivesSpec& collectives = start.job().collectives();
   MpiSession::Options options;
@@ -107,7 +108,7 @@ std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupSt
                                        std::shared_ptr<ProfileRecorder> profile,
                                        std::shared_ptr<spdlog::logger> logger) {
   ReporterOptions reporter;
-  // A group that only evaluates takes no steps that its collectives could have a share in.
+  // A group that only evaluates takes no steps, so there is no share of collectives to profile.
   if (start.task() == v1::GroupStart::TRAIN) reporter.profile = std::move(profile);
   reporter.hello.set_rank(static_cast<uint32_t>(session.rank()));
   reporter.hello.set_ranks(static_cast<uint32_t>(session.size()));
@@ -123,7 +124,7 @@ std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupSt
   return std::make_unique<Reporter>(std::move(reporter));
 }
 
-// Ends the process itself where anything failed: MPI_Finalize would wait for the other ranks.
+// Ends the process itself after any failure, because MPI_Finalize would wait for the other ranks.
 void Run(const Options& options) {
   absl::StatusOr<v1::GroupStart> start = ReadStart(options);
   if (!start.ok()) Die(-1, start.status());
@@ -155,7 +156,7 @@ void Run(const Options& options) {
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) return give_up(steps.status());
-  // The daemon is told before MPI ends: from then on it bounds what that may take.
+  // Tell the daemon before MPI ends: from then on it limits how long that may take.
   reporter->Done(*steps);
   reporter.reset();
   profiled.reset();
@@ -171,11 +172,11 @@ int Convert(const Conversion& conversion) {
 }
 
 int Main(int argc, char** argv) {
-  // A rank without its launcher is nobody's.
+  // A rank must not outlive its launcher, because nobody else would end it.
   const pid_t launcher = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) return 1;
-  // Activations of some megabytes come and go at each step: keep their memory instead of faulting it in again.
+  // Activations of some megabytes are allocated at each step. Keep their memory instead of faulting it in again.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 

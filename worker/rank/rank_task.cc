@@ -85,8 +85,8 @@ class RankRun {
   std::unique_ptr<CenterClient> center_;
 };
 
-// Both sets in any case: test images are normalized with the training set's numbers, and a missing file should show at
-// the start.
+// Loads both sets in any case. Test images are normalized with the training set's numbers, and a missing file should
+// show at the start.
 absl::Status RankRun::LoadData() {
   const absl::Duration timeout = CollectiveTimeout(task_.start);
   for (auto [prefix, data] :
@@ -109,7 +109,7 @@ absl::Status RankRun::BuildModel() {
                                                    " pixels; model ", job_.model().name(), " wants ",
                                                    model_->input_values(), " values"));
   }
-  // One piece of memory for all, shared by the ranks of a node where the group can.
+  // The whole arena is one piece of memory. The ranks of a node share it if the group can.
   auto allocate = [group = task_.group](uint64_t values) -> absl::StatusOr<ArenaMemory> {
     if (group->size() == 1) return AllocateOnHeap(values);
     absl::StatusOr<absl::Span<float>> memory = AllocateSharedValues<float>(*group, values);
@@ -137,7 +137,7 @@ v1::Sender RankRun::Sender() const {
   return sender;
 }
 
-// The network, and how SamplesOf feeds it.
+// Describes the network and the normalization of its input.
 v1::ModelDescription RankRun::Description() const {
   const Architecture& architecture = model_->architecture();
   const Normalization& normalization = train_data_->normalization();
@@ -175,7 +175,7 @@ absl::Status RankRun::AwaitOthers() {
   return absl::OkStatus();
 }
 
-// Of each group; as the sampler cuts them. 0: not even one.
+// Steps of each group in an epoch, as the sampler cuts them; 0: the samples do not fill one step.
 uint64_t RankRun::StepsPerEpoch() const {
   const uint64_t step = uint64_t{job_.groups().count()} * job_.groups().ranks() * job_.train().batch_size();
   return train_data_->size() / step;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_RANK_RANK_TASK_H_
 #define HOOKE_WORKER_RANK_RANK_TASK_H_
 
-// What a rank process does, from its GroupStart to its end: checks the start, loads the data, builds the model in the
-// arena, and trains or evaluates. The folder's main header; main.cc calls it under MPI, tests call it from threads.
+// The work of a rank process, from its GroupStart to its end. It checks the start, loads the data, builds the model in
+// the arena, and trains or evaluates. The main header of the folder: main.cc calls it under MPI, tests from threads.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,7 +28,7 @@ struct RankTask {
   Group* group = nullptr;
   Reporter* reporter = nullptr;  // Outlives the call.
   ServerDialer dial;
-  int threads = 1;  // Of the model's kernels.
+  int threads = 1;  // Threads of the model's kernels.
 };
 
 // INVALID_ARGUMENT names the field that is out of range, and what is allowed. A job's unset field has its default; the

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_RANK_RULES_RUN_TEST_H_
 #define HOOKE_WORKER_RANK_RULES_RUN_TEST_H_
 
-// Jobs through all layers: trainers of several groups as threads of a test, gRPC on loopback, a real parameter server.
-// The fixture of the update rules' tests.
+// The fixture of the update rules' tests. It runs jobs through all layers: trainers of several groups as threads of a
+// test, gRPC on loopback, and a real parameter server.
 
 #include <algorithm>
 #include <cstdint>
@@ -40,10 +40,10 @@
 
 namespace hooke {
 
-inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // And a buffer, in the third block.
+inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // A buffer follows in the third block.
 inline constexpr uint64_t kSamples = 96;
-inline constexpr float kStart = 40;  // Of every parameter;
-inline constexpr float kTarget = 3;  // and where the samples pull it.
+inline constexpr float kStart = 40;  // Initial value of every parameter.
+inline constexpr float kTarget = 3;  // The value to which the samples pull it.
 inline constexpr double kRate = 0.2;
 inline constexpr uint32_t kBatch = 4;
 
@@ -58,11 +58,11 @@ class RulesTest : public ::testing::Test {
     uint32_t groups = 1;
     uint32_t ranks = 1;
   };
-  // Where a rank is.
+  // A rank's position in the job.
   struct Place {
     uint32_t group = 0;
     uint32_t rank = 0;
-    uint32_t ranks = 1;  // Of the group.
+    uint32_t ranks = 1;  // Ranks of the group.
   };
 
   static v1::JobSpec Job(const Rule& rule, const Shape& shape) {
@@ -87,8 +87,8 @@ class RulesTest : public ::testing::Test {
     return job;
   }
 
-  // Trains a job with all its groups at the same time; none steps before all have attached, unless the test starts each
-  // when it wants. The vector of each group.
+  // Trains a job with all its groups at the same time, and returns each group's vector. No group steps before all have
+  // attached, unless the test decides when each starts.
   std::vector<std::vector<float>> Train(const v1::JobSpec& job, RuleName rule, bool with_server = true) {
     const Shape shape = {job.groups().count(), job.groups().ranks()};
     std::vector<std::vector<float>> vectors(shape.groups);
@@ -198,7 +198,7 @@ class RulesTest : public ::testing::Test {
     EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 
-  // A server that knows of no job.
+  // Replaces the server by one that knows no job.
   void StartAnew() {
     server_.Stop();
     server_.LoseDisk();
@@ -220,10 +220,10 @@ class RulesTest : public ::testing::Test {
 
   RestartableServer server_;
   absl::Duration exchange_timeout_ = absl::Seconds(5);
-  std::function<void(uint32_t group)> start_;  // Returns when the group may start, if not with the others.
+  std::function<void(uint32_t group)> start_;  // Returns when the group may start; if empty, all start together.
   uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
-  std::function<void(uint64_t step)> on_step_;  // In every rank.
-  std::function<float(const Place&)> sample_;   // What a rank's samples are, if not by their indices.
+  std::function<void(uint64_t step)> on_step_;  // Called in every rank.
+  std::function<float(const Place&)> sample_;   // The values of a rank's samples; if empty, their indices decide.
 };
 
 }  // namespace hooke

@@ -22,7 +22,7 @@ namespace {
 
 using Averaging = v1::AveragingSpec;
 
-// Server and rank read a rule's number alike, and a number that is none is none for both.
+// Servers and ranks read a rule's number alike, and both refuse an unknown number.
 TEST(RuleNumbersTest, AreThoseOfTheJob) {
   const std::pair<Averaging::Rule, RuleName> rules[] = {
       {Averaging::ELASTIC, RuleName::kElastic}, {Averaging::NONE, RuleName::kNone},
@@ -37,8 +37,8 @@ TEST(RuleNumbersTest, AreThoseOfTheJob) {
   EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
 }
 
-// Synchronous SGD over two groups of two ranks is what one group of four ranks does by MPI alone: the same samples, the
-// same momentum and schedule, buffers included; and four groups of one rank do it, too.
+// Synchronous SGD over two groups of two ranks gives the same as one group of four ranks with MPI alone, and so do four
+// groups of one rank. Samples, momentum, schedule and buffers are the same.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
   const auto with_momentum = [&sync](const Shape& shape) {
@@ -58,7 +58,7 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   }
 }
 
-// So it is, to the bit, where nothing is said of a quorum and the second group starts later than the first: no group
+// Without a quorum the result is the same to the bit, even if the second group starts later than the first. No group
 // steps alone, neither in the first round nor in the last.
 TEST_F(RulesTest, SynchronousGroupsThatStartApartAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
@@ -102,9 +102,9 @@ void SetRhythm(const Rhythm& rhythm, v1::JobSpec& job) {
   job.mutable_averaging()->set_fragments(rhythm.fragments);
 }
 
-// With every other rule groups learn, whether they wait for answers or train on meanwhile: the center comes from 40
-// towards where the samples pull it, as far as twelve steps bring it by that rule, and rounds leave all groups exactly
-// at the center.
+// Groups learn under every other rule, whether they wait for answers or train on meanwhile. The center moves from 40
+// towards the samples' target, as far as twelve steps bring it by that rule. Rounds leave all groups exactly at the
+// center.
 TEST_F(RulesTest, EveryRuleLearns) {
   // How far from kTarget, of 37 at the start, the center is left by all of the rhythms below. The steps of two groups
   // by the formulas, in a thousand orders of the samples and, where it matters, of the groups up to one after the
@@ -144,14 +144,15 @@ TEST_F(RulesTest, EveryRuleLearns) {
         EXPECT_EQ(groups[0], center);
         EXPECT_EQ(groups[1], center);
       }
-      EXPECT_GT(center.back(), 0);  // The buffer: batches seen.
+      EXPECT_GT(center.back(), 0);  // The buffer counts the batches seen.
     }
   }
 }
 
-// Ranks whose gradients have the same sum make the same center, whether a group has one of them or several, each of
-// which exchanges a part of the vector: two groups by rules with rounds, one by the others, whose order is not given.
-// The difference is what sums of two and three gradients are rounded, in up to 24 steps from 40.
+// Ranks whose gradients have the same sum make the same center, whether a group has one rank or several, which each
+// exchange a part of the vector. There are two groups under rules with rounds, and one under the others, where the
+// order of groups is not fixed. The tolerance is the rounding of sums of two and three gradients, in up to 24 steps
+// from 40.
 TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
   const Rule rules[] = {
       {Averaging::SYNC, RuleName::kSync},     {Averaging::AVERAGE, RuleName::kAverage},
@@ -159,7 +160,7 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
       {Averaging::DILOCO, RuleName::kDiLoCo}, {Averaging::ELASTIC, RuleName::kElastic},
       {Averaging::ASYNC, RuleName::kAsync},   {Averaging::DOWNPOUR, RuleName::kDownpour},
   };
-  // A group's ranks are pulled to both sides of where a single one is.
+  // A group's ranks are pulled to both sides of the point to which a single rank is pulled.
   sample_ = [](const Place& place) {
     const int ranks = static_cast<int>(place.ranks);
     return 4.0f * static_cast<float>(place.group) + static_cast<float>(2 * static_cast<int>(place.rank) + 1 - ranks);
@@ -171,7 +172,7 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
     for (const uint32_t ranks : {1u, 2u, 3u}) {
       StartAnew();
       v1::JobSpec job = Job(rule, {groups, ranks});
-      job.mutable_train()->set_epochs(ranks);  // As many steps, at the same rates.
+      job.mutable_train()->set_epochs(ranks);  // This gives as many steps, at the same rates.
       job.mutable_train()->mutable_optimizer()->set_momentum(0.5);
       Train(job, rule.name);
       const std::vector<float> center = Center();
@@ -182,8 +183,8 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
   }
 }
 
-// One value, of a given fragment, of one group that trains on between sending and applying, in double precision: the
-// center at the end.
+// The center's value at the end, in double precision, for one value of a fragment. One group trains on between sending
+// and applying.
 double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   const Averaging& averaging = job.averaging();
   const bool distances = averaging.rule() == Averaging::DILOCO;
@@ -225,7 +226,7 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
     x_sent = x;
     sent = distances ? anchor - x : pending;
     if (distances) {
-      // The last exchange may be of fewer steps than an interval: docs/rules/average.md.
+      // The last exchange may have fewer steps than an interval: docs/rules/average.md.
       const double m = averaging.momentum();
       const double decay = std::pow(m, static_cast<double>(step - last_sent) / averaging.interval());
       const double push = m * (1 - decay) / (1 - m);
@@ -240,8 +241,8 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   return center;
 }
 
-// What a group does between sending and applying is neither lost nor counted twice: gradients wait for the next
-// exchange, and distances stay with the group. So it is by the formula, and over all layers.
+// The steps of a group between sending and applying are neither lost nor counted twice: gradients wait for the next
+// exchange, and distances stay with the group. Checked against the formula, through all layers.
 TEST_F(RulesTest, DelayedAnswersAreExact) {
   const Rule rules[] = {{Averaging::SYNC, RuleName::kSync},
                         {Averaging::ASYNC, RuleName::kAsync},
@@ -265,8 +266,8 @@ TEST_F(RulesTest, DelayedAnswersAreExact) {
   }
 }
 
-// A server that has lost its disk gets its shard again from where the groups' distances begin, of every rank's slice.
-// So what they send then counts once, and the job ends to the bit as if nothing had happened.
+// A server that has lost its disk gets its shard again from the point where the groups' distances start, for every
+// rank's slice. So the next distances count once, and the job ends to the bit as if nothing had happened.
 TEST_F(RulesTest, ALostShardIsMadeAgainFromWhatTheCenterWas) {
   const Rule rules[] = {{Averaging::AVERAGE, RuleName::kAverage}, {Averaging::DOWNPOUR, RuleName::kDownpour}};
   for (const Rule& rule : rules) {
@@ -287,7 +288,7 @@ TEST_F(RulesTest, ALostShardIsMadeAgainFromWhatTheCenterWas) {
   }
 }
 
-// Servers that are away for a while do not lose steps: the gradients of the meantime arrive together.
+// If servers are away for a while, no steps are lost: the gradients of that time arrive together.
 TEST_F(RulesTest, GradientsOfAnOutageArriveTogether) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
   v1::JobSpec job = Job(sync, {1, 1});

@@ -54,7 +54,7 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   }
   parts_.reporter->Enter(Phase::FINISHING);
   if (absl::Status status = SaveCenter(); !status.ok()) return status;
-  // Nobody leaves before all have ended: a rank that is gone looks like one that died.
+  // No rank leaves before all have ended, because a rank that has left looks like one that died.
   if (absl::Status status = parts_.group->Barrier(); !status.ok()) return status;
   return std::max(*first, steps_total_);
 }
@@ -82,8 +82,8 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
   return attached.last_sequence;
 }
 
-// Rank 0 attaches (creating the center from this group's initial values if it is the first) and reads the center; all
-// ranks learn how it went.
+// Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks learn
+// the outcome.
 absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   Attached attached;
   const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(parts_.arena->vector().size()));
@@ -103,7 +103,7 @@ absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
 
-// All ranks hold what the center held.
+// Called when all ranks hold the center's values.
 void Trainer::OpenExchange(const Attached& attached) {
   GroupExchangeOptions options;
   options.sender = options_.sender;
@@ -187,7 +187,7 @@ absl::Status Trainer::Step(uint64_t step) {
   return aggregation_->Settle();
 }
 
-// A rank knows of its own servers only. That another rank has missed one comes with the next step's collective.
+// A rank knows only its own servers. It learns from the next step's collective that another rank has missed one.
 void Trainer::NoteMissed() {
   if (!Exchanges()) return;
   group_skips_ = Skips() > 0;
@@ -205,7 +205,7 @@ ExchangeSchedule::Moment Trainer::MomentAt(uint64_t step) const { return {step, 
 ExchangePlan Trainer::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
   if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
-  // Only for others to read.
+  // Group 0 exchanges only so that others can read the center.
   ExchangePlan plan;
   plan.begins = plan.waits = EvaluationDue(step) || step == steps_total_;
   return plan;
@@ -228,7 +228,7 @@ absl::Status Trainer::Exchange(uint64_t step) {
   return plan.waits ? exchange_->Settle() : absl::OkStatus();
 }
 
-// Also where the last exchange was made by an earlier incarnation, which may have failed here.
+// Saves even if an earlier incarnation made the last exchange, because that one may have failed here.
 absl::Status Trainer::SaveCenter() {
   if (!PlanAfter(steps_total_).begins) return absl::OkStatus();
   RankZeroWork save;
@@ -238,7 +238,7 @@ absl::Status Trainer::SaveCenter() {
   save.stop = [this] { parts_.center->Stop(); };
   absl::Status saved = InRankZero(*parts_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
-  // All else another start of the group may mend: it goes on from what the servers still have.
+  // A new start of the group may repair all other errors: it goes on from what the servers still have.
   return ForWantOf(WantedServer(saved),
                    absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
 }
@@ -247,12 +247,12 @@ absl::Status Trainer::Evaluate(uint64_t step) {
   parts_.reporter->Enter(Phase::EVALUATING);
   if (parts_.center == nullptr) return EvaluateCenter(step);
   if (group_skips_) {
-    // A part of the center is away. To ask for it would hold up training, at each evaluation.
+    // A part of the center is away. Asking for it would delay training at each evaluation.
     if (parts_.group->rank() != 0) return absl::OkStatus();
     parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": a server is away"));
     return absl::OkStatus();
   }
-  // The center takes the group's place in the arena for as long as it is evaluated.
+  // The center replaces the group's values in the arena while it is evaluated.
   const absl::Span<float> vector = parts_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());
   const RankZeroCall call = CallFor(options_.exchange_timeout + TransferTime(vector.size()));
@@ -260,7 +260,7 @@ absl::Status Trainer::Evaluate(uint64_t step) {
   if (status.ok()) {
     status = EvaluateCenter(step);
   } else if (!IsFatalExchangeError(status)) {
-    // The servers, and the next exchange mends a lost shard; or the group, which shows in the next collective.
+    // If the servers failed, the next exchange repairs a lost shard. If the group failed, the next collective shows it.
     parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": ", status.message()));
     status = absl::OkStatus();
   }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_RANK_TRAINER_H_
 #define HOOKE_WORKER_RANK_TRAINER_H_
 
-// The life of a rank that trains. Every rank of the group runs one, in lockstep:
+// The training of a rank. Every rank of the group runs one Trainer, in lockstep:
 //
 //   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
 //             from its step
@@ -11,9 +11,10 @@
 //   evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples
 //   end       a last exchange, which every server must take and write to disk
 //
-// A rank that fails alone returns an error and ends, and its group with it. What all ranks must decide alike (whether
-// the center is there) rank 0 decides and broadcasts; that a server missed an exchange concerns only the slice and
-// needs no agreement, but at the last one: no next one makes up for it, so the group fails, to be started again.
+// A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, for example
+// whether the center is there, rank 0 decides and broadcasts. If a server misses an exchange, that concerns only its
+// part of the slice and needs no agreement. But no later exchange makes up for the last one. If a server misses that,
+// the group fails, to be started again.
 
 #include <cstdint>
 #include <functional>
@@ -44,7 +45,7 @@
 
 namespace hooke {
 
-// Whom the trainer works with. All outlive it; none is used by another thread meanwhile, but the reporter.
+// The objects that the trainer works with. All outlive it. Only the reporter may be used by other threads meanwhile.
 struct TrainerParts {
   Group* group = nullptr;
   Model* model = nullptr;  // Bound to the arena and initialized.
@@ -62,41 +63,41 @@ struct TrainerOptions {
   uint32_t batch = 1;  // Samples per rank and step.
   uint32_t epochs = 1;
   uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
-  // When the group exchanges (exchange_plan.h); steps_total is the trainer's to say.
+  // When the group exchanges (exchange_plan.h). The trainer sets its steps_total.
   ExchangeRhythm rhythm;
-  // Not zero: the group exchanges when so much time has passed by rank 0's clock, instead of by the interval.
+  // If not zero, the group exchanges when this much time has passed on rank 0's clock, instead of by the interval.
   absl::Duration interval_time = absl::ZeroDuration();
   bool adapts_interval = false;  // The rhythm's interval is the fastest group's; a slower one's is shorter.
-  // NONE: group 0 alone exchanges, when the center is to be evaluated and at the end.
+  // Under kNone only group 0 exchanges, before evaluations of the center and at the end.
   RuleName rule = RuleName::kElastic;
-  Encoding encoding;  // Of what the group sends.
-  // How much longer than exchange_timeout an exchange may take, as servers wait for other groups.
+  Encoding encoding;  // Encoding of the values that the group sends.
+  // How much longer than exchange_timeout an exchange may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
-  bool awaits_quorum = false;  // Servers wait for other groups longer than `grace`, until so many have come.
+  bool awaits_quorum = false;  // Servers wait longer than `grace` until a quorum has come.
   AggregationOptions aggregation;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
-  // Of attaching, and again of reading the center; the center's TransferTime comes on top of each.
+  // Limit for attaching, and again for reading the center. The TransferTime of the center is added to each.
   absl::Duration attach_timeout = absl::Seconds(60);
   std::function<absl::Time()> clock = absl::Now;
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// Rank 0 reads the center; after OK all ranks hold it in `vector`. Collective. Tries until the call's timeout where
-// servers cannot be reached.
+// Collective. Rank 0 reads the center; after OK all ranks hold it in `vector`. If servers cannot be reached, rank 0
+// tries again until the call's timeout.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
-// In Arena::Sizes::statistics: the loss, what rank 0 says of the next exchange, whether a rank's last exchange has
-// missed a server, and whether a rank's exchanges do without one now.
+// Number of the arena's statistics that the trainer uses: the loss, rank 0's decision on the next exchange, whether a
+// rank's last exchange missed a server, and whether a rank's exchanges skip one now.
 inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + kScheduleStatistics + 2;
 
 class Trainer {
  public:
   Trainer(const TrainerParts& parts, TrainerOptions options);
 
-  // From begin to end. The steps done by the group, or:
+  // Trains from begin to end. Returns the steps done by the group, or:
   //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  as a server, the model or the sampler said; the loss is not finite.
   //   ABORTED                                     this incarnation of the group has been replaced.
   //   DEADLINE_EXCEEDED, UNAVAILABLE              a peer or the servers did not answer. After a collective's error the
@@ -138,8 +139,8 @@ class Trainer {
   // Null without a center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
-  bool group_skips_ = false;       // Some rank's exchanges did without a server before this step.
-  uint64_t exchanges_judged_ = 0;  // Of GroupExchange::settled.
+  bool group_skips_ = false;       // Some rank's exchanges skipped a server before this step.
+  uint64_t exchanges_judged_ = 0;  // GroupExchange::settled() at the last NoteMissed.
 };
 
 }  // namespace hooke

@@ -1,4 +1,5 @@
-// What a group does when servers, ranks or numbers fail it: train on, start again from the center, or end with words.
+// The ways in which a group takes failures of servers, ranks or numbers: it trains on, starts again from the center, or
+// ends with an error that explains.
 
 #include <functional>
 #include <memory>
@@ -64,8 +65,8 @@ TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
   EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(0));
 }
 
-// A server that goes away does not stop training: one notice when it has, one when it is back, and exchanges work
-// again.
+// A server that goes away does not stop training. There is one notice when it goes and one when it is back, and
+// exchanges work again.
 TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   options_.exchange_timeout = absl::Milliseconds(200);
   GroupToTrain run;
@@ -87,7 +88,8 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("server first:1 answers again at step 12; it had not since "));
 }
 
-// Rank 0, whose word the job's status has, exchanges with the first server alone. It counts what the other rank missed.
+// Only rank 0, whose reports make the job's status, exchanges with the first server. It also counts what the other rank
+// missed.
 TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
   options_.exchange_timeout = absl::Milliseconds(200);
   GroupToTrain run;
@@ -120,7 +122,7 @@ TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
 // Attaching may take longer than a collective: the other ranks wait for rank 0 all the same.
 TEST_F(TrainerFailuresTest, AttachesLongerThanACollective) {
   options_.collective_timeout = absl::Seconds(2);
-  servers_[0]->MakeWait(12);  // Asked every quarter of a second.
+  servers_[0]->MakeWait(12);  // It is asked every quarter of a second.
   const absl::Time start = absl::Now();
   GroupResult result = Run({.ranks = 3});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
@@ -139,8 +141,8 @@ TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
   }
 }
 
-// A server that misses the last exchange fails the group, on all ranks; started again, the group goes on from the
-// exchange before and ends with all servers.
+// A server that misses the last exchange fails the group, on all ranks. Once it is started again, the group goes on
+// from the exchange before and ends with all servers.
 TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   options_.collective_timeout = absl::Seconds(3);
   options_.exchange_timeout = absl::Seconds(1);
@@ -165,8 +167,8 @@ TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
 }
 
-// What the last exchange left is on every server's disk when the group has ended; so it is where an earlier incarnation
-// made that exchange and could not save.
+// When the group has ended, the result of the last exchange is on every server's disk. That holds even if an earlier
+// incarnation made that exchange and could not save.
 TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
   options_.attach_timeout = absl::Seconds(1);
   servers_[1]->SetSaveError(absl::InternalError("input/output error"));
@@ -186,8 +188,8 @@ TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
   }
 }
 
-// A server that was started again after the last exchange has lost it, though it saves without complaint: the group
-// fails and makes up for it.
+// A server that restarts after the last exchange has lost it, though it saves without an error. The group fails, and
+// its next start makes up for it.
 TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   servers_[1]->RestartBeforeSave();
   GroupResult result = Run({.ranks = 2, .seed = 40});
@@ -200,7 +202,7 @@ TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   EXPECT_EQ(result.progress.exchanges(), 8u);
 }
 
-// An evaluation does not ask for a center of which a server that is away has a part: that would hold up training.
+// An evaluation does not ask for a center if the server of one part is away, because that would delay training.
 TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   options_.evaluate_every = 1;
   options_.exchange_timeout = absl::Milliseconds(200);
@@ -214,7 +216,7 @@ TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
   std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
-  ASSERT_THAT(notices, SizeIs(3));  // Between those that the server is away and that it is back.
+  ASSERT_THAT(notices, SizeIs(3));  // It is between the notices that the server is away and that it is back.
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("the center was not evaluated at step 12: a server is away"));
 }
 
@@ -263,7 +265,7 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
   EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));
 }
 
-// A server's final word ends the rank with its code; the group's other ranks end as well.
+// A server's final error ends the rank with its code. The group's other ranks end as well.
 TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
   GroupToTrain run;
   run.before_step = [this](uint64_t step) {
@@ -273,7 +275,7 @@ TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
   EXPECT_EQ(result.steps[0].status().code(), absl::StatusCode::kAborted);
 }
 
-// A loss that is no number ends training on all ranks, with the step and what to do.
+// If the loss is not a number, training ends on all ranks, with the step and what to do.
 TEST_F(TrainerFailuresTest, DivergenceIsNamed) {
   with_servers_ = false;
   options_.schedule.learning_rate = 1e20;

@@ -62,8 +62,8 @@ TEST_F(TrainerTest, ExchangesWithTheCenter) {
   EXPECT_EQ(record_.Of(v1::RankEvent::kNotice).size(), 0u);
 }
 
-// By time instead of by steps: rank 0's clock decides, for all ranks alike. Each step here takes a second, and later
-// three.
+// Exchanges by time instead of by steps: rank 0's clock decides for all ranks alike. Each step here takes a second, and
+// later three.
 TEST_F(TrainerTest, ExchangesByTime) {
   std::atomic<int> seconds{0};
   GroupToTrain run;
@@ -78,7 +78,7 @@ TEST_F(TrainerTest, ExchangesByTime) {
   EXPECT_EQ(result.progress.exchanges(), 6u);
 }
 
-// With a delay steps go on while a server holds its answers back, also over an evaluation; at the end all is settled.
+// With a delay, steps go on while a server holds its answers back, also over an evaluation. At the end all is settled.
 TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   options_.rhythm.interval = 6;
   options_.rhythm.delay = 4;
@@ -103,7 +103,7 @@ TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   EXPECT_LT(servers_[0]->center()[0], 25);  // It began at 40.
 }
 
-// Post-local: after each step in the first epoch, then by the interval.
+// Post-local SGD exchanges after each step in the first epoch, then by the interval.
 TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
   options_.rhythm.each_step_until = 12;
   const GroupResult result = Run({.ranks = 2});
@@ -111,8 +111,8 @@ TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
   EXPECT_EQ(result.progress.exchanges(), 12u + 4u);
 }
 
-// A group that is three times slower than the fastest comes to a third of its interval, so that both exchanges equally
-// often; each step here takes one second in the one and three in the other, exchanges not counted.
+// A group that is three times slower than the fastest adapts to a third of its interval, so that both exchange equally
+// often. Each step takes one second in one group and three in the other, exchanges not counted.
 TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   options_.groups = 2;
   options_.epochs = 10;
@@ -135,8 +135,8 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);  // After 12, when it learns of the other, then 16, 20, ..., 60.
 }
 
-// A value of a group of one rank that trains with the elastic rule and momentum, in double precision; the center's,
-// too.
+// One value of a group of one rank that trains with the elastic rule and momentum, in double precision, and the
+// center's value.
 struct ElasticValues {
   double group = 40;
   double center = 40;
@@ -162,8 +162,8 @@ ElasticValues ElasticReference(uint32_t batch, uint64_t each_step_until) {
   return values;
 }
 
-// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is. By a value's formula in double precision;
-// and so does an exchange after each of the first steps, where these are no multiple of the interval.
+// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is, as the formula says in double precision. So
+// does an exchange after each of the first steps, even if their number is no multiple of the interval.
 TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
   for (const uint64_t each_step_until : {0, 13}) {
     SCOPED_TRACE(each_step_until);
@@ -185,7 +185,7 @@ TEST_F(TrainerTest, FollowsTheRuleByHand) {
   EXPECT_EQ(servers_[0]->center()[0], 8.0f);
 }
 
-// Exchanges and evaluations find the vector complete, and leave it so, however the group's steps aggregate.
+// Exchanges and evaluations find the vector complete and leave it so, whatever way the group aggregates.
 TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   options_.evaluate_every = 1;
   options_.groups = 2;
@@ -232,8 +232,8 @@ TEST_F(TrainerTest, EvaluatesTheCenter) {
   EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(2));
 }
 
-// Rule none: groups start from one center and train alone; group 0's values become the center at its evaluations and at
-// its end.
+// Under rule none groups start from one center and train alone. Group 0's values become the center at its evaluations
+// and at its end.
 TEST_F(TrainerTest, RuleNonePublishesGroupZero) {
   options_.rule = RuleName::kNone;
   options_.groups = 2;
