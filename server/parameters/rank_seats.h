@@ -87,7 +87,7 @@ class RankSeats {
   absl::Mutex mutex_;
   SteadyCondition changed_;  // Signals changes of what AwaitRoom checks.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Those with a stream that has not left, or waits.
+  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Those with a stream that waits or has not left.
 };
 
 }  // namespace hooke

@@ -29,10 +29,10 @@ inline constexpr uint64_t kBlockObjectBytes = 384;
 
 struct ShardPlan {
   std::string job_id;
-  v1::Layout layout;  // Of the whole center.
+  v1::Layout layout;  // The whole center.
   v1::JobSpecForShard job;
   JobRule rule;
-  Partition partition{0};      // Of the whole center.
+  Partition partition{0};      // The whole center.
   Range blocks;                // This shard's blocks; none if there are more servers than blocks.
   uint32_t window_blocks = 1;  // Answers kept for each rank. Sent as AttachResponse.window_blocks.
   // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks that are watched

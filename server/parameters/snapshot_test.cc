@@ -173,7 +173,7 @@ TEST_F(SnapshotTest, RefusesAnyFlippedBit) {
     ASSERT_EQ(Verify().code(), absl::StatusCode::kDataLoss) << "bit " << bit;
   }
   storage_.Put(kName, good);
-  storage_.FlipBit(kName, 8 * (good.size() - 6));  // In the last block's values.
+  storage_.FlipBit(kName, 8 * (good.size() - 6));  // A bit of the last block's values.
   EXPECT_THAT(std::string(Verify().message()), HasSubstr("checksum of block 1 at byte "));
   storage_.Put(kName, good);
   EXPECT_TRUE(Verify().ok());
