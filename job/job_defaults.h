@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_DEFAULTS_H_
 #define HOOKE_JOB_JOB_DEFAULTS_H_
 
-// Fills in the defaults of a job. So a short job means the same whether it comes from a job file, from a client in any
-// language, or from a start file written by hand. Pure.
+// Fills in the defaults of a job. So a short job means the same whoever sends it: a job file, a client in any language,
+// or a start file written by hand. Pure.
 
 #include "proto/job.pb.h"
 

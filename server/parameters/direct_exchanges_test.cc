@@ -126,8 +126,8 @@ TEST_F(DirectExchangesTest, Refusals) {
   EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(0).values, Each(0.0f));
 }
 
-// An incarnation that has not attached, with the job's key or without it, does not end the connection of the group that
-// is here, and does not replace the group.
+// An incarnation that has not attached, with the job's key or without it, ends no connection. It does not replace the
+// group that is here.
 TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   const std::unique_ptr<FrameSocket> own = Connect();
   ASSERT_TRUE(own->SendOpening(MakeSender({})).ok());

@@ -143,7 +143,7 @@ bool Shard::IsLate(const Turn& turn, const Block& block) const {
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
-// Normally the block's last exchange. A new incarnation goes on from the block that is furthest behind, so its first
+// Normally the block's last exchange. A new incarnation goes on from the block that is furthest behind. So its first
 // contribution to any block begins there, even if that block itself is further.
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
   if (last.incarnation == turn.id.incarnation) return last.sequence;

@@ -35,8 +35,8 @@ struct ShardPlan {
   Partition partition{0};      // The whole center.
   Range blocks;                // This shard's blocks; none if there are more servers than blocks.
   uint32_t window_blocks = 1;  // Answers kept for each rank. Sent as AttachResponse.window_blocks.
-  // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks that are watched
-  // while they change, the records of blocks, groups and ranks, the layout, the answers kept, and the messages of all
+  // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks while they change,
+  // the records of blocks, groups and ranks, and the layout. It also counts the answers kept and the messages of all
   // connections.
   uint64_t memory_bytes = 0;
 

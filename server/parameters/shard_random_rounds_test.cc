@@ -1,5 +1,5 @@
-// Rules with rounds at a shard over random schedules, compared with their formulas in double precision, for groups that
-// are in a round and groups that miss it.
+// Rules with rounds at a shard over random schedules, compared with their formulas in double precision. Groups are in a
+// round or miss it.
 
 #include <gtest/gtest.h>
 

@@ -90,8 +90,8 @@ struct Group {
   uint64_t head_start = 0;
 };
 
-// One group after another acts. It trains, exchanges its blocks in any order, loses answers and sends again, repeats
-// what was answered, sends what is too old, or is started again in the middle of an exchange.
+// One group after another acts. It trains, exchanges its blocks in any order, loses answers and sends again, or repeats
+// what was answered. It may also send what is too old, or be started again in the middle of an exchange.
 class Schedule {
  public:
   Schedule(const ReferenceRule& rule, uint32_t seed, uint32_t groups) : rule_(rule), random_(seed), groups_(groups) {

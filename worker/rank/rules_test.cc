@@ -37,7 +37,7 @@ TEST(RuleNumbersTest, AreThoseOfTheJob) {
   EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
 }
 
-// Synchronous SGD over two groups of two ranks gives the same as one group of four ranks with MPI alone, and so do four
+// Synchronous SGD over two groups of two ranks gives the same as one group of four ranks with MPI alone. So do four
 // groups of one rank. Samples, momentum, schedule and buffers are the same.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
@@ -106,11 +106,12 @@ void SetRhythm(const Rhythm& rhythm, v1::JobSpec& job) {
 // towards the samples' target, as far as twelve steps bring it by that rule. Rounds leave all groups exactly at the
 // center.
 TEST_F(RulesTest, EveryRuleLearns) {
-  // How far from kTarget, of 37 at the start, the center is left by all of the rhythms below. The steps of two groups
-  // by the formulas, in a thousand orders of the samples and, where it matters, of the groups up to one after the
-  // other, leave it there with at least 0.4 to spare on either side. A group that trains alone is left at 4.9, 37 times
-  // the product of 1 - rate over all steps, and so are averages; elastic, pulled four times by 0.3, is behind that, and
-  // downpour, with the steps of both groups in full, goes beyond the target.
+  // The allowed distances of the center from kTarget under all of the rhythms below; it starts at 37. We computed two
+  // groups' steps by the formulas in a thousand orders of the samples. Where it matters, we also varied the order of
+  // the groups, up to one after the other. The results lie inside these limits by at least 0.4 on either side. A group
+  // that trains alone ends at 4.9, which is 37 times the product of 1 - rate over all steps, and so do averages.
+  // Elastic, pulled four times by 0.3, lags behind that. Downpour counts the steps of both groups in full and goes
+  // beyond the target.
   struct Left {
     Rule rule;
     float least, most;
