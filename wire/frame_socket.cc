@@ -17,7 +17,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "wire/steady_time.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 namespace {

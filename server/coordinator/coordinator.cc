@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/steady_time.h"
 #include "job/job_state.h"
 
 namespace hooke {
@@ -46,7 +47,7 @@ Coordinator::~Coordinator() {
     ending_ = true;
     // The last try is made even if the store failed a moment ago.
     store_retry_at_ = -absl::InfiniteDuration();
-    writer_wakes_.Signal();
+    writer_wakes_.SignalAll();
   }
   if (writer_.joinable()) writer_.join();
 }
@@ -70,7 +71,7 @@ absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request
 }
 
 absl::StatusOr<std::string> Coordinator::AwaitSubmission(const std::string& job_id) {
-  const absl::Duration deadline = InstantNow().steady + options_.store_timeout;
+  const absl::Time deadline = SteadyTime() + options_.store_timeout;
   absl::MutexLock lock(&mutex_);
   while (!submitting_.at(job_id).has_value()) {
     if (Wait(written_, deadline) || submitting_.at(job_id).has_value()) continue;
@@ -103,7 +104,7 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, Ins
 }
 
 absl::Status Coordinator::AwaitStored(const std::string& job_id) {
-  const absl::Duration deadline = InstantNow().steady + options_.store_timeout;
+  const absl::Time deadline = SteadyTime() + options_.store_timeout;
   absl::MutexLock lock(&mutex_);
   const uint64_t batch = queue_.BatchOf(job_id);
   while (queue_.stored() < batch) {
@@ -154,7 +155,7 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
     ended = HasEnded(state_.Find(job_id)->state);
     // A user who has seen the end expects the last profiles. The wait is short, because no more will come.
-    const absl::Duration deadline = InstantNow().steady + kProfilesWithin;
+    const absl::Time deadline = SteadyTime() + kProfilesWithin;
     while (ended && queue_.HasProfilesOf(job_id) && Wait(written_, deadline)) {
     }
   }
@@ -173,7 +174,7 @@ bool Coordinator::LogIsComplete(const std::string& job_id) {
 }
 
 uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout) {
-  const absl::Duration deadline = InstantNow().steady + timeout;
+  const absl::Time deadline = SteadyTime() + timeout;
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<Watch>& entry = watches_[job_id];
   if (entry == nullptr) entry = std::make_shared<Watch>();
@@ -245,7 +246,7 @@ absl::StatusOr<std::vector<std::string>> Coordinator::ServerHeartbeat(const v1::
 }
 
 Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duration timeout) {
-  const absl::Duration deadline = InstantNow().steady + timeout;
+  const absl::Time deadline = SteadyTime() + timeout;
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {{}, false};
@@ -263,9 +264,6 @@ void Coordinator::Tick(Instant now) {
     absl::MutexLock lock(&mutex_);
     state_.Tick(now);
     Apply(now);
-    // If the wall clock was set back, timed waits would take too long (see Wait), so each tick wakes them.
-    written_.SignalAll();
-    for (auto& [job_id, watch] : watches_) watch->changed.SignalAll();
   }
   WriteHere();
 }
@@ -282,11 +280,9 @@ bool Coordinator::stopped() {
   return stopped_;
 }
 
-// Abseil's timed waits go by the wall clock. If that was set back, Tick ends those that take too long.
-bool Coordinator::Wait(absl::CondVar& signal, absl::Duration deadline) {
-  const absl::Duration left = deadline - InstantNow().steady;
-  if (left <= absl::ZeroDuration()) return false;
-  signal.WaitWithTimeout(&mutex_, left);
+bool Coordinator::Wait(SteadyCondition& signal, absl::Time deadline) {
+  if (SteadyTime() >= deadline) return false;
+  signal.WaitUntil(mutex_, deadline);
   return true;
 }
 
@@ -302,7 +298,7 @@ void Coordinator::Apply(Instant now) {
     queue_.Add(effects);
     Deliver(effects, now);  // If it ends a session, that has effects of its own: hence the loop.
   }
-  if (HasWork()) writer_wakes_.Signal();
+  if (HasWork()) writer_wakes_.SignalAll();
 }
 
 void Coordinator::Deliver(Effects& effects, Instant now) {
@@ -321,7 +317,7 @@ void Coordinator::Deliver(Effects& effects, Instant now) {
     if (session != nullptr) session->outbox.AddSeen(where.second, number, queue_.BatchOf(where.second.job_id));
   }
   for (const auto& [id, session] : touched) {
-    if (session->outbox.HasReady()) session->wakes.Signal();
+    if (session->outbox.HasReady()) session->wakes.SignalAll();
     if (session->outbox.bytes() > options_.outbox_bytes_max) effects.closed[id] = "the worker reads too slowly";
   }
   for (const auto& [id, why] : effects.closed) Close(id, why, now);

@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_condition.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
@@ -127,21 +128,21 @@ class Coordinator {
   struct Session {
     SessionOutbox outbox;
     bool open = true;
-    absl::CondVar wakes;  // Wakes the thread in TakeCommands.
+    SteadyCondition wakes;  // Wakes the thread in TakeCommands.
   };
   // The threads in WaitForChange for one job.
   struct Watch {
     int watchers = 0;
-    absl::CondVar changed;
+    SteadyCondition changed;
   };
 
   // `highest_number` is the highest number of a job that has a log. New jobs get higher ones, even if the job store was
   // moved away, because logs and centers then stay.
   Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now);
 
-  // Waits for `signal`, at most until `deadline` on the steady clock. It may return early. False, without a wait, if
+  // Waits for `signal`, at most until `deadline` on SteadyTime's clock. It may return early. False, without a wait, if
   // the deadline has passed.
-  bool Wait(absl::CondVar& signal, absl::Duration deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Wait(SteadyCondition& signal, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Passes the effects of the last change to the writer and the sessions, and wakes the threads that wait for them.
   void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -175,8 +176,8 @@ class Coordinator {
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::CondVar writer_wakes_;  // Wakes the writer: there is work, or the coordinator ends.
-  absl::CondVar written_;       // Wakes the threads that wait for the store, after each batch.
+  SteadyCondition writer_wakes_;  // Wakes the writer: there is work, or the coordinator ends.
+  SteadyCondition written_;       // Wakes the threads that wait for the store, after each batch.
 
   std::thread writer_;
 };

@@ -17,7 +17,7 @@ void Coordinator::WriteUntilEnd() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      while (!ending_ && !HasWork()) writer_wakes_.Wait(&mutex_);
+      while (!ending_ && !HasWork()) writer_wakes_.WaitUntil(mutex_, absl::InfiniteFuture());
       if (!HasWork()) return;
     }
     WriteOnce();
@@ -59,7 +59,7 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   }
   for (auto& [id, session] : sessions_) {
     session->outbox.Stored(queue_.stored());
-    if (session->outbox.HasReady()) session->wakes.Signal();
+    if (session->outbox.HasReady()) session->wakes.SignalAll();
   }
   for (const JobRecord& job : batch.submissions) {
     state_.EndSubmit(job, result.submissions.ok(), latest_);

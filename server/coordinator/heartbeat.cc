@@ -11,9 +11,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/stop_signal.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/instant.h"
-#include "server/coordinator/stop_signal.h"
 #include "server/parameters/parameter_server.h"
 
 namespace hooke {

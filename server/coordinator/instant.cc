@@ -1,11 +1,10 @@
 #include "server/coordinator/instant.h"
 
-#include <chrono>
-
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 
-Instant InstantNow() { return {absl::Now(), absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch())}; }
+Instant InstantNow() { return {absl::Now(), SteadyTime() - absl::UnixEpoch()}; }
 
 }  // namespace hooke

@@ -8,9 +8,9 @@
 
 #include "absl/strings/cord.h"
 #include "absl/synchronization/notification.h"
+#include "clocks/stop_signal.h"
 #include "job/job_state.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "server/coordinator/stop_signal.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "wire/steady_time.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 namespace {

@@ -1,35 +1,8 @@
 #include "server/parameters/wait_clock.h"
 
-#include <chrono>
-
-#include "wire/steady_time.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
-namespace {
-
-// Gives absl::Mutex the method names of the standard library. The analysis cannot follow this; WaitUntil's annotation
-// says what holds.
-class StandardMutex {
- public:
-  explicit StandardMutex(absl::Mutex& mutex) : mutex_(mutex) {}
-  void lock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Lock(); }
-  void unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
-
- private:
-  absl::Mutex& mutex_;
-};
-
-}  // namespace
-
-void SteadyCondition::WaitUntil(absl::Mutex& mutex, absl::Time deadline) {
-  StandardMutex lock(mutex);
-  if (deadline == absl::InfiniteFuture()) {
-    condition_.wait(lock);
-    return;
-  }
-  condition_.wait_until(lock,
-                        std::chrono::steady_clock::time_point(absl::ToChronoNanoseconds(deadline - absl::UnixEpoch())));
-}
 
 absl::Time SteadyWaitClock::Now() const { return SteadyTime(); }
 

@@ -15,16 +15,17 @@ from cpp_source import Source, code_of
 MAY_INCLUDE = {
     "flags": set(),
     "proto": set(),
-    "wire": {"proto"},
+    "clocks": set(),
+    "wire": {"proto", "clocks"},
     "files": set(),
     "job": {"proto", "wire", "algorithms"},
     "algorithms": set(),
     "mpi_group": {"flags"},
-    "server": {"flags", "proto", "wire", "files", "job", "algorithms"},
+    "server": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms"},
     "worker": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group"},
     "client": {"flags", "proto", "wire", "files", "job"},
-    "deploy": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
-    "tests": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "deploy": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
+    "tests": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
 # Within a folder of several rooms: room -> rooms whose headers it may include, besides its own. The table has no cycle.

@@ -250,8 +250,10 @@ TEST_F(RankTaskTest, StartsWithMorePatienceThanItTrains) {
   EXPECT_EQ(StartTimeout(start), absl::Minutes(5));
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
   std::vector<DeadlineGroup> watched;
+  watched.reserve(groups.size());
   for (const std::unique_ptr<Group>& group : groups) watched.emplace_back(*group, StartTimeout(start));
   std::vector<std::thread> threads;
+  threads.reserve(watched.size());
   for (DeadlineGroup& group : watched) {
     threads.emplace_back([&] {
       Reporter reporter({});

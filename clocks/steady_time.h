@@ -1,5 +1,5 @@
-#ifndef HOOKE_WIRE_STEADY_TIME_H_
-#define HOOKE_WIRE_STEADY_TIME_H_
+#ifndef HOOKE_CLOCKS_STEADY_TIME_H_
+#define HOOKE_CLOCKS_STEADY_TIME_H_
 
 // The clock for deadlines, and for nothing else: the time since some moment. Setting the machine's clock does not move
 // it.
@@ -16,4 +16,4 @@ inline absl::Time SteadyTime() {
 
 }  // namespace hooke
 
-#endif  // HOOKE_WIRE_STEADY_TIME_H_
+#endif  // HOOKE_CLOCKS_STEADY_TIME_H_
