@@ -32,7 +32,7 @@ void Subtract(absl::Span<const float> from, absl::Span<float> to) {
   for (size_t i = 0, n = to.size(); i < n; ++i) out[i] -= in[i];
 }
 
-class CenterStep : public UpdateRule {
+class CenterStep : public CenterRule {
  public:
   explicit CenterStep(const CenterStepOptions& options) : options_(options) {
     options_.traits.state_values = OptimizerStateValues(options.optimizer);
@@ -109,7 +109,7 @@ class CenterStep : public UpdateRule {
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeCenterStep(const CenterStepOptions& options) {
+std::unique_ptr<CenterRule> MakeCenterStep(const CenterStepOptions& options) {
   return std::make_unique<CenterStep>(options);
 }
 

@@ -8,11 +8,11 @@
 // al., NIPS 2013); Downpour (Dean et al., NIPS 2012); averaging; BMUF (Chen and Huo, ICASSP 2016); SlowMo (Wang et al.,
 // ICLR 2020); DiLoCo (Douillard et al., arXiv 2311.08105).
 //
-// Only MakeUpdateRule makes them.
+// Only MakeCenterRule makes them.
 
 #include <memory>
 
-#include "algorithms/update_rule.h"
+#include "algorithms/center_rule.h"
 
 namespace hooke {
 
@@ -27,8 +27,8 @@ struct CenterStepOptions {
   const char* name = "";
   RuleTraits traits;  // MakeCenterStep overwrites state_values: the optimizer decides it.
   Mixing mixing = Mixing::kMeanOfSums;
-  OptimizerOptions optimizer;  // Passes CheckOptimizer.
-  ScheduleOptions schedule;    // Passes CheckSchedule.
+  OptimizerOptions optimizer;    // Passes CheckOptimizer.
+  LearningRateOptions schedule;  // Passes CheckLearningRate.
   // Divides the gradient by the schedule's factor, so that steps at a lower learning rate count as much. A factor below
   // 0.01 counts as 0.01, here and in the optimizer's step.
   bool relative_to_rate = false;
@@ -36,7 +36,7 @@ struct CenterStepOptions {
   double buffer_share = 1;     // Without in_rounds: the center moves by this fraction of a group's buffer distances.
 };
 
-std::unique_ptr<UpdateRule> MakeCenterStep(const CenterStepOptions& options);
+std::unique_ptr<CenterRule> MakeCenterStep(const CenterStepOptions& options);
 
 }  // namespace hooke
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/center_rule.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/round.h"
-#include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 
 namespace hooke {
@@ -23,7 +23,7 @@ constexpr double kEpochs = 20;
 constexpr int kSeeds = 100;
 constexpr int kExchanges = 30;
 
-// What the groups send and how it moves the center, as docs/rules/ defines it.
+// Each formula of docs/rules/: what the groups send, and how the center moves by it.
 enum class Formula {
   kSync,       // Gradients: the mean of all, in rounds.
   kAsync,      // Gradients: one group's mean.
@@ -36,7 +36,7 @@ struct Case {
   std::string name;
   Formula formula = Formula::kSync;
   bool cosine = false;  // The learning rate falls by a cosine to a tenth in kEpochs.
-  UpdateRuleOptions options = {};
+  CenterRuleOptions options = {};
 };
 
 // The slow, obvious optimizer of the center: one parameter at a time, in double.
@@ -97,7 +97,7 @@ class Simulation {
       : case_(c),
         options_(case_.options),
         random_(seed),
-        rule_(MakeUpdateRule(c.options).value()),
+        rule_(MakeCenterRule(c.options).value()),
         reference_(c.options.optimizer) {
     for (uint64_t i = 0; i < kValues; ++i) center_.push_back(Uniform());
     center_should_.assign(center_.begin(), center_.end());
@@ -153,7 +153,7 @@ class Simulation {
         group.x[i] += change;
         group.x_should[i] += change;
       }
-      group.rule->AddStep(gradient);
+      group.rule->AddGradient(gradient);
     }
   }
 
@@ -165,7 +165,7 @@ class Simulation {
     std::vector<float> copy(sent.begin(), sent.end());
     const bool copies = Below(2) == 0;
     if (group.waiting) {
-      group.rule->TakeOff({0, group.sent, group.answer}, absl::MakeSpan(copy));
+      group.rule->CorrectCopy({0, group.sent, group.answer}, absl::MakeSpan(copy));
       TakeAnswer(group);
     }
     if (!copies) copy.assign(sent.begin(), sent.end());
@@ -290,9 +290,9 @@ class Simulation {
   bool distances() const { return case_.formula == Formula::kDistances || case_.formula == Formula::kSlowMo; }
 
   const Case case_;
-  const UpdateRuleOptions& options_;
+  const CenterRuleOptions& options_;
   std::mt19937 random_;
-  const std::unique_ptr<UpdateRule> rule_;
+  const std::unique_ptr<CenterRule> rule_;
   ReferenceOptimizer reference_;
   std::vector<float> center_;
   std::vector<double> center_should_;
@@ -317,7 +317,7 @@ Case Make(std::string name, RuleName rule, Formula formula, const OptimizerOptio
   c.options.schedule.learning_rate = rate;
   c.options.schedule.total_epochs = kEpochs;
   c.options.schedule.final_fraction = 0.1;
-  if (c.cosine) c.options.schedule.name = ScheduleName::kCosine;
+  if (c.cosine) c.options.schedule.name = LearningRateName::kCosine;
   c.options.staleness_bound = 4;
   return c;
 }
@@ -369,10 +369,10 @@ TEST(CenterStepTest, FollowsTheFormulas) {
 }
 
 // Applies contributions of a single parameter to a center of 0.
-float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contribution>& from) {
+float CenterAfter(const CenterRuleOptions& options, const std::vector<Contribution>& from) {
   float center = 0, answer = 0;
   std::vector<float> state(2);
-  const auto rule = MakeUpdateRule(options).value();
+  const auto rule = MakeCenterRule(options).value();
   CenterBlock block;
   block.values = {&center, 1};
   block.state = absl::MakeSpan(state).first(rule->traits().state_values);
@@ -385,9 +385,9 @@ float CenterAfter(const UpdateRuleOptions& options, const std::vector<Contributi
 // SlowMo at and beyond the end of a cosine to 0: the learning rate counts as a hundredth of its peak. So the groups'
 // last distances move the center fully, while what is left of earlier momentum counts as a hundredth.
 TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
-  UpdateRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
+  CenterRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
   options.schedule.final_fraction = 0;
-  const auto rule = MakeUpdateRule(options).value();
+  const auto rule = MakeCenterRule(options).value();
   const std::vector<float> gone = {2};
   std::vector<Contribution> from(1);
   from[0].values = gone;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 
 namespace hooke {
@@ -40,10 +40,10 @@ struct TestGroup {
 class Simulation {
  public:
   Simulation(uint32_t groups, uint32_t seed) : random_(seed), alpha_(0.9 / (groups + 1)), groups_(groups) {
-    UpdateRuleOptions options;
+    CenterRuleOptions options;
     options.rule = RuleName::kElastic;
     options.alpha = alpha_;
-    rule_ = MakeUpdateRule(options).value();
+    rule_ = MakeCenterRule(options).value();
     OptimizerOptions nesterov;
     nesterov.momentum = kMomentum;
     nesterov.nesterov = true;
@@ -102,7 +102,7 @@ class Simulation {
       group.x[i] += group.velocity[i];
     }
     group.optimizer->Step(kRate, gradient, absl::MakeSpan(group.parameters));
-    group.rule->AddStep(gradient);
+    group.rule->AddGradient(gradient);
     late_ += group.waiting ? 1 : 0;
   }
 
@@ -134,7 +134,7 @@ class Simulation {
 
   std::mt19937 random_;
   const double alpha_;
-  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<CenterRule> rule_;
   std::vector<float> center_;
   std::vector<double> center_should_;
   std::vector<TestGroup> groups_;

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 
 namespace hooke {
 namespace {
@@ -181,7 +181,7 @@ class Member {
     if (rule_->StepsLocally()) {
       for (uint64_t i = 0; i < kValues; ++i) x_[i] -= gradient[i];
     }
-    rule_->AddStep(gradient);
+    rule_->AddGradient(gradient);
   }
 
   // Returns the decoded message. `center` is the answer to an exchange whose first answer was lost.
@@ -190,7 +190,7 @@ class Member {
     std::vector<float> copy(prepared.begin(), prepared.end());
     if (!lost_.empty()) {
       lost_center_.assign(center.begin(), center.end());
-      rule_->TakeOff({0, lost_, lost_center_, true}, absl::MakeSpan(copy));
+      rule_->CorrectCopy({0, lost_, lost_center_, true}, absl::MakeSpan(copy));
     }
     const absl::Span<const float> owed = absl::MakeConstSpan(copy).subspan(turn.begin, turn.size());
     std::string bytes(EncodedBytes(kTopK, owed.size()), '\0');
@@ -226,13 +226,13 @@ class Member {
 class Center {
  public:
   explicit Center(const Case& c) {
-    UpdateRuleOptions options;
+    CenterRuleOptions options;
     options.rule = c.rule;
     options.groups = kGroups;
     options.optimizer.momentum = c.momentum;
     options.optimizer.nesterov = c.nesterov;
     options.schedule.learning_rate = c.rate;
-    rule_ = MakeUpdateRule(options).value();
+    rule_ = MakeCenterRule(options).value();
     state_.resize(kValues * rule_->traits().state_values);
   }
 
@@ -249,7 +249,7 @@ class Center {
   }
 
  private:
-  std::unique_ptr<UpdateRule> rule_;
+  std::unique_ptr<CenterRule> rule_;
   std::vector<float> values_ = std::vector<float>(kValues);
   std::vector<float> state_;
 };

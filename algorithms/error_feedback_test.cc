@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 
 namespace hooke {
 namespace {
@@ -71,7 +71,7 @@ TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
     Member group(RuleName::kSync, std::vector<float>(kValues));
     std::vector<double> arrived(kValues);
     for (int step = 0; step < steps; ++step) {
-      group.rule->AddStep(gradient);
+      group.rule->AddGradient(gradient);
       group.Send(encoding);
       for (uint64_t i = 0; i < kValues; ++i) arrived[i] += group.sent[i];
       group.rule->Take({0, group.sent, group.x}, absl::MakeSpan(group.x));
@@ -126,13 +126,13 @@ TEST(ErrorFeedback, QuadraticsConverge) {
   const std::vector<float> target = Normal(3, 1);
   for (const Job& job : jobs) {
     for (const Encoding& encoding : Compressions()) {
-      UpdateRuleOptions options;
+      CenterRuleOptions options;
       options.rule = job.rule;
       options.groups = 2;
       options.optimizer.momentum = job.momentum;
       options.optimizer.nesterov = job.rule == RuleName::kDiLoCo;
       options.schedule.learning_rate = job.rate;
-      const std::unique_ptr<UpdateRule> rule = MakeUpdateRule(options).value();
+      const std::unique_ptr<CenterRule> rule = MakeCenterRule(options).value();
       std::vector<float> center(kValues);
       std::vector<float> state(kValues * rule->traits().state_values);
       std::vector<float> scratch(kValues);
@@ -148,7 +148,7 @@ TEST(ErrorFeedback, QuadraticsConverge) {
           if (groups[g].rule->StepsLocally()) {
             for (uint64_t i = 0; i < kValues; ++i) groups[g].x[i] -= 0.1f * gradient[i];
           }
-          groups[g].rule->AddStep(gradient);
+          groups[g].rule->AddGradient(gradient);
           groups[g].Send(encoding);
           all.push_back({g, exchange, 1, 0, groups[g].sent});
         }

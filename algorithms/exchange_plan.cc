@@ -7,9 +7,9 @@ ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& mo
   const bool last = moment.step == rhythm.steps_total;
   const bool each_step = moment.step <= rhythm.each_step_until;
   const bool flies = moment.in_flight_since.has_value();
-  plan.settles = flies && (last || moment.step >= *moment.in_flight_since + rhythm.delay);
+  plan.finishes = flies && (last || moment.step >= *moment.in_flight_since + rhythm.delay);
   // At most one exchange is in flight.
-  if (flies && !plan.settles) return plan;
+  if (flies && !plan.finishes) return plan;
   if (last || each_step) {
     plan.begins = plan.waits = true;
     return plan;

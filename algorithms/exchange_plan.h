@@ -29,7 +29,7 @@ struct ExchangeRhythm {
 // The state of a group that has done `step` steps.
 struct ExchangeMoment {
   uint64_t step = 1;
-  std::optional<uint64_t> in_flight_since;  // The step after which the unsettled exchange began, if there is one.
+  std::optional<uint64_t> in_flight_since;  // The step after which the exchange in flight began, if there is one.
   // Set when a clock, not `interval`, decides whether an exchange is due.
   std::optional<bool> due = std::nullopt;
   // The fragment that the servers choose (NextFragment in pace.h), below `fragments`. If unset, the step chooses it.
@@ -38,7 +38,7 @@ struct ExchangeMoment {
 
 struct ExchangePlan {
   // First, wait for the exchange in flight and apply its answers.
-  bool settles = false;
+  bool finishes = false;
   // Then begin an exchange of `fragment`; {0, 1} is the whole vector.
   bool begins = false;
   Cut fragment = {0, 1};

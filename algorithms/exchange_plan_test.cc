@@ -9,15 +9,15 @@
 namespace hooke {
 namespace {
 
-// The plan after each step of a run, as text: "s" settles, "b<fragment>/<fragments>" begins, "w" waits at once.
+// The plan after each step of a run, as text: "f" finishes, "b<fragment>/<fragments>" begins, "w" waits at once.
 std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
   std::vector<std::string> all;
   std::optional<uint64_t> in_flight;
   for (uint64_t step = 1; step <= rhythm.steps_total; ++step) {
     const ExchangePlan plan = PlanExchange(rhythm, {step, in_flight});
     std::string text;
-    if (plan.settles) {
-      text += "s";
+    if (plan.finishes) {
+      text += "f";
       in_flight.reset();
     }
     if (plan.begins) {
@@ -31,26 +31,26 @@ std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
     }
     all.push_back(text);
   }
-  EXPECT_FALSE(in_flight.has_value()) << "at the end all is settled";
+  EXPECT_FALSE(in_flight.has_value()) << "at the end all is finished";
   return all;
 }
 
 using Steps = std::vector<std::string>;
 
-// An exchange begins every interval. With a delay it is settled so many steps later. The last one is of everything and
+// An exchange begins every interval. With a delay it is finished so many steps later. The last one is of everything and
 // waited for.
 TEST(ExchangePlanTest, BeginsAndSettles) {
   EXPECT_EQ(Course({.interval = 1, .steps_total = 3}), (Steps{"b0/1w", "b0/1w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .steps_total = 7}), (Steps{"", "", "b0/1w", "", "", "b0/1w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .delay = 1, .steps_total = 8}),
-            (Steps{"", "", "b0/1", "s", "", "b0/1", "s", "b0/1w"}));
+            (Steps{"", "", "b0/1", "f", "", "b0/1", "f", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .delay = 2, .steps_total = 9}),
-            (Steps{"", "", "b0/1", "", "s", "b0/1", "", "s", "b0/1w"}));
+            (Steps{"", "", "b0/1", "", "f", "b0/1", "", "f", "b0/1w"}));
 }
 
-// An exchange in flight is settled before the last one begins.
+// An exchange in flight is finished before the last one begins.
 TEST(ExchangePlanTest, TheEndSettlesEarly) {
-  EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 5}), (Steps{"", "", "", "b0/1", "sb0/1w"}));
+  EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 5}), (Steps{"", "", "", "b0/1", "fb0/1w"}));
   EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 4}), (Steps{"", "", "", "b0/1w"}));
 }
 
@@ -59,7 +59,7 @@ TEST(ExchangePlanTest, FragmentsTakeTurns) {
   EXPECT_EQ(Course({.interval = 4, .fragments = 2, .steps_total = 9}),
             (Steps{"", "b0/2w", "", "b1/2w", "", "b0/2w", "", "b1/2w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 6, .delay = 1, .fragments = 3, .steps_total = 8}),
-            (Steps{"", "b0/3", "s", "b1/3", "s", "b2/3", "s", "b0/1w"}));
+            (Steps{"", "b0/3", "f", "b1/3", "f", "b2/3", "f", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .fragments = 3, .steps_total = 4}), (Steps{"b0/3w", "b1/3w", "b2/3w", "b0/1w"}));
 }
 
@@ -68,19 +68,19 @@ TEST(ExchangePlanTest, PostLocal) {
   EXPECT_EQ(Course({.interval = 3, .each_step_until = 2, .steps_total = 7}),
             (Steps{"b0/1w", "b0/1w", "b0/1w", "", "", "b0/1w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .delay = 1, .each_step_until = 4, .steps_total = 8}),
-            (Steps{"b0/1w", "b0/1w", "b0/1w", "b0/1w", "", "b0/1", "s", "b0/1w"}));
+            (Steps{"b0/1w", "b0/1w", "b0/1w", "b0/1w", "", "b0/1", "f", "b0/1w"}));
 }
 
-// Under a clock, an exchange due while another is in flight begins in the step that settles that one.
+// Under a clock, an exchange due while another is in flight begins in the step that finishes that one.
 TEST(ExchangePlanTest, DueByAClock) {
   const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .steps_total = 100};
   ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true});
   EXPECT_TRUE(plan.begins);
   EXPECT_FALSE(plan.waits);
   plan = PlanExchange(rhythm, {4, 3, true});
-  EXPECT_FALSE(plan.begins || plan.settles);
+  EXPECT_FALSE(plan.begins || plan.finishes);
   plan = PlanExchange(rhythm, {5, 3, true});
-  EXPECT_TRUE(plan.settles && plan.begins);
+  EXPECT_TRUE(plan.finishes && plan.begins);
   plan = PlanExchange(rhythm, {16, std::nullopt, false});
   EXPECT_FALSE(plan.begins) << "the clock alone decides";
 }

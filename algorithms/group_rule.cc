@@ -9,15 +9,15 @@
 namespace hooke {
 namespace {
 
-class PullRule : public GroupRule {
+class ParametersRule : public GroupRule {
  public:
   bool StepsLocally() const override { return true; }
   void Begin(absl::Span<const float> /*vector*/) override {}
-  void AddStep(absl::Span<const float> /*gradient*/) override {}
+  void AddGradient(absl::Span<const float> /*gradient*/) override {}
   absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> /*ranges*/) override {
     return vector;
   }
-  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override {
+  void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override {
     ApplyElasticAnswer(earlier.values, copy.subspan(earlier.first, earlier.values.size()));
   }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
@@ -71,12 +71,12 @@ class DistanceRule : public GroupRule {
 
   bool StepsLocally() const override { return true; }
   void Begin(absl::Span<const float> vector) override { distances_.Begin(vector); }
-  void AddStep(absl::Span<const float> /*gradient*/) override {}
+  void AddGradient(absl::Span<const float> /*gradient*/) override {}
   absl::Span<const float> Prepare(absl::Span<const float> vector, absl::Span<const Range> ranges) override {
     distances_.Prepare(vector, ranges, absl::MakeSpan(sent_));
     return sent_;
   }
-  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
+  void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     distances_.Take(answer, absl::MakeSpan(sent_), vector);
   }
@@ -101,7 +101,7 @@ class GradientRule : public GroupRule {
     buffers_.Begin(vector);
   }
 
-  void AddStep(absl::Span<const float> gradient) override {
+  void AddGradient(absl::Span<const float> gradient) override {
     for (uint64_t i = parameters_.begin; i < parameters_.end; ++i) sent_[i] += gradient[i];
   }
 
@@ -110,7 +110,7 @@ class GradientRule : public GroupRule {
     return sent_;
   }
 
-  void TakeOff(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
+  void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
 
   // `answer.sent` may point into sent_; the difference is 0 then.
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
@@ -133,7 +133,7 @@ class GradientRule : public GroupRule {
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
-  if (!AnswersWithCenter(rule)) return std::make_unique<PullRule>();
+  if (!AnswersWithCenter(rule)) return std::make_unique<ElasticGroupRule>();
   if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, FactsOf(rule).steps_locally);
   return std::make_unique<DistanceRule>(slice);
 }

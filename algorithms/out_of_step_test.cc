@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/update_rule.h"
+#include "algorithms/center_rule.h"
 
 namespace hooke {
 namespace {
@@ -22,7 +22,7 @@ constexpr int kRounds = 40;
 
 struct Case {
   std::string name;
-  UpdateRuleOptions options;
+  CenterRuleOptions options;
 };
 
 std::vector<Case> Cases() {
@@ -47,7 +47,7 @@ std::vector<Case> Cases() {
 // A block of the center and the rule that moves it.
 class Center {
  public:
-  explicit Center(const UpdateRuleOptions& options) : rule_(MakeUpdateRule(options).value()) {
+  explicit Center(const CenterRuleOptions& options) : rule_(MakeCenterRule(options).value()) {
     state_.resize(kValues * rule_->traits().state_values);
   }
 
@@ -67,7 +67,7 @@ class Center {
   const std::vector<float>& state() const { return state_; }
 
  private:
-  const std::unique_ptr<UpdateRule> rule_;
+  const std::unique_ptr<CenterRule> rule_;
   std::vector<float> values_ = std::vector<float>(kValues);
   std::vector<float> state_;
   uint64_t updates_ = 0;
@@ -76,7 +76,7 @@ class Center {
 // The formulas of docs/rules/average.md.
 class Reference {
  public:
-  explicit Reference(const UpdateRuleOptions& options)
+  explicit Reference(const CenterRuleOptions& options)
       : momentum_(options.optimizer.momentum),
         nesterov_(options.optimizer.nesterov),
         rate_(options.schedule.learning_rate) {}

@@ -18,7 +18,7 @@ namespace hooke {
 
 class Roster {
  public:
-  explicit Roster(uint32_t groups) : seats_(groups) {}
+  explicit Roster(uint32_t groups) : members_(groups) {}
 
   // Awaits every group from now on, even before it has come. For jobs whose first round needs all groups.
   void ExpectAll();
@@ -29,14 +29,14 @@ class Roster {
   // The group exchanges after `steps` steps of its own. The same as Enter if it was not awaited.
   void Speak(uint32_t group, uint64_t steps);
   // Somebody has waited for the group in vain.
-  void Dismiss(uint32_t group) { seats_[group].awaited = false; }
+  void Dismiss(uint32_t group) { members_[group].awaited = false; }
   // The group has sent its last contribution, unless Enter or Speak is called for it again.
   void End(uint32_t group);
 
-  bool Awaits(uint32_t group) const { return seats_[group].awaited; }
+  bool Awaits(uint32_t group) const { return members_[group].awaited; }
   // The number of groups that have not ended.
   uint32_t remaining() const;
-  uint32_t groups() const { return static_cast<uint32_t>(seats_.size()); }
+  uint32_t groups() const { return static_cast<uint32_t>(members_.size()); }
 
   // The awaited groups that are more than `bound` steps behind `group`, ascending. `steps_of` returns a group's steps;
   // its head start is added.
@@ -44,14 +44,14 @@ class Roster {
                                absl::FunctionRef<uint64_t(uint32_t group)> steps_of) const;
 
  private:
-  struct Seat {
+  struct Member {
     bool awaited = false;
     uint64_t steps = 0;  // Steps by its last report.
     uint64_t head_start = 0;
     bool ended = false;  // An ended group is not awaited.
   };
 
-  std::vector<Seat> seats_;
+  std::vector<Member> members_;
 };
 
 }  // namespace hooke

@@ -16,8 +16,8 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/roster.h"
-#include "algorithms/update_rule.h"
 
 namespace hooke {
 

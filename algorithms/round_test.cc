@@ -19,7 +19,7 @@ Contribution Of(uint32_t group, absl::Span<const float> values = {}) {
   return from;
 }
 
-// Who is awaited, who contributed when, and the decision at time `now`. Times are in seconds; -1 means never.
+// One round: its groups, their contributions, and what is decided at time `now`. Times are seconds; -1 means never.
 struct Case {
   const char* name;
   std::vector<uint32_t> awaited;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_ALGORITHMS_RULE_FACTS_H_
 #define HOOKE_ALGORITHMS_RULE_FACTS_H_
 
-// The table of facts that distinguish the update rules. Servers, groups and the check of jobs read it. update_rule.h
+// The table of facts that distinguish the update rules. Servers, groups and the check of jobs read it. center_rule.h
 // has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. Pure.
 
 #include <cstdint>

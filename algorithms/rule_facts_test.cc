@@ -21,7 +21,7 @@ TEST(RuleFactsTest, FindsEachRule) {
   EXPECT_EQ(RuleOf(number + 1), std::nullopt);
 }
 
-// What follows from the facts, for one rule of each kind.
+// One rule of each kind, with the answers of the functions that read the table of facts.
 TEST(RuleFactsTest, TellsWhatFollows) {
   struct Row {
     RuleName rule;

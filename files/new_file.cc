@@ -66,9 +66,9 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace) {
   if (absl::Status status = CheckNewFile(path, replace); !status.ok()) return status;
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Does nothing after Publish.
   const int error = WriteBytes(temporary, text, Durable::kYes);
   if (error != 0) return Failed(path, "cannot be written", error);
-  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Does nothing after Publish.
   return Publish(temporary, path, replace);
 }
 

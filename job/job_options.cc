@@ -33,9 +33,9 @@ absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec) {
   }
 }
 
-absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::ScheduleSpec& spec, const v1::OptimizerSpec& optimizer,
-                                             uint32_t epochs) {
-  ScheduleOptions options;
+absl::StatusOr<LearningRateOptions> ReadLearningRate(const v1::ScheduleSpec& spec, const v1::OptimizerSpec& optimizer,
+                                                     uint32_t epochs) {
+  LearningRateOptions options;
   options.learning_rate = optimizer.learning_rate();
   options.total_epochs = epochs;
   options.warmup_epochs = spec.warmup_epochs();
@@ -43,12 +43,12 @@ absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::ScheduleSpec& spec, const
     case v1::ScheduleSpec::CONSTANT:
       return options;
     case v1::ScheduleSpec::STEP:
-      options.name = ScheduleName::kStep;
+      options.name = LearningRateName::kStep;
       options.step_epochs = spec.step_epochs();
       options.step_factor = spec.step_factor();
       return options;
     case v1::ScheduleSpec::COSINE:
-      options.name = ScheduleName::kCosine;
+      options.name = LearningRateName::kCosine;
       options.final_fraction = spec.final_fraction();
       return options;
     default:

@@ -10,16 +10,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "algorithms/compression.h"
+#include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/rule_facts.h"
-#include "algorithms/schedule.h"
 #include "job/job_keys.h"
 #include "proto/job.pb.h"
 
 namespace hooke {
 
 // Each Read... refuses an enum's number that it does not know, with INVALID_ARGUMENT: "optimizer.name is 7; SGD (1),
-// ... are allowed". Numbers are not checked: CheckOptimizer, CheckSchedule and CheckEncoding do that.
+// ... are allowed". Numbers are not checked: CheckOptimizer, CheckLearningRate and CheckEncoding do that.
 
 absl::StatusOr<RuleName> ReadRule(uint32_t rule);
 
@@ -27,8 +27,8 @@ absl::StatusOr<RuleName> ReadRule(uint32_t rule);
 absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec);
 
 // The learning rate is the optimizer's; `epochs` are the passes over the data that the job makes.
-absl::StatusOr<ScheduleOptions> ReadSchedule(const v1::ScheduleSpec& spec, const v1::OptimizerSpec& optimizer,
-                                             uint32_t epochs);
+absl::StatusOr<LearningRateOptions> ReadLearningRate(const v1::ScheduleSpec& spec, const v1::OptimizerSpec& optimizer,
+                                                     uint32_t epochs);
 
 // How groups encode what they send. `compression` is a number of AveragingSpec.Compression; 0 means none. `top_k` is
 // the part of the values that COMPRESSION_TOP_K sends, and is checked: above 0 to 1.

@@ -59,8 +59,8 @@ TEST(JobOptionsTest, Schedules) {
   spec.set_step_factor(0.25);
   spec.set_final_fraction(0.125);
   spec.set_name(v1::ScheduleSpec::STEP);
-  const ScheduleOptions step = *ReadSchedule(spec, optimizer, 12);
-  EXPECT_EQ(step.name, ScheduleName::kStep);
+  const LearningRateOptions step = *ReadLearningRate(spec, optimizer, 12);
+  EXPECT_EQ(step.name, LearningRateName::kStep);
   EXPECT_EQ(step.learning_rate, 0.5);
   EXPECT_EQ(step.total_epochs, 12);
   EXPECT_EQ(step.warmup_epochs, 2);
@@ -68,11 +68,11 @@ TEST(JobOptionsTest, Schedules) {
   EXPECT_EQ(step.step_factor, 0.25);
   EXPECT_EQ(step.final_fraction, 0);
   spec.set_name(v1::ScheduleSpec::COSINE);
-  EXPECT_EQ(ReadSchedule(spec, optimizer, 12)->final_fraction, 0.125);
+  EXPECT_EQ(ReadLearningRate(spec, optimizer, 12)->final_fraction, 0.125);
   spec.set_name(v1::ScheduleSpec::CONSTANT);
-  EXPECT_EQ(ReadSchedule(spec, optimizer, 12)->name, ScheduleName::kConstant);
+  EXPECT_EQ(ReadLearningRate(spec, optimizer, 12)->name, LearningRateName::kConstant);
   spec.set_name(v1::ScheduleSpec::NAME_UNSPECIFIED);
-  EXPECT_EQ(ReadSchedule(spec, optimizer, 12).status(),
+  EXPECT_EQ(ReadLearningRate(spec, optimizer, 12).status(),
             absl::InvalidArgumentError("schedule.name is 0; CONSTANT (1), STEP (2) and COSINE (3) are allowed"));
 }
 

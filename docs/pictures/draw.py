@@ -100,18 +100,18 @@ def step():
 
 def collective():
     """The layers of an all-reduce, for one node and for several."""
-    p = Picture(860, 640, "The layers of an all-reduce: bucket hook, issue order, group, plan, algorithm, bytes")
+    p = Picture(860, 640, "The layers of an all-reduce: bucket hook, issue order, group, choice, algorithm, bytes")
     top = [
-        ("bucket hook", "backward has written all gradients of a bucket", "worker/rank/aggregation.cc"),
+        ("bucket hook", "backward has written all gradients of a bucket", "worker/rank/group_step.cc"),
         ("issue order", "calls the buckets in one order on all ranks", "mpi_group/issue_order/issue_order.cc"),
         ("group", "AllReduce(bucket, mean): measures, numbers, checks", "mpi_group/groups/transport_group.cc"),
-        ("plan", "the first rule that fits: tuning, then defaults", "mpi_group/choose_algorithm.cc, default_rules.cc"),
+        ("choice", "the first rule that fits: tuning, then defaults", "mpi_group/choose_algorithm.cc, default_rules.cc"),
     ]
     y = 20
     for name, what, where in top:
         p.box(20, y, 400, 48, [name, what])
         p.text(436, y + 29, where, 13, color=QUIET)
-        if name != "plan":
+        if name != "choice":
             p.arrow(220, y + 48, 220, y + 66)
         y += 68
     p.arrow(220, 272, 220, 318)

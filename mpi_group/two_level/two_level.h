@@ -35,10 +35,10 @@ struct TwoLevelCall {
 
 // In three stages: reduce-scatter inside the node, after which driver i has slice i of `drivers` slices; all-reduce of
 // slice i among the i-th drivers of all nodes; all-gather inside the node. With a ring a node sends 2(h-1)/h of the
-// values, or 3(h-1)/h if their sums are float32.
+// values, or 3(h-1)/h for sums of 16-bit values.
 //
 // With a ring all three stages can run at the same time, chunk by chunk, so that links are not idle while a node works.
-// They do for values in an arena, and, if sums are not float32, for other values on nodes whose ranks are all drivers.
+// They do for values in an arena. They do for other values too, unless these are 16-bit sums or some rank is no driver.
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
 
 // The root sends to one rank of each other node; each of these, and the root, broadcasts inside its node. `driver` is

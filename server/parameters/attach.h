@@ -16,7 +16,7 @@
 
 namespace hooke {
 
-// The sender of a call: a rank of a group. `incarnation` counts the group's starts.
+// The rank in a v1::Sender, after its job and key were checked. `incarnation` counts the group's starts.
 struct Speaker {
   uint32_t group = 0;
   uint32_t rank = 0;

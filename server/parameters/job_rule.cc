@@ -41,7 +41,7 @@ absl::StatusOr<Encoding> ReadShardEncoding(const v1::JobSpecForShard& job, RuleN
 }
 
 // Reads and checks the options of rules that step the center with an optimizer.
-absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options) {
+absl::Status ReadStep(const v1::JobSpecForShard& job, CenterRuleOptions* options) {
   const bool may_vary = !SendsGradients(options->rule);
   if (absl::Status status = CheckRange("interval", job.interval(), UINT32_MAX); !may_vary && !status.ok())
     return status;
@@ -54,7 +54,7 @@ absl::Status ReadStep(const v1::JobSpecForShard& job, UpdateRuleOptions* options
   if (absl::Status status = CheckAtMost("staleness_bound", job.staleness_bound()); !status.ok()) return status;
   absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizer(job.optimizer());
   if (!optimizer.ok()) return InJob(optimizer.status());
-  absl::StatusOr<ScheduleOptions> schedule = ReadSchedule(job.schedule(), job.optimizer(), job.epochs());
+  absl::StatusOr<LearningRateOptions> schedule = ReadLearningRate(job.schedule(), job.optimizer(), job.epochs());
   if (!schedule.ok()) return InJob(schedule.status());
   options->optimizer = *optimizer;
   options->schedule = *schedule;
@@ -87,7 +87,7 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   read.sent = *sent;
   // Only the rule that answers with differences uses this one.
   read.options.answers = AnswerEncoding(read.sent, /*answers_center=*/false);
-  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(read.options);
+  absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule(read.options);
   if (!rule.ok()) return rule.status();
   read.traits = (*rule)->traits();
   read.answered = AnswerEncoding(read.sent, read.traits.answers_center);

@@ -8,15 +8,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/round.h"
-#include "algorithms/update_rule.h"
 #include "proto/parameter_server.pb.h"
 
 namespace hooke {
 
 struct JobRule {
-  UpdateRuleOptions options;  // The options for MakeUpdateRule.
+  CenterRuleOptions options;  // The options for MakeCenterRule.
   RuleTraits traits;          // The traits of the rule that `options` make.
   Encoding sent;              // How groups encode the values that they send.
   Encoding answered;          // How servers encode the values that they answer with.

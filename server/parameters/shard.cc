@@ -13,7 +13,7 @@
 namespace hooke {
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared_ptr<WaitClock> clock) {
-  absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule(plan.rule.options);
+  absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule(plan.rule.options);
   if (!rule.ok()) return rule.status();
   const std::string too_large =
       absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared
   }
 }
 
-Shard::Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<WaitClock> clock)
+Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock)
     : plan_(std::move(plan)),
       rule_(std::move(rule)),
       clock_(std::move(clock)),

@@ -4,6 +4,9 @@
 // One job's shard of the center on this server: the values, the rule that changes them, and the exchange that each
 // group last applied to each block.
 //
+// shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Without rounds, ApplyBlock, ApplyTurn,
+// ApplyAtOnce and Update are the whole way of an exchange.
+//
 // Knows no RPCs and no files; waits use the clock that it is given. Thread-safe: exchanges of different blocks run in
 // parallel, exchanges of one block one after another.
 //
@@ -32,10 +35,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/pace.h"
 #include "algorithms/roster.h"
 #include "algorithms/round.h"
-#include "algorithms/update_rule.h"
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
 #include "server/parameters/shard_plan.h"
@@ -191,7 +194,7 @@ class Shard {
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
   };
 
-  Shard(ShardPlan plan, std::unique_ptr<UpdateRule> rule, std::shared_ptr<WaitClock> clock);
+  Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock);
 
   // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -258,7 +261,7 @@ class Shard {
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
 
   const ShardPlan plan_;
-  const std::unique_ptr<UpdateRule> rule_;
+  const std::unique_ptr<CenterRule> rule_;
   const std::shared_ptr<WaitClock> clock_;
   const std::unique_ptr<Block[]> blocks_;
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.

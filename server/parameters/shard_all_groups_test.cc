@@ -40,15 +40,6 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t grou
   return MakeTestShard(request, std::vector<float>(4), groups);
 }
 
-// One exchange; returns the answer's first value.
-absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
-  const std::vector<float> values(4, value);
-  std::vector<float> answer(4);
-  const absl::Status status = shard.ApplyBlock({speaker, sequence, 0}, values, absl::MakeSpan(answer));
-  if (!status.ok()) return status;
-  return answer[0];
-}
-
 // Whether the shard's center has had so many rounds before the time is over.
 bool HasHad(const Shard& shard, uint64_t rounds, absl::Duration patience) {
   const absl::Time give_up = absl::Now() + patience;

@@ -51,15 +51,6 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
   return MakeShard(request, request.job().groups());
 }
 
-// One exchange of the first block by a group, with equal values. Returns the answer's first value.
-absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
-  const std::vector<float> values(4, value);
-  std::vector<float> answer(4);
-  const absl::Status status = shard.ApplyBlock({speaker, sequence, 0}, values, absl::MakeSpan(answer));
-  if (!status.ok()) return status;
-  return answer[0];
-}
-
 float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
 
 // A round whose result would not be finite is refused to all its groups and changes nothing. Their next round is

@@ -24,6 +24,14 @@ std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Spa
   return shard;
 }
 
+absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value) {
+  const std::vector<float> values(4, value);
+  std::vector<float> answer(4);
+  const absl::Status status = shard.ApplyBlock({speaker, sequence, 0}, values, absl::MakeSpan(answer));
+  if (!status.ok()) return status;
+  return answer[0];
+}
+
 TwoStreams::TwoStreams(const std::function<bool()>& send) {
   threads_.reserve(2);
   for (int stream = 0; stream < 2; ++stream) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -25,6 +26,9 @@ void AttachGroup(Shard& shard, uint32_t group);
 // Makes the only shard of the request's job and initializes it with `values`. The groups below `groups` have attached.
 std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
                                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
+
+// One exchange of the first block, with equal values. Returns the answer's first value.
+absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value);
 
 // Calls `send` on two threads. A server sees the same when a stream broke: its exchange still waits, and comes again on
 // another stream.

@@ -22,7 +22,7 @@
 #include "algorithms/sharding.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/launch/proc_file.h"
 #include "worker/launch/process.h"

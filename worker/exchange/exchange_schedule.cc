@@ -23,7 +23,7 @@ ExchangeSchedule::ExchangeSchedule(ExchangeScheduleOptions options, const Group*
       last_step_(options_.first_step),
       interval_(options_.rhythm.interval) {}
 
-void ExchangeSchedule::AddStep(absl::Duration took) {
+void ExchangeSchedule::NoteStepTime(absl::Duration took) {
   steps_ += 1;
   busy_ += took;
 }

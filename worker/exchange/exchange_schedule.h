@@ -38,23 +38,24 @@ struct ExchangeScheduleOptions {
 };
 
 // Number of the arena's statistics that the schedule uses.
-inline constexpr uint64_t kScheduleStatistics = 2;
+inline constexpr uint64_t kExchangeScheduleStatistics = 2;
 
 class ExchangeSchedule {
  public:
   // `center` is null if the job has no servers; the schedule is not asked then. Group and center outlive the schedule.
   ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center);
 
-  // The group after `step` steps. `in_flight_since` is the step after which the unsettled exchange began, if there is
+  // The group after `step` steps. `in_flight_since` is the step after which the exchange in flight began, if there is
   // one.
   struct Moment {
     uint64_t step = 1;
     std::optional<uint64_t> in_flight_since;
   };
   // Records how long a step of the group took, not counting exchanges.
-  void AddStep(absl::Duration took);
+  void NoteStepTime(absl::Duration took);
 
-  // Call it before the collective of the step that leads to `moment`. Writes this rank's kScheduleStatistics values.
+  // Call it before the collective of the step that leads to `moment`. Writes this rank's kExchangeScheduleStatistics
+  // values.
   void Propose(const Moment& moment, absl::Span<float> statistics);
 
   // Call it after that collective, with its result. All ranks get the same plan.

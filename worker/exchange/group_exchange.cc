@@ -24,20 +24,20 @@ std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique
 
 }  // namespace
 
-GroupExchange::GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptions options)
-    : parts_(parts),
+GroupExchange::GroupExchange(const GroupExchangeDependencies& deps, GroupExchangeOptions options)
+    : deps_(deps),
       options_(std::move(options)),
-      partition_(parts.arena->vector().size()),
-      slice_(SliceOf(*parts.group)),
-      servers_(parts.center->servers().size()),
-      vector_(parts.arena->vector()),
+      partition_(deps.arena->vector().size()),
+      slice_(SliceOf(*deps.group)),
+      servers_(deps.center->servers().size()),
+      vector_(deps.arena->vector()),
       notices_(options_.clock()),
       copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
       center_(SendsFromLastAnswer(options_.rule) ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
   GroupSlice slice;
   slice.values = vector_.size();
-  slice.parameters = parts_.arena->parameters().size();
+  slice.parameters = deps_.arena->parameters().size();
   slice.slice = client_->slice();
   rule_ = MakeGroupRule(options_.rule, slice);
   rule_->Begin(vector_);
@@ -54,7 +54,7 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   options.sender = options_.sender;
   options.ranks = static_cast<uint32_t>(slice_.parts);
   options.partition = partition_;
-  options.servers = parts_.center->servers();
+  options.servers = deps_.center->servers();
   options.encoding = options_.encoding;
   options.answers_center = AnswersWithCenter(options_.rule);
   options.window_blocks = options_.window_blocks;
@@ -62,18 +62,18 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
     return Recreate(server, deadline);
   };
   options.on_presence = [this](size_t server, std::optional<absl::Time> since) {
-    parts_.reporter->SetAbsent(parts_.center->servers()[server]->address(), since);
+    deps_.reporter->SetAbsent(deps_.center->servers()[server]->address(), since);
   };
-  options.on_setback = [this](std::string text) { parts_.reporter->NoticeSetback(std::move(text)); };
+  options.on_setback = [this](std::string text) { deps_.reporter->NoticeSetback(std::move(text)); };
   return std::make_unique<ExchangeClient>(std::move(options));
 }
 
 // Rebuilds the shard from the values from which contributions count: our last copy of the center or else the vector.
-// Waits until the trainer rests in Settle, because training changes the vector.
+// Waits until the trainer rests in Finish, because training changes the vector.
 absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   {
     absl::MutexLock lock(&mutex_);
-    auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return settling_ || abandoned_; };
+    auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return finishing_ || abandoned_; };
     mutex_.Await(absl::Condition(&may));
     if (abandoned_) return absl::CancelledError("the rank ends");
   }
@@ -81,11 +81,11 @@ absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   if (options_.overlaps) deadline = std::max(deadline, absl::Now() + options_.exchange_timeout);
   const absl::Span<const float> from =
       center_ != nullptr ? absl::MakeConstSpan(center_.get(), vector_.size()) : vector_;
-  return parts_.center->AttachShard(server, from, deadline).status();
+  return deps_.center->AttachShard(server, from, deadline).status();
 }
 
 void GroupExchange::Begin(const Exchange& exchange) {
-  parts_.reporter->Enter(Phase::EXCHANGE);
+  deps_.reporter->Enter(Phase::EXCHANGE);
   in_flight_since_ = exchange.step;
   exchange_ = exchange;
   ranges_ = FragmentValues(partition_, slice_, servers_, exchange.fragment);
@@ -107,11 +107,11 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
   for (const Range& range : ranges_) {
     std::copy(prepared.begin() + range.begin, prepared.begin() + range.end, copy.begin() + range.begin);
   }
-  // Answers to earlier exchanges of this part may have come while another part was exchanged. The center already has
-  // those values, so they are not sent again.
+  // Answers to earlier exchanges of this part may have come while another part was exchanged. They are not in the
+  // vector yet, but the copy must be as if they were.
   absl::MutexLock lock(&mutex_);
   for (const Held& held : held_) {
-    if (InFragment(held.first)) rule_->TakeOff({held.first, held.sent, held.values}, copy);
+    if (InFragment(held.first)) rule_->CorrectCopy({held.first, held.sent, held.values}, copy);
   }
   return copy;
 }
@@ -131,7 +131,7 @@ void GroupExchange::Take(const BlockAnswer& answer) {
 void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
   if (center_ == nullptr) return;
   for (uint64_t server = 0; server < servers_; ++server) {
-    const std::string& address = parts_.center->servers()[server]->address();
+    const std::string& address = deps_.center->servers()[server]->address();
     const bool failed = std::any_of(outcomes.begin(), outcomes.end(), [&address](const ServerOutcome& outcome) {
       return !outcome.status.ok() && outcome.address == address;
     });
@@ -151,7 +151,7 @@ void GroupExchange::Hold(const BlockAnswer& answer) {
   Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}, answer.earlier};
   if (answer.sent.data() != copy_.get() + answer.first) held.sent.assign(answer.sent.begin(), answer.sent.end());
   // The same block has not been sent in this exchange yet, so its copy can still be corrected.
-  if (answer.earlier && InFragment(answer.first)) rule_->TakeOff(answer, {copy_.get(), vector_.size()});
+  if (answer.earlier && InFragment(answer.first)) rule_->CorrectCopy(answer, {copy_.get(), vector_.size()});
   absl::MutexLock lock(&mutex_);
   held_.push_back(std::move(held));
 }
@@ -182,18 +182,18 @@ bool GroupExchange::InFragment(uint64_t value) const {
                      [value](const Range& range) { return value >= range.begin && value < range.end; });
 }
 
-bool GroupExchange::SkipsFirstServer() const { return client_->Skips(parts_.center->servers()[0]->address()); }
+bool GroupExchange::SkipsFirstServer() const { return client_->Skips(deps_.center->servers()[0]->address()); }
 
-void GroupExchange::SetSettling(bool settling) {
+void GroupExchange::SetFinishing(bool finishing) {
   absl::MutexLock lock(&mutex_);
-  settling_ = settling;
+  finishing_ = finishing;
 }
 
-absl::Status GroupExchange::Settle() {
-  parts_.reporter->Enter(Phase::EXCHANGE);
-  SetSettling(true);
+absl::Status GroupExchange::Finish() {
+  deps_.reporter->Enter(Phase::EXCHANGE);
+  SetFinishing(true);
   const std::vector<ServerOutcome> outcomes = client_->Wait();
-  SetSettling(false);
+  SetFinishing(false);
   in_flight_since_.reset();
   TakeHeld();
   bool all_ok = true;
@@ -207,15 +207,15 @@ absl::Status GroupExchange::Settle() {
       failure = ForWantOf(outcome.address, absl::UnavailableError(outcome.status.message()));
     }
   }
-  parts_.reporter->AddExchange(all_ok);
+  deps_.reporter->AddExchange(all_ok);
   missed_ = !all_ok;
-  ++settled_;
+  ++finished_;
   if (exchange_.last) {
-    if (absl::Status status = AgreeOnOutcome(*parts_.group, failure); !status.ok()) return status;
+    if (absl::Status status = AgreeOnOutcome(*deps_.group, failure); !status.ok()) return status;
   }
   if (!failure.ok()) return failure;
   for (std::string& notice : notices_.Take(outcomes, exchange_.step, options_.clock())) {
-    parts_.reporter->Notice(std::move(notice));
+    deps_.reporter->Notice(std::move(notice));
   }
   if (absl::Status status = AllGather(); !status.ok()) return status;
   NoteCenter(outcomes);
@@ -225,24 +225,24 @@ absl::Status GroupExchange::Settle() {
 // Gathers all ranks' parts of the fragment, rank after rank. A rank that is done waits here for one whose server is
 // slow.
 absl::Status GroupExchange::AllGather() {
-  std::vector<absl::Span<float>> parts;
+  std::vector<absl::Span<float>> pieces;
   std::vector<ValueRange> slices;
   uint64_t gathered = 0;
   for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
     const uint64_t begin = gathered;
     for (const Range& range : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
       // Adjacent ranges are joined, so the whole vector is one piece.
-      const bool adjacent = !parts.empty() && parts.back().end() == vector_.data() + range.begin;
+      const bool adjacent = !pieces.empty() && pieces.back().end() == vector_.data() + range.begin;
       if (adjacent) {
-        parts.back() = {parts.back().data(), parts.back().size() + range.size()};
+        pieces.back() = {pieces.back().data(), pieces.back().size() + range.size()};
       } else {
-        parts.push_back(vector_.subspan(range.begin, range.size()));
+        pieces.push_back(vector_.subspan(range.begin, range.size()));
       }
       gathered += range.size();
     }
     slices.push_back({begin, gathered});
   }
-  return parts_.group->AllGather(TensorList(parts), slices);
+  return deps_.group->AllGather(TensorList(pieces), slices);
 }
 
 }  // namespace hooke

@@ -7,15 +7,15 @@
 // An exchange has two halves, and the group may train in between:
 //
 //   Begin   copies the values to send, because training changes them, and starts to send them
-//   Settle  waits for the missing answers, applies all answers, which were kept aside, and runs the all-gather
+//   Finish  waits for the missing answers, applies all answers, which were kept aside, and runs the all-gather
 //
-// If Settle always follows Begin at once (no GroupExchangeOptions::overlaps), nothing is copied or kept: answers are
+// If Finish always follows Begin at once (no GroupExchangeOptions::overlaps), nothing is copied or kept: answers are
 // applied as they come.
 //
 // A server that fails leaves its part of the vector unchanged. Its answer may come with a later exchange. It is applied
 // when the group exchanges the same part again, so that all ranks always hold the same vector.
 //
-// The trainer's thread makes and uses it. All ranks call Begin and Settle after the same steps.
+// The trainer's thread makes and uses it. All ranks call Begin and Finish after the same steps.
 
 #include <cstdint>
 #include <functional>
@@ -28,15 +28,15 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "mpi_group/group.h"
 #include "mpi_group/tensor_list.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/exchange/center_client.h"
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 #include "worker/exchange/server_notices.h"
 #include "worker/model/arena.h"
 #include "worker/report/reporter.h"
@@ -44,7 +44,7 @@
 namespace hooke {
 
 // All outlive the exchange.
-struct GroupExchangeParts {
+struct GroupExchangeDependencies {
   Group* group = nullptr;
   const Arena* arena = nullptr;
   CenterClient* center = nullptr;
@@ -55,7 +55,7 @@ struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
   Encoding encoding;            // Encoding of the values that the group sends.
-  bool overlaps = false;        // Settle does not always follow Begin at once, or there are fragments.
+  bool overlaps = false;        // Finish does not always follow Begin at once, or there are fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an answer may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
@@ -68,22 +68,22 @@ struct GroupExchangeOptions {
 class GroupExchange {
  public:
   // The arena's vector equals the center.
-  GroupExchange(const GroupExchangeParts& parts, GroupExchangeOptions options);
+  GroupExchange(const GroupExchangeDependencies& deps, GroupExchangeOptions options);
   // Gives up the exchange in flight, if there is one.
   ~GroupExchange();
 
   // See GroupRule::StepsLocally.
   bool StepsLocally() const { return rule_->StepsLocally(); }
   // Call it after each step, while the arena holds the step's gradients.
-  void AddStep() { rule_->AddStep(parts_.arena->gradients()); }
+  void AddGradient() { rule_->AddGradient(deps_.arena->gradients()); }
 
-  // The step after which the unsettled exchange began, if there is one.
+  // The step after which the exchange in flight began, if there is one.
   std::optional<uint64_t> in_flight_since() const { return in_flight_since_; }
 
   // Whether this rank's latest exchange missed a server. Ranks may differ here: before the group takes a branch on it,
   // the ranks must agree.
   bool missed() const { return missed_; }
-  uint64_t settled() const { return settled_; }  // Number of settled exchanges.
+  uint64_t finished() const { return finished_; }  // Number of finished exchanges.
   // Whether the first server is known to be away, so that it need not be asked.
   bool SkipsFirstServer() const;
   // Whether this rank's exchanges skip any server now.
@@ -101,7 +101,7 @@ class GroupExchange {
 
   // Ends the exchange in flight. OK even if servers missed it; a notice names them. An error comes from a server or
   // from the group, and the rank gives up. The last exchange must reach every server, or all ranks return UNAVAILABLE.
-  absl::Status Settle();
+  absl::Status Finish();
 
  private:
   // An answer that waits to be applied.
@@ -121,10 +121,10 @@ class GroupExchange {
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
   bool InFragment(uint64_t value) const;
-  void SetSettling(bool settling);
+  void SetFinishing(bool settling);
   absl::Status AllGather();
 
-  const GroupExchangeParts parts_;
+  const GroupExchangeDependencies deps_;
   const GroupExchangeOptions options_;
   const Partition partition_;
   const Cut slice_;
@@ -136,7 +136,7 @@ class GroupExchange {
   std::optional<uint64_t> in_flight_since_;
   Exchange exchange_;  // The latest one.
   bool missed_ = false;
-  uint64_t settled_ = 0;
+  uint64_t finished_ = 0;
   std::vector<Range> ranges_;  // The values of exchange_ that this rank exchanges.
   // Only if exchanges overlap: a copy of the values being sent, as long as the vector. Only this rank's slice is ever
   // touched, so only that takes memory.
@@ -150,8 +150,8 @@ class GroupExchange {
   std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
-  bool settling_ ABSL_GUARDED_BY(mutex_) = false;   // The trainer waits in Settle and does not touch the vector.
-  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun: nobody settles any more.
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // The trainer waits in Finish and does not touch the vector.
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun: nobody finishes it any more.
   // In the order of arrival. A block has at most two, one of them to an earlier exchange.
   std::vector<Held> held_ ABSL_GUARDED_BY(mutex_);
 

@@ -113,12 +113,12 @@ class GroupExchangeTest : public ::testing::Test {
 
   absl::Status Follow(GroupExchange& exchange, uint64_t step) {
     const ExchangePlan plan = PlanExchange(rhythm_, {step, exchange.in_flight_since(), std::nullopt});
-    if (plan.settles) {
-      if (absl::Status status = exchange.Settle(); !status.ok()) return status;
+    if (plan.finishes) {
+      if (absl::Status status = exchange.Finish(); !status.ok()) return status;
     }
     if (!plan.begins) return absl::OkStatus();
     exchange.Begin({step, plan.fragment, step == rhythm_.steps_total});
-    return plan.waits ? exchange.Settle() : absl::OkStatus();
+    return plan.waits ? exchange.Finish() : absl::OkStatus();
   }
 
   // The slow, obvious version for one value of fragment `fragment`, in double precision: the group's value and the
@@ -141,7 +141,7 @@ class GroupExchangeTest : public ::testing::Test {
         pair.center += difference;
         begun = step;
       };
-      const auto settle = [&] {
+      const auto finish = [&] {
         if (begun != 0 && begun == lost) {
           late = difference;
         } else if (begun != 0) {
@@ -150,9 +150,9 @@ class GroupExchangeTest : public ::testing::Test {
         }
         begun = 0;
       };
-      if (last || step == begun + rhythm_.delay) settle();
+      if (last || step == begun + rhythm_.delay) finish();
       if (last || (step % stride == 0 && (step / stride - 1) % rhythm_.fragments == fragment)) begin();
-      if (last || rhythm_.delay == 0) settle();
+      if (last || rhythm_.delay == 0) finish();
     }
     return pair;
   }
@@ -323,7 +323,7 @@ TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromTheLastFragments) {
   EXPECT_EQ(made_again, 19);
 }
 
-// A final error for the exchange in flight ends the rank when the exchange is settled.
+// A final error for the exchange in flight ends the rank when the exchange is finished.
 TEST_F(GroupExchangeTest, AFinalErrorEndsTheRank) {
   rhythm_ = {.interval = 8, .delay = 4, .steps_total = 24};
   before_step_ = [&](uint64_t step) {

@@ -157,12 +157,7 @@ class GrpcServerCalls : public ServerCalls {
   const std::string& address() const override { return address_; }
 
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request, absl::Time deadline) override {
-    grpc::ClientContext context;
-    context.set_deadline(ToDeadline(deadline));
-    v1::AttachResponse response;
-    absl::Status status = OfServer(address_, stub_->Attach(&context, request, &response));
-    if (!status.ok()) return status;
-    return response;
+    return Call(&v1::ParameterServer::Stub::Attach, request, deadline);
   }
 
   absl::Status Initialize(const InitialValues& values, absl::Time deadline) override {
@@ -204,32 +199,19 @@ class GrpcServerCalls : public ServerCalls {
   }
 
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) override {
-    grpc::ClientContext context;
-    context.set_deadline(ToDeadline(deadline));
-    v1::PaceResponse response;
-    absl::Status status = OfServer(address_, stub_->Pace(&context, request, &response));
-    if (!status.ok()) return status;
-    return response;
+    return Call(&v1::ParameterServer::Stub::Pace, request, deadline);
   }
 
   absl::Status Save(const v1::Sender& sender, absl::Time deadline) override {
-    grpc::ClientContext context;
-    context.set_deadline(ToDeadline(deadline));
     v1::SaveRequest request;
     *request.mutable_sender() = sender;
-    v1::SaveResponse response;
-    return OfServer(address_, stub_->Save(&context, request, &response));
+    return Call(&v1::ParameterServer::Stub::Save, request, deadline).status();
   }
 
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
-    grpc::ClientContext context;
-    context.set_deadline(ToDeadline(deadline));
     v1::LocateRequest request;
     *request.mutable_sender() = sender;
-    v1::LocateResponse response;
-    absl::Status status = OfServer(address_, stub_->Locate(&context, request, &response));
-    if (!status.ok()) return status;
-    return response;
+    return Call(&v1::ParameterServer::Stub::Locate, request, deadline);
   }
 
   std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) override {
@@ -242,6 +224,19 @@ class GrpcServerCalls : public ServerCalls {
   }
 
  private:
+  // A call of one request and one answer. Its error names the server.
+  template <typename Response, typename Request>
+  absl::StatusOr<Response> Call(grpc::Status (v1::ParameterServer::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                                  Response*),
+                                const Request& request, absl::Time deadline) {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    Response response;
+    absl::Status status = OfServer(address_, (stub_.get()->*method)(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+
   const std::string address_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;

@@ -131,7 +131,7 @@ absl::StatusOr<v1::AttachResponse> InMemoryServer::Attach(const v1::AttachReques
     job_ = request;
     shard_ = Partition(values).ShardValues(cut);
     const RuleName name = request.job().rule() == v1::AveragingSpec::NONE ? RuleName::kNone : RuleName::kElastic;
-    absl::StatusOr<std::unique_ptr<UpdateRule>> rule = MakeUpdateRule({name, request.job().alpha()});
+    absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule({name, request.job().alpha()});
     if (!rule.ok()) return rule.status();
     rule_ = *std::move(rule);
     response.set_state(v1::AttachResponse::INITIALIZE);

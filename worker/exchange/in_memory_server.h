@@ -13,7 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "algorithms/update_rule.h"
+#include "algorithms/center_rule.h"
 #include "worker/exchange/server_calls.h"
 
 namespace hooke {
@@ -90,7 +90,7 @@ class InMemoryServer {
   int waits_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::AttachRequest job_ ABSL_GUARDED_BY(mutex_);
   Range shard_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<UpdateRule> rule_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CenterRule> rule_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> center_ ABSL_GUARDED_BY(mutex_);
   Applied answered_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);

@@ -19,7 +19,7 @@ constexpr absl::Duration kQuestionTimeout = absl::Seconds(1);
 constexpr absl::Duration kQuestionPause = absl::Milliseconds(500);
 // Start itself writes messages of up to this many values. They fit into the smallest window and into the smallest
 // socket buffer of an idle connection, so writing cannot block.
-constexpr uint64_t kDirectValues = 8192;
+constexpr uint64_t kCallerValues = 8192;
 
 }  // namespace
 
@@ -73,8 +73,8 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     sink_ = std::make_shared<const AnswerSink>(std::move(sink));
     blocks_ = BlocksOf(call);
     next_block_ = blocks_.begin;
-    direct_ = CanWriteDirectly();
-    if (!direct_) return;
+    caller_writes_ = CanWriteInCaller();
+    if (!caller_writes_) return;
     writing_ = true;
     next = NextToWrite();
     stream = stream_;
@@ -109,11 +109,11 @@ void ServerExchange::Run() {
     {
       absl::MutexLock lock(&mutex_);
       auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stop_ || (running_ && !writing_ && (!direct_ || broken_ || expired_));
+        return stop_ || (running_ && !writing_ && (!caller_writes_ || broken_ || expired_));
       };
       exchanges = mutex_.AwaitWithDeadline(absl::Condition(&wanted), std::min(presence_.next_question(), asks_again_));
       if (stop_) return;
-      if (exchanges) direct_ = false;
+      if (exchanges) caller_writes_ = false;
     }
     if (!exchanges) {
       Ask();
@@ -312,11 +312,11 @@ bool ServerExchange::CanWrite() const {
   return blocks <= options_.window_blocks;
 }
 
-bool ServerExchange::CanWriteDirectly() const {
+bool ServerExchange::CanWriteInCaller() const {
   const bool well = stream_ != nullptr && !broken_ && !presence_.suspect() && answer_error_.ok() && unanswered_.empty();
   const bool plain = options_.encoding.compression == Compression::kNone;
   return well && plain && NextPieceBlocks() == blocks_.size() &&
-         options_.partition.Values(blocks_).size() <= kDirectValues;
+         options_.partition.Values(blocks_).size() <= kCallerValues;
 }
 
 uint64_t ServerExchange::NextPieceBlocks() const {
@@ -400,7 +400,7 @@ void ServerExchange::NoteAnswered() {
   --written_;
   progress_.answered = absl::Now();
   deadline_ = ExchangeDeadline(call_.patience, progress_);
-  if (direct_ && AllAnswered()) End(absl::OkStatus());
+  if (caller_writes_ && AllAnswered()) End(absl::OkStatus());
 }
 
 void ServerExchange::KeepUnanswered() {

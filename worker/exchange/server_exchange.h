@@ -2,7 +2,7 @@
 #define HOOKE_WORKER_EXCHANGE_SERVER_EXCHANGE_H_
 
 // A rank's exchanges with one server: the blocks that the rank's slice and the server's shard have in common.
-// ExchangeClient (exchange.h) makes one for each server, so that a server that fails does not delay the others.
+// ExchangeClient (exchange_client.h) makes one for each server, so that a server that fails does not delay the others.
 //
 // A message carries several blocks, and at most `window_blocks` blocks are unanswered. One thread opens streams, writes
 // and retries. A second thread reads answers as long as a stream lives. A small exchange over a healthy stream is
@@ -165,7 +165,7 @@ class ServerExchange {
     return unanswered_.empty() && next_block_ == blocks_.end;
   }
   bool CanWrite() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool CanWriteDirectly() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanWriteInCaller() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t NextPieceBlocks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(absl::Status result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -186,8 +186,9 @@ class ServerExchange {
 
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;     // Between Start and the end of the exchange.
-  bool direct_ ABSL_GUARDED_BY(mutex_) = false;      // Start writes this exchange; the thread acts only on a failure.
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // Between Start and the end of the exchange.
+  bool caller_writes_ ABSL_GUARDED_BY(mutex_) =
+      false;                                         // Start writes this exchange; the thread acts only on a failure.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // Start is still writing.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;     // The running exchange's deadline has passed.
   ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Only the thread changes it.

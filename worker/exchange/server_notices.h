@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 
 namespace hooke {
 

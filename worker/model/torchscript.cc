@@ -1,11 +1,8 @@
 #include "worker/model/torchscript.h"
 
-#include <fcntl.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/script.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -20,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
+#include "files/write_bytes.h"
 #include "wire/model_metadata.h"
 #include "worker/data/idx_dataset.h"
 #include "worker/model/networks.h"
@@ -136,20 +134,6 @@ absl::Status Failed(const std::string& path, int error) {
       absl::StrCat(path, ": cannot be written: ", std::strerror(error), "; choose a file elsewhere, or make room"));
 }
 
-absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Failed(path, errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-    if (written == 0 || (written < 0 && errno != EINTR)) error = written < 0 ? errno : EIO;
-  }
-  if (error == 0 && fsync(fd) != 0 && errno != EINVAL) error = errno;
-  if (close(fd) != 0 && error == 0) error = errno;
-  return error == 0 ? absl::OkStatus() : Failed(path, error);
-}
-
 }  // namespace
 
 absl::Status WriteTorchScript(const ModelFile& model, const std::string& path) {
@@ -176,7 +160,8 @@ absl::Status WriteTorchScript(const ModelFile& model, const std::string& path) {
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch failed to make a TorchScript module: ", error.what()));
   }
-  return WriteFile(path, bytes.str());
+  const int error = WriteBytes(path, bytes.str(), Durable::kYes);
+  return error == 0 ? absl::OkStatus() : Failed(path, error);
 }
 
 }  // namespace hooke

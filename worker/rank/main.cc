@@ -180,7 +180,9 @@ int Main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 
-  Command command("hooke-rank", "One rank of a Hooke group; started by mpirun or srun, not by hand.");
+  Command command(
+      "hooke-rank",
+      "One rank of a Hooke group. The worker starts it through mpirun; with --start-json you can do so yourself.");
   command.ShowDefaults();
   Options options;
   Argument start = command.Add("--start", options.start, "file with a binary hooke.v1.GroupStart");

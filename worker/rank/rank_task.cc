@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/center_rule.h"
+#include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/rule_facts.h"
-#include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
 #include "job/job_options.h"
@@ -23,9 +23,9 @@
 #include "worker/exchange/shard_job.h"
 #include "worker/model/arena.h"
 #include "worker/model/model.h"
-#include "worker/rank/aggregation.h"
 #include "worker/rank/evaluate.h"
 #include "worker/rank/group_dataset.h"
+#include "worker/rank/group_step.h"
 #include "worker/rank/rank_zero.h"
 #include "worker/rank/trainer.h"
 
@@ -44,8 +44,8 @@ absl::Duration CollectiveTimeout(const v1::GroupStart& start) {
   return SecondsOr(start.collective_timeout_seconds(), TrainerOptions().collective_timeout);
 }
 
-AggregationOptions AggregationOf(const v1::CollectivesSpec& spec) {
-  AggregationOptions options;
+GroupStepOptions GroupStepOf(const v1::CollectivesSpec& spec) {
+  GroupStepOptions options;
   if (spec.aggregation() == v1::CollectivesSpec::ROOTED) options.kind = AggregationKind::kRooted;
   if (spec.aggregation() == v1::CollectivesSpec::SHARDED) options.kind = AggregationKind::kSharded;
   options.overlap = spec.overlap();
@@ -198,7 +198,8 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   if (!rule.ok()) return rule.status();
   const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizer(train.optimizer());
   if (!optimizer.ok()) return optimizer.status();
-  const absl::StatusOr<ScheduleOptions> schedule = ReadSchedule(train.schedule(), train.optimizer(), train.epochs());
+  const absl::StatusOr<LearningRateOptions> schedule =
+      ReadLearningRate(train.schedule(), train.optimizer(), train.epochs());
   if (!schedule.ok()) return schedule.status();
   const absl::StatusOr<Encoding> encoding = ReadEncoding(averaging.compression(), averaging.top_k());
   if (!encoding.ok()) return encoding.status();
@@ -218,7 +219,7 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   options.encoding = *encoding;
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(averaging.grace_seconds());
   options.awaits_quorum = InRounds(options.rule) && averaging.quorum() > 1;
-  options.aggregation = AggregationOf(job_.collectives());
+  options.group_step = GroupStepOf(job_.collectives());
   options.optimizer = *optimizer;
   options.schedule = *schedule;
   options.collective_timeout = CollectiveTimeout(task_.start);
@@ -245,19 +246,19 @@ absl::StatusOr<uint64_t> RankRun::Train() {
   if (!checked.ok()) return checked.status();
   const TrainerOptions& options = *checked;
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
-  if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
+  if (absl::Status status = CheckLearningRate(options.schedule); !status.ok()) return status;
   const Samples train = SamplesOf(*train_data_);
   const Samples test = SamplesOf(*test_data_);
-  TrainerParts parts;
-  parts.group = task_.group;
-  parts.model = model_.get();
-  parts.arena = arena_.get();
-  parts.sampler = &*sampler;
-  parts.train = &train;
-  parts.test = &test;
-  parts.reporter = task_.reporter;
-  parts.center = center_.get();
-  return Trainer(parts, options).Run();
+  TrainerDependencies deps;
+  deps.group = task_.group;
+  deps.model = model_.get();
+  deps.arena = arena_.get();
+  deps.sampler = &*sampler;
+  deps.train = &train;
+  deps.test = &test;
+  deps.reporter = task_.reporter;
+  deps.center = center_.get();
+  return Trainer(deps, options).Run();
 }
 
 absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {

@@ -17,11 +17,11 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/group_rule.h"
+#include "algorithms/learning_rate.h"
 #include "algorithms/rule_facts.h"
-#include "algorithms/schedule.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 #include "mpi_group/group.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -166,7 +166,7 @@ class RulesTest : public ::testing::Test {
     options.awaits_quorum = InRounds(rule) && job.averaging().quorum() > 1;
     options.exchange_timeout = exchange_timeout_;
     const bool cosine = job.train().schedule().name() == v1::ScheduleSpec::COSINE;
-    options.schedule.name = cosine ? ScheduleName::kCosine : ScheduleName::kConstant;
+    options.schedule.name = cosine ? LearningRateName::kCosine : LearningRateName::kConstant;
     options.schedule.learning_rate = kRate;
     options.schedule.total_epochs = job.train().epochs();
     options.schedule.final_fraction = 0.5;
@@ -178,16 +178,16 @@ class RulesTest : public ::testing::Test {
     center.partition = Partition(kParameters + 1);
     center.servers = {calls.get()};
     CenterClient client(center);
-    TrainerParts parts;
-    parts.group = run.mpi;
-    parts.model = &model;
-    parts.arena = &arena;
-    parts.sampler = &sampler;
-    parts.train = &train;
-    parts.test = &train;
-    parts.reporter = &reporter;
-    parts.center = run.with_server ? &client : nullptr;
-    const absl::StatusOr<uint64_t> steps = Trainer(parts, options).Run();
+    TrainerDependencies deps;
+    deps.group = run.mpi;
+    deps.model = &model;
+    deps.arena = &arena;
+    deps.sampler = &sampler;
+    deps.train = &train;
+    deps.test = &train;
+    deps.reporter = &reporter;
+    deps.center = run.with_server ? &client : nullptr;
+    const absl::StatusOr<uint64_t> steps = Trainer(deps, options).Run();
     EXPECT_TRUE(steps.ok()) << steps.status();
     return {arena.vector().begin(), arena.vector().end()};
   }

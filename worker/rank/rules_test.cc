@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
-#include "algorithms/update_rule.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
 #include "worker/data/sampler.h"
@@ -213,14 +213,14 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
     const double gradient = x - target / (kBatch * job.groups().ranks());
     pending += gradient;
     if (distances || downpour) x -= kRate * gradient;
-    const auto settle = [&] {
+    const auto finish = [&] {
       if (begun == 0) return;
       x = distances ? center + (x - x_sent) : center;
       anchor = center;
       pending -= sent;
       begun = 0;
     };
-    if (step == begun + averaging.delay() || step == total) settle();
+    if (step == begun + averaging.delay() || step == total) finish();
     const bool turn = step % stride == 0 && (step / stride - 1) % fragments == fragment;
     if (!turn && step != total) continue;
     begun = step;
@@ -237,7 +237,7 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
       center -= kRate * sent / (downpour ? 1.0 : static_cast<double>(step - last_sent));
     }
     last_sent = step;
-    if (step == total || averaging.delay() == 0) settle();
+    if (step == total || averaging.delay() == 0) finish();
   }
   return center;
 }

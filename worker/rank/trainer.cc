@@ -28,34 +28,34 @@ absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall&
   return group.Broadcast(TensorList(vector), 0);
 }
 
-Trainer::Trainer(const TrainerParts& parts, TrainerOptions options)
-    : parts_(parts),
+Trainer::Trainer(const TrainerDependencies& deps, TrainerOptions options)
+    : deps_(deps),
       options_(std::move(options)),
-      steps_per_epoch_(parts.sampler->steps_per_epoch()),
+      steps_per_epoch_(deps.sampler->steps_per_epoch()),
       steps_total_(steps_per_epoch_ * options_.epochs),
-      pixels_(options_.batch * parts.train->values),
+      pixels_(options_.batch * deps.train->values),
       labels_(options_.batch) {}
 
 absl::StatusOr<uint64_t> Trainer::Run() {
   absl::StatusOr<uint64_t> first = Begin();
   if (!first.ok()) return first.status();
-  if (absl::Status status = OpenAggregation(); !status.ok()) return status;
+  if (absl::Status status = MakeGroupStep(); !status.ok()) return status;
   NoteFreshOptimizer(*first);
-  parts_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
+  deps_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
   for (uint64_t step = *first; step < steps_total_; ++step) {
     const absl::Time began = options_.clock();
     if (absl::Status status = Step(step); !status.ok()) return status;
-    if (schedule_ != nullptr) schedule_->AddStep(options_.clock() - began);
+    if (schedule_ != nullptr) schedule_->NoteStepTime(options_.clock() - began);
     const uint64_t done = step + 1;
     if (absl::Status status = Exchange(done); !status.ok()) return status;
     if (EvaluationDue(done)) {
       if (absl::Status status = Evaluate(done); !status.ok()) return status;
     }
   }
-  parts_.reporter->Enter(Phase::FINISHING);
+  deps_.reporter->Enter(Phase::FINISHING);
   if (absl::Status status = SaveCenter(); !status.ok()) return status;
   // No rank leaves before all have ended, because a rank that has left looks like one that died.
-  if (absl::Status status = parts_.group->Barrier(); !status.ok()) return status;
+  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
   return std::max(*first, steps_total_);
 }
 
@@ -69,16 +69,16 @@ RankZeroCall Trainer::CallFor(absl::Duration timeout) const {
 }
 
 absl::StatusOr<uint64_t> Trainer::Begin() {
-  parts_.reporter->Enter(Phase::ATTACHING);
+  deps_.reporter->Enter(Phase::ATTACHING);
   Attached attached;
-  if (parts_.center != nullptr) {
+  if (deps_.center != nullptr) {
     absl::StatusOr<Attached> center = BeginFromCenter();
     if (!center.ok()) return center.status();
     attached = *center;
   }
-  absl::Status status = parts_.group->Broadcast(TensorList(parts_.arena->vector()), 0);
+  absl::Status status = deps_.group->Broadcast(TensorList(deps_.arena->vector()), 0);
   if (!status.ok()) return status;
-  if (parts_.center != nullptr) OpenExchange(attached);
+  if (deps_.center != nullptr) OpenExchange(attached);
   return attached.last_sequence;
 }
 
@@ -86,19 +86,19 @@ absl::StatusOr<uint64_t> Trainer::Begin() {
 // the outcome.
 absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   Attached attached;
-  const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(parts_.arena->vector().size()));
+  const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(deps_.arena->vector().size()));
   RankZeroWork begin;
   begin.attempt = [&](absl::Time deadline) {
-    absl::StatusOr<Attached> center = parts_.center->Attach(parts_.arena->vector(), deadline);
+    absl::StatusOr<Attached> center = deps_.center->Attach(deps_.arena->vector(), deadline);
     if (!center.ok()) return center.status();
     attached = *center;
-    return parts_.center->Pull(parts_.arena->vector(), deadline + call.timeout);
+    return deps_.center->Pull(deps_.arena->vector(), deadline + call.timeout);
   };
-  begin.stop = [this] { parts_.center->Stop(); };
-  absl::Status outcome = InRankZero(*parts_.group, call, begin);
+  begin.stop = [this] { deps_.center->Stop(); };
+  absl::Status outcome = InRankZero(*deps_.group, call, begin);
   if (!outcome.ok()) return outcome;
   uint64_t numbers[] = {attached.last_sequence, attached.window_blocks};
-  absl::Status status = BroadcastNumbers(*parts_.group, absl::MakeSpan(numbers));
+  absl::Status status = BroadcastNumbers(*deps_.group, absl::MakeSpan(numbers));
   if (!status.ok()) return status;
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
@@ -116,8 +116,8 @@ void Trainer::OpenExchange(const Attached& attached) {
   options.exchange_timeout = options_.exchange_timeout;
   options.collective_timeout = options_.collective_timeout;
   options.clock = options_.clock;
-  const GroupExchangeParts parts = {parts_.group, parts_.arena, parts_.center, parts_.reporter};
-  exchange_ = std::make_unique<GroupExchange>(parts, std::move(options));
+  const GroupExchangeDependencies deps = {deps_.group, deps_.arena, deps_.center, deps_.reporter};
+  exchange_ = std::make_unique<GroupExchange>(deps, std::move(options));
   ExchangeScheduleOptions schedule;
   schedule.rhythm = options_.rhythm;
   schedule.rhythm.steps_total = steps_total_;
@@ -128,20 +128,20 @@ void Trainer::OpenExchange(const Attached& attached) {
   schedule.skips_first_server = [exchange = exchange_.get()] { return exchange->SkipsFirstServer(); };
   schedule.ask_timeout = options_.exchange_timeout / 10;
   schedule.clock = options_.clock;
-  schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), parts_.group, parts_.center);
+  schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), deps_.group, deps_.center);
 }
 
-absl::Status Trainer::OpenAggregation() {
-  Aggregation::Parts parts;
-  parts.group = parts_.group;
-  parts.model = parts_.model;
-  parts.arena = parts_.arena;
-  if (exchange_ == nullptr || exchange_->StepsLocally()) parts.optimizer = options_.optimizer;
-  parts.reporter = parts_.reporter;
-  parts.collective_timeout = options_.collective_timeout;
-  absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, options_.aggregation);
-  if (!aggregation.ok()) return aggregation.status();
-  aggregation_ = *std::move(aggregation);
+absl::Status Trainer::MakeGroupStep() {
+  GroupStep::Dependencies deps;
+  deps.group = deps_.group;
+  deps.model = deps_.model;
+  deps.arena = deps_.arena;
+  if (exchange_ == nullptr || exchange_->StepsLocally()) deps.optimizer = options_.optimizer;
+  deps.reporter = deps_.reporter;
+  deps.collective_timeout = options_.collective_timeout;
+  absl::StatusOr<std::unique_ptr<GroupStep>> group_step = GroupStep::Make(deps, options_.group_step);
+  if (!group_step.ok()) return group_step.status();
+  group_step_ = *std::move(group_step);
   return absl::OkStatus();
 }
 
@@ -149,51 +149,51 @@ absl::Status Trainer::OpenAggregation() {
 void Trainer::NoteFreshOptimizer(uint64_t first_step) {
   const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < steps_total_;
   const bool steps = exchange_ == nullptr || exchange_->StepsLocally();
-  if (!goes_on || !steps || parts_.group->rank() != 0 || OptimizerStateValues(options_.optimizer) == 0) return;
+  if (!goes_on || !steps || deps_.group->rank() != 0 || OptimizerStateValues(options_.optimizer) == 0) return;
   const bool adam = options_.optimizer.name != OptimizerName::kSgd;
-  parts_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
-                                       first_step, " with its optimizer's ", adam ? "moments" : "momentum",
-                                       " at zero: a restart does not keep ", adam ? "them" : "it"));
+  deps_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
+                                      first_step, " with its optimizer's ", adam ? "moments" : "momentum",
+                                      " at zero: a restart does not keep ", adam ? "them" : "it"));
 }
 
 absl::Status Trainer::Step(uint64_t step) {
-  Reporter& reporter = *parts_.reporter;
+  Reporter& reporter = *deps_.reporter;
   reporter.Enter(Phase::COMPUTE);
-  parts_.train->read(parts_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
+  deps_.train->read(deps_.sampler->BatchIndices(step), absl::MakeSpan(pixels_), absl::MakeSpan(labels_));
   if (Exchanges()) {
     schedule_->Propose(MomentAt(step + 1), Proposal());
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
   }
-  absl::StatusOr<float> loss = aggregation_->Step({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
+  absl::StatusOr<float> loss = group_step_->Run({pixels_, labels_}, LearningRate(options_.schedule, Epoch(step)));
   if (!loss.ok()) return loss.status();
-  if (exchange_ != nullptr) exchange_->AddStep();
+  if (exchange_ != nullptr) exchange_->AddGradient();
   NoteMissed();
   if (!std::isfinite(*loss)) {
-    aggregation_->Settle().IgnoreError();  // On all ranks: none leaves while another waits for it.
+    group_step_->AwaitParameters().IgnoreError();  // On all ranks: none leaves while another waits for it.
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
                                                    "; try a smaller learning rate"));
   }
-  reporter.AddStep({.step = step + 1,
-                    .epoch = Epoch(step + 1),
-                    .loss = *loss,
-                    .samples = uint64_t{options_.batch} * static_cast<uint64_t>(parts_.group->size())});
+  reporter.ReportStep({.step = step + 1,
+                       .epoch = Epoch(step + 1),
+                       .loss = *loss,
+                       .samples = uint64_t{options_.batch} * static_cast<uint64_t>(deps_.group->size())});
   const uint64_t done = step + 1;
   const ExchangePlan plan = PlanAfter(done);
-  const bool exchanges = plan.begins || plan.settles;
+  const bool exchanges = plan.begins || plan.finishes;
   if (!exchanges && !EvaluationDue(done) && done < steps_total_) return absl::OkStatus();
   // Others are about to use the vector and the group.
   reporter.Enter(Phase::COLLECTIVE);
-  return aggregation_->Settle();
+  return group_step_->AwaitParameters();
 }
 
 // A rank knows only its own servers. It learns from the next step's collective that another rank has missed one.
 void Trainer::NoteMissed() {
   if (!Exchanges()) return;
   group_skips_ = Skips() > 0;
-  if (exchange_->settled() == exchanges_judged_) return;
-  exchanges_judged_ = exchange_->settled();
-  if (Missed() > 0 && !exchange_->missed()) parts_.reporter->AddMissedByOthers();
+  if (exchange_->finished() == exchanges_judged_) return;
+  exchanges_judged_ = exchange_->finished();
+  if (Missed() > 0 && !exchange_->missed()) deps_.reporter->AddMissedByOthers();
 }
 
 bool Trainer::Exchanges() const {
@@ -213,19 +213,19 @@ ExchangePlan Trainer::PlanAfter(uint64_t step) const {
 
 bool Trainer::EvaluationDue(uint64_t step) const {
   if (options_.sender.group() != 0) return false;
-  if (step == steps_total_) return parts_.center == nullptr;  // A center is evaluated when all groups have ended.
+  if (step == steps_total_) return deps_.center == nullptr;  // A center is evaluated when all groups have ended.
   return options_.evaluate_every > 0 && step % (options_.evaluate_every * steps_per_epoch_) == 0;
 }
 
 absl::Status Trainer::Exchange(uint64_t step) {
   const ExchangePlan plan = PlanAfter(step);
-  if (plan.settles) {
-    if (absl::Status status = exchange_->Settle(); !status.ok()) return status;
+  if (plan.finishes) {
+    if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
   schedule_->Begun(step, plan);
   exchange_->Begin({step, plan.fragment, step == steps_total_});
-  return plan.waits ? exchange_->Settle() : absl::OkStatus();
+  return plan.waits ? exchange_->Finish() : absl::OkStatus();
 }
 
 // Saves even if an earlier incarnation made the last exchange, because that one may have failed here.
@@ -233,10 +233,10 @@ absl::Status Trainer::SaveCenter() {
   if (!PlanAfter(steps_total_).begins) return absl::OkStatus();
   RankZeroWork save;
   save.attempt = [this](absl::Time deadline) {
-    return parts_.center->Save(steps_total_, parts_.arena->vector(), deadline);
+    return deps_.center->Save(steps_total_, deps_.arena->vector(), deadline);
   };
-  save.stop = [this] { parts_.center->Stop(); };
-  absl::Status saved = InRankZero(*parts_.group, CallFor(options_.attach_timeout), save);
+  save.stop = [this] { deps_.center->Stop(); };
+  absl::Status saved = InRankZero(*deps_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
   // A new start of the group may repair all other errors: it goes on from what the servers still have.
   return ForWantOf(WantedServer(saved),
@@ -244,24 +244,24 @@ absl::Status Trainer::SaveCenter() {
 }
 
 absl::Status Trainer::Evaluate(uint64_t step) {
-  parts_.reporter->Enter(Phase::EVALUATING);
-  if (parts_.center == nullptr) return EvaluateCenter(step);
+  deps_.reporter->Enter(Phase::EVALUATING);
+  if (deps_.center == nullptr) return EvaluateCenter(step);
   if (group_skips_) {
     // A part of the center is away. Asking for it would delay training at each evaluation.
-    if (parts_.group->rank() != 0) return absl::OkStatus();
-    parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": a server is away"));
+    if (deps_.group->rank() != 0) return absl::OkStatus();
+    deps_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": a server is away"));
     return absl::OkStatus();
   }
   // The center replaces the group's values in the arena while it is evaluated.
-  const absl::Span<float> vector = parts_.arena->vector();
+  const absl::Span<float> vector = deps_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());
   const RankZeroCall call = CallFor(options_.exchange_timeout + TransferTime(vector.size()));
-  absl::Status status = PullInGroup(*parts_.group, *parts_.center, call, vector);
+  absl::Status status = PullInGroup(*deps_.group, *deps_.center, call, vector);
   if (status.ok()) {
     status = EvaluateCenter(step);
   } else if (!IsFatalExchangeError(status)) {
     // If the servers failed, the next exchange repairs a lost shard. If the group failed, the next collective shows it.
-    parts_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": ", status.message()));
+    deps_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": ", status.message()));
     status = absl::OkStatus();
   }
   std::copy(own.begin(), own.end(), vector.begin());
@@ -269,10 +269,10 @@ absl::Status Trainer::Evaluate(uint64_t step) {
 }
 
 absl::Status Trainer::EvaluateCenter(uint64_t step) {
-  absl::StatusOr<Evaluation> result = EvaluateInGroup(*parts_.group, *parts_.model, *parts_.test);
+  absl::StatusOr<Evaluation> result = EvaluateInGroup(*deps_.group, *deps_.model, *deps_.test);
   if (!result.ok()) return result.status();
-  if (parts_.group->rank() != 0) return absl::OkStatus();
-  parts_.reporter->Evaluated(EvaluatedMessage(*result, step, Epoch(step)));
+  if (deps_.group->rank() != 0) return absl::OkStatus();
+  deps_.reporter->Evaluated(EvaluatedMessage(*result, step, Epoch(step)));
   return absl::OkStatus();
 }
 

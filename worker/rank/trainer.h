@@ -5,7 +5,7 @@
 //
 //   begin     attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector; go on
 //             from its step
-//   step      batch -> forward, backward, gradients of all ranks, optimizer: aggregation.h
+//   step      batch -> forward, backward, gradients of all ranks, optimizer: group_step.h
 //   exchange  when ExchangePlan says so: with the servers, answers at once or some steps later (group_exchange.h); then
 //             all ranks hold the same vector again
 //   evaluate  group 0, each `evaluate_every` epochs: the center, on the test samples
@@ -26,11 +26,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/exchange_plan.h"
+#include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
-#include "algorithms/schedule.h"
-#include "algorithms/update_rule.h"
 #include "mpi_group/group.h"
 #include "worker/data/sampler.h"
 #include "worker/data/samples.h"
@@ -39,14 +39,14 @@
 #include "worker/exchange/group_exchange.h"
 #include "worker/model/arena.h"
 #include "worker/model/model.h"
-#include "worker/rank/aggregation.h"
+#include "worker/rank/group_step.h"
 #include "worker/rank/rank_zero.h"
 #include "worker/report/reporter.h"
 
 namespace hooke {
 
 // The objects that the trainer works with. All outlive it. Only the reporter may be used by other threads meanwhile.
-struct TrainerParts {
+struct TrainerDependencies {
   Group* group = nullptr;
   Model* model = nullptr;  // Bound to the arena and initialized.
   const Arena* arena = nullptr;
@@ -74,9 +74,9 @@ struct TrainerOptions {
   // How much longer than exchange_timeout an exchange may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
   bool awaits_quorum = false;  // Servers wait longer than `grace` until a quorum has come.
-  AggregationOptions aggregation;
+  GroupStepOptions group_step;
   OptimizerOptions optimizer;
-  ScheduleOptions schedule;
+  LearningRateOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   // Limit for attaching, and again for reading the center. The TransferTime of the center is added to each.
@@ -91,11 +91,11 @@ absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall&
 
 // Number of the arena's statistics that the trainer uses: the loss, rank 0's decision on the next exchange, whether a
 // rank's last exchange missed a server, and whether a rank's exchanges skip one now.
-inline constexpr uint64_t kTrainerStatistics = kAggregationStatistics + kScheduleStatistics + 2;
+inline constexpr uint64_t kTrainerStatistics = kGroupStepStatistics + kExchangeScheduleStatistics + 2;
 
 class Trainer {
  public:
-  Trainer(const TrainerParts& parts, TrainerOptions options);
+  Trainer(const TrainerDependencies& deps, TrainerOptions options);
 
   // Trains from begin to end. Returns the steps done by the group, or:
   //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  as a server, the model or the sampler said; the loss is not finite.
@@ -107,7 +107,7 @@ class Trainer {
  private:
   absl::StatusOr<uint64_t> Begin();
   absl::StatusOr<Attached> BeginFromCenter();
-  absl::Status OpenAggregation();
+  absl::Status MakeGroupStep();
   void NoteFreshOptimizer(uint64_t first_step);
   void OpenExchange(const Attached& attached);
   absl::Status Step(uint64_t step);
@@ -119,28 +119,28 @@ class Trainer {
 
   bool Exchanges() const;
   absl::Span<float> Proposal() const {
-    return parts_.arena->statistics().subspan(kAggregationStatistics, kScheduleStatistics);
+    return deps_.arena->statistics().subspan(kGroupStepStatistics, kExchangeScheduleStatistics);
   }
-  float& Missed() const { return parts_.arena->statistics()[kAggregationStatistics + kScheduleStatistics]; }
-  float& Skips() const { return parts_.arena->statistics()[kAggregationStatistics + kScheduleStatistics + 1]; }
+  float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics]; }
+  float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics + 1]; }
   ExchangeSchedule::Moment MomentAt(uint64_t step) const;
   ExchangePlan PlanAfter(uint64_t step) const;
   bool EvaluationDue(uint64_t step) const;
   double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
   RankZeroCall CallFor(absl::Duration timeout) const;
 
-  const TrainerParts parts_;
+  const TrainerDependencies deps_;
   const TrainerOptions options_;
   const uint64_t steps_per_epoch_;
   const uint64_t steps_total_;
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
-  std::unique_ptr<Aggregation> aggregation_;
+  std::unique_ptr<GroupStep> group_step_;
   // Null without a center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
   bool group_skips_ = false;       // Some rank's exchanges skipped a server before this step.
-  uint64_t exchanges_judged_ = 0;  // GroupExchange::settled() at the last NoteMissed.
+  uint64_t exchanges_judged_ = 0;  // GroupExchange::finished() at the last NoteMissed.
 };
 
 }  // namespace hooke

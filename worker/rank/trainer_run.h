@@ -164,16 +164,16 @@ class TrainerRun : public ::testing::Test {
     center.servers = {calls_[0].get(), calls_[1].get()};
     CenterClient client(center);
 
-    TrainerParts parts;
-    parts.group = group;
-    parts.model = &model;
-    parts.arena = &arena;
-    parts.sampler = &sampler;
-    parts.train = &train;
-    parts.test = &test;
-    parts.reporter = &reporter;
-    parts.center = with_servers_ ? &client : nullptr;
-    result->steps[group->rank()] = Trainer(parts, options).Run();
+    TrainerDependencies deps;
+    deps.group = group;
+    deps.model = &model;
+    deps.arena = &arena;
+    deps.sampler = &sampler;
+    deps.train = &train;
+    deps.test = &test;
+    deps.reporter = &reporter;
+    deps.center = with_servers_ ? &client : nullptr;
+    result->steps[group->rank()] = Trainer(deps, options).Run();
     result->vectors[group->rank()].assign(arena.vector().begin(), arena.vector().end());
     if (group->rank() == 0) result->progress = reporter.Progress();
   }

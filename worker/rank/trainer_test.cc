@@ -78,7 +78,7 @@ TEST_F(TrainerTest, ExchangesByTime) {
   EXPECT_EQ(result.progress.exchanges(), 6u);
 }
 
-// With a delay, steps go on while a server holds its answers back, also over an evaluation. At the end all is settled.
+// With a delay, steps go on while a server holds its answers back, also over an evaluation. At the end all is finished.
 TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   options_.rhythm.interval = 6;
   options_.rhythm.delay = 4;
@@ -189,17 +189,17 @@ TEST_F(TrainerTest, FollowsTheRuleByHand) {
 TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   options_.evaluate_every = 1;
   options_.groups = 2;
-  options_.aggregation.overlap = false;
+  options_.group_step.overlap = false;
   const GroupResult plain = Run({.ranks = 2, .seed = 40});
   ASSERT_TRUE(plain.steps[0].ok()) << plain.steps[0].status();
   const std::vector<float> center = servers_[0]->center();
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
     for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
       for (auto& server : servers_) server->Forget();
-      options_.aggregation.kind = kind;
-      options_.aggregation.overlap = true;
-      options_.aggregation.order = order;
-      options_.aggregation.bucket_bytes = 4 * kValues / 3;
+      options_.group_step.kind = kind;
+      options_.group_step.overlap = true;
+      options_.group_step.order = order;
+      options_.group_step.bucket_bytes = 4 * kValues / 3;
       const GroupResult result = Run({.ranks = 2, .seed = 40});
       EXPECT_THAT(result.steps, Each(*plain.steps[0])) << static_cast<int>(kind) << NameOf(order);
       EXPECT_EQ(result.vectors, plain.vectors);

@@ -39,7 +39,7 @@ void ProgressMeter::SetPlan(const Plan& plan) {
   progress_.set_epoch(plan.epoch);
 }
 
-void ProgressMeter::AddStep(const StepDone& step, absl::Time now) {
+void ProgressMeter::ReportStep(const StepDone& step, absl::Time now) {
   progress_.set_step(step.step);
   progress_.set_epoch(step.epoch);
   recent_.push_back({now, step.samples, step.loss});

@@ -39,7 +39,7 @@ class ProgressMeter {
   };
   void SetPlan(const Plan& plan);
 
-  void AddStep(const StepDone& step, absl::Time now);
+  void ReportStep(const StepDone& step, absl::Time now);
   void AddExchange(bool ok);
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.

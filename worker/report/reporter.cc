@@ -50,10 +50,10 @@ void Reporter::SetPlan(const ProgressMeter::Plan& plan) {
   meter_.SetPlan(plan);
 }
 
-void Reporter::AddStep(const StepDone& step) {
+void Reporter::ReportStep(const StepDone& step) {
   absl::MutexLock lock(&mutex_);
   step_ = step.step;
-  meter_.AddStep(step, options_.clock());
+  meter_.ReportStep(step, options_.clock());
 }
 
 void Reporter::AddExchange(bool ok) {

@@ -47,7 +47,7 @@ class Reporter {
 
   void Enter(v1::RankProgress::Phase phase);
   void SetPlan(const ProgressMeter::Plan& plan);
-  void AddStep(const StepDone& step);
+  void ReportStep(const StepDone& step);
   void AddExchange(bool ok);
   // The last exchange was ok on this rank, but another rank of the group missed a server.
   void AddMissedByOthers();

@@ -201,7 +201,7 @@ TEST(ReporterTest, JsonLines) {
   std::ostringstream out;
   {
     Reporter reporter(Options(MakeJsonSink(out), absl::Hours(1)));
-    reporter.AddStep({.step = 5, .epoch = 0.5, .loss = 1.5f, .samples = 64});
+    reporter.ReportStep({.step = 5, .epoch = 0.5, .loss = 1.5f, .samples = 64});
     reporter.Done(5);
   }
   EXPECT_THAT(out.str(), HasSubstr("\"progress\":{\"step\":\"5\""));
@@ -258,7 +258,7 @@ TEST(ProgressMeterTest, AddsUp) {
     now += absl::Milliseconds(80);
     meter.Enter(v1::RankProgress::COLLECTIVE, now);
     now += absl::Milliseconds(20);
-    meter.AddStep({.step = 100 + i, .epoch = 1, .loss = 2, .samples = 10}, now);
+    meter.ReportStep({.step = 100 + i, .epoch = 1, .loss = 2, .samples = 10}, now);
   }
   meter.Enter(v1::RankProgress::EXCHANGE, now);
   meter.AddExchange(true);
@@ -303,7 +303,7 @@ TEST(ProgressMeterTest, RateIsOfTrainingNotOfEvaluating) {
   const auto step = [&](uint64_t number) {
     meter.Enter(v1::RankProgress::COMPUTE, now);
     now += absl::Milliseconds(100);
-    meter.AddStep({.step = number, .epoch = 1, .loss = 2, .samples = 10}, now);
+    meter.ReportStep({.step = number, .epoch = 1, .loss = 2, .samples = 10}, now);
   };
   for (uint64_t i = 1; i <= 20; ++i) step(i);
   meter.Enter(v1::RankProgress::EVALUATING, now);

@@ -7,7 +7,7 @@
 #include "proto/job.pb.h"
 #include "tests/benchmarks/exchange/ways.h"
 #include "worker/exchange/center_client.h"
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 #include "worker/exchange/grpc_server_calls.h"
 
 namespace hooke {

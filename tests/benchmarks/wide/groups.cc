@@ -12,7 +12,7 @@
 #include "algorithms/elastic.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 #include "worker/exchange/grpc_server_calls.h"
 
 namespace hooke {

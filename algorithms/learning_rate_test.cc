@@ -1,4 +1,4 @@
-#include "algorithms/schedule.h"
+#include "algorithms/learning_rate.h"
 
 #include <cmath>
 #include <limits>
@@ -10,29 +10,29 @@
 namespace hooke {
 namespace {
 
-ScheduleOptions Constant() {
-  ScheduleOptions options;
+LearningRateOptions Constant() {
+  LearningRateOptions options;
   options.learning_rate = 0.5;
   options.total_epochs = 10;
   return options;
 }
 
-ScheduleOptions Step() {
-  ScheduleOptions options = Constant();
-  options.name = ScheduleName::kStep;
+LearningRateOptions Step() {
+  LearningRateOptions options = Constant();
+  options.name = LearningRateName::kStep;
   options.step_epochs = 3;
   options.step_factor = 0.1;
   return options;
 }
 
-ScheduleOptions Cosine() {
-  ScheduleOptions options = Constant();
-  options.name = ScheduleName::kCosine;
+LearningRateOptions Cosine() {
+  LearningRateOptions options = Constant();
+  options.name = LearningRateName::kCosine;
   options.final_fraction = 0.2;
   return options;
 }
 
-ScheduleOptions WarmedUp(ScheduleOptions options) {
+LearningRateOptions WarmedUp(LearningRateOptions options) {
   options.warmup_epochs = 2;
   return options;
 }
@@ -41,7 +41,7 @@ ScheduleOptions WarmedUp(ScheduleOptions options) {
 TEST(LearningRateTest, Table) {
   struct Row {
     const char* what;
-    ScheduleOptions options;
+    LearningRateOptions options;
     double epoch;
     double want;
   };
@@ -72,14 +72,14 @@ TEST(LearningRateTest, Table) {
       {"cosine, half of what follows warm-up", WarmedUp(Cosine()), 6, 0.5 * 0.6},
   };
   for (const Row& row : rows) {
-    ASSERT_TRUE(CheckSchedule(row.options).ok()) << row.what;
+    ASSERT_TRUE(CheckLearningRate(row.options).ok()) << row.what;
     EXPECT_NEAR(LearningRate(row.options, row.epoch), row.want, 1e-12) << row.what;
   }
 }
 
 // No schedule rises after warm-up, passes the peak, or leaves [0, peak].
 TEST(LearningRateTest, NeverRisesAfterWarmup) {
-  for (const ScheduleOptions& options : {Constant(), Step(), Cosine(), WarmedUp(Step()), WarmedUp(Cosine())}) {
+  for (const LearningRateOptions& options : {Constant(), Step(), Cosine(), WarmedUp(Step()), WarmedUp(Cosine())}) {
     double last = options.learning_rate;
     for (int i = 0; i < 1000; ++i) {
       const double rate = LearningRate(options, options.warmup_epochs + i * 0.012);
@@ -91,16 +91,16 @@ TEST(LearningRateTest, NeverRisesAfterWarmup) {
 }
 
 // The refusal of an option out of range gives its name, its value and the allowed values.
-TEST(CheckScheduleTest, RefusesOptionsOutOfRange) {
+TEST(CheckLearningRateTest, RefusesOptionsOutOfRange) {
   struct Row {
-    ScheduleOptions base;
-    double ScheduleOptions::*option;
+    LearningRateOptions base;
+    double LearningRateOptions::*option;
     double value;
     std::string message;
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
-  using O = ScheduleOptions;
+  using O = LearningRateOptions;
   const Row rows[] = {
       {Constant(), &O::learning_rate, 0, "schedule: learning_rate is 0; allowed is learning_rate > 0"},
       {Constant(), &O::learning_rate, -0.1, "schedule: learning_rate is -0.1; allowed is learning_rate > 0"},
@@ -118,9 +118,9 @@ TEST(CheckScheduleTest, RefusesOptionsOutOfRange) {
       {Cosine(), &O::final_fraction, 1.1, "schedule: final_fraction is 1.1; allowed is 0 <= final_fraction <= 1"},
   };
   for (const Row& row : rows) {
-    ScheduleOptions options = row.base;
+    LearningRateOptions options = row.base;
     options.*row.option = row.value;
-    const absl::Status status = CheckSchedule(options);
+    const absl::Status status = CheckLearningRate(options);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << row.message;
     EXPECT_EQ(std::string(status.message()), row.message);
   }
@@ -128,13 +128,13 @@ TEST(CheckScheduleTest, RefusesOptionsOutOfRange) {
 
 // An unknown schedule name, as from a newer program, is refused. Options of schedules other than the chosen one are
 // ignored.
-TEST(CheckScheduleTest, LooksAtTheChosenScheduleOnly) {
-  ScheduleOptions options = Constant();
+TEST(CheckLearningRateTest, LooksAtTheChosenScheduleOnly) {
+  LearningRateOptions options = Constant();
   options.step_factor = 7;
   options.final_fraction = -1;
-  EXPECT_TRUE(CheckSchedule(options).ok());
-  options.name = static_cast<ScheduleName>(9);
-  EXPECT_EQ(CheckSchedule(options).message(),
+  EXPECT_TRUE(CheckLearningRate(options).ok());
+  options.name = static_cast<LearningRateName>(9);
+  EXPECT_EQ(CheckLearningRate(options).message(),
             "schedule: name number 9 is not known; allowed are constant, step and cosine");
 }
 

@@ -1,12 +1,11 @@
-#ifndef HOOKE_WORKER_RANK_AGGREGATION_H_
-#define HOOKE_WORKER_RANK_AGGREGATION_H_
+#ifndef HOOKE_WORKER_RANK_GROUP_STEP_H_
+#define HOOKE_WORKER_RANK_GROUP_STEP_H_
 
 // One optimizer step of a group: forward, backward, the aggregation of the gradients, and the optimizer.
 //
 //   all-reduce  Every rank gets the mean gradient and steps its own optimizer.
-//   rooted      Only rank 0 gets the mean gradient and steps an optimizer. Then it broadcasts the parameters in
-//   buckets,
-//               the first layers first (S-Caffe, Awan et al., PPoPP 2017). The other ranks have no optimizer.
+//   rooted      Only rank 0 gets the mean gradient and steps an optimizer. Then it broadcasts the parameters bucket by
+//               bucket, the first layers first (S-Caffe, Awan et al., PPoPP 2017). The other ranks have no optimizer.
 //   sharded     Each rank gets 1/n of each bucket's gradient and steps an optimizer for that part. Then an all-gather
 //               spreads the parameters, the first layers first. It moves as many bytes as an all-reduce; each rank has
 //               1/n of the optimizer's work and state (ZeRO's first stage, Rajbhandari et al., SC 2020).
@@ -37,12 +36,12 @@
 
 namespace hooke {
 
-// Number of the arena's statistics (Arena::Sizes) that an aggregation uses: the loss.
-inline constexpr uint64_t kAggregationStatistics = 1;
+// Number of the arena's statistics (Arena::Sizes) that a group step uses: the loss.
+inline constexpr uint64_t kGroupStepStatistics = 1;
 
 enum class AggregationKind { kAllReduce, kRooted, kSharded };
 
-struct AggregationOptions {
+struct GroupStepOptions {
   AggregationKind kind = AggregationKind::kAllReduce;
   bool overlap = true;
   // The rest is for overlap only.
@@ -51,13 +50,13 @@ struct AggregationOptions {
   int lanes = 2;                    // Number of communicators of the concurrent order.
 };
 
-class Aggregation {
+class GroupStep {
  public:
-  // All of these outlive the aggregation. It uses the model's hooks as long as it lives.
-  struct Parts {
+  // All of these outlive the group step. It uses the model's hooks as long as it lives.
+  struct Dependencies {
     Group* group = nullptr;
     Model* model = nullptr;        // Bound to the arena.
-    const Arena* arena = nullptr;  // With kAggregationStatistics statistics.
+    const Arena* arena = nullptr;  // With kGroupStepStatistics statistics.
     // `nullopt`: the servers step instead; `kind` must be kAllReduce.
     std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
@@ -65,18 +64,19 @@ class Aggregation {
   };
 
   // Collective. INVALID_ARGUMENT: the ranks' steps would differ (on all ranks), or CheckOptimizer refuses the options.
-  static absl::StatusOr<std::unique_ptr<Aggregation>> Make(const Parts& parts, const AggregationOptions& options);
-  ~Aggregation();
-  Aggregation(const Aggregation&) = delete;
-  Aggregation& operator=(const Aggregation&) = delete;
+  static absl::StatusOr<std::unique_ptr<GroupStep>> Make(const Dependencies& deps, const GroupStepOptions& options);
+  ~GroupStep();
+  GroupStep(const GroupStep&) = delete;
+  GroupStep& operator=(const GroupStep&) = delete;
 
   // Collective. Returns the mean loss of all ranks' batches before the step. Afterwards all ranks have the same
-  // parameters, except for those that are still on their way: see Settle. Errors are the model's and the group's.
-  absl::StatusOr<float> Step(const Batch& batch, double learning_rate);
+  // parameters, except for those that are still on their way: see AwaitParameters. Errors are the model's and the
+  // group's.
+  absl::StatusOr<float> Run(const Batch& batch, double learning_rate);
 
   // Returns when the whole vector of the arena has arrived. Must be called before anything but Step reads or writes the
   // vector or calls a collective. A second call after the same step does nothing.
-  absl::Status Settle();
+  absl::Status AwaitParameters();
 
  private:
   // The buckets of gradients.
@@ -86,7 +86,7 @@ class Aggregation {
   };
   static Plan MakePlan(const ModelLayout& layout, uint64_t bucket_bytes);
 
-  Aggregation(const Parts& parts, const AggregationOptions& options, Plan plan);
+  GroupStep(const Dependencies& deps, const GroupStepOptions& options, Plan plan);
 
   // A range of the parameters that this rank steps.
   struct Stepped {
@@ -109,8 +109,8 @@ class Aggregation {
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();
 
-  const Parts parts_;
-  const AggregationOptions options_;
+  const Dependencies deps_;
+  const GroupStepOptions options_;
   const Plan plan_;
   std::vector<Stepped> stepped_;
   std::vector<std::unique_ptr<Group>> clones_;
@@ -128,4 +128,4 @@ class Aggregation {
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_RANK_AGGREGATION_H_
+#endif  // HOOKE_WORKER_RANK_GROUP_STEP_H_

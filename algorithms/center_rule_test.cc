@@ -1,4 +1,4 @@
-#include "algorithms/update_rule.h"
+#include "algorithms/center_rule.h"
 
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ Contribution From(const std::vector<float>& values) {
   return from;
 }
 
-std::vector<float> Apply(const UpdateRule& rule, const std::vector<float>& x, std::vector<float>& center) {
+std::vector<float> Apply(const CenterRule& rule, const std::vector<float>& x, std::vector<float>& center) {
   std::vector<float> answer(x.size(), 99);
   CenterBlock block;
   block.values = absl::MakeSpan(center);
@@ -30,8 +30,8 @@ std::vector<float> Apply(const UpdateRule& rule, const std::vector<float>& x, st
 }
 
 // The elastic rule pulls the center towards the group by alpha and answers with the difference.
-TEST(UpdateRuleTest, ElasticMovesTheCenterByAlphaTimesTheDifference) {
-  auto rule = MakeUpdateRule({RuleName::kElastic, 0.25});
+TEST(CenterRuleTest, ElasticMovesTheCenterByAlphaTimesTheDifference) {
+  auto rule = MakeCenterRule({RuleName::kElastic, 0.25});
   ASSERT_TRUE(rule.ok()) << rule.status();
   std::vector<float> center = {0, 0, 4};
   EXPECT_EQ(Apply(**rule, {4, -8, 0}, center), (std::vector<float>{1, -2, -1}));
@@ -41,8 +41,8 @@ TEST(UpdateRuleTest, ElasticMovesTheCenterByAlphaTimesTheDifference) {
 }
 
 // Under the rule none the center becomes what the group sent, and the answer is zeros. alpha is ignored.
-TEST(UpdateRuleTest, NoneCopiesTheGroup) {
-  auto rule = MakeUpdateRule({RuleName::kNone, -1});
+TEST(CenterRuleTest, NoneCopiesTheGroup) {
+  auto rule = MakeCenterRule({RuleName::kNone, -1});
   ASSERT_TRUE(rule.ok()) << rule.status();
   const std::vector<float> x = {4, -8, 0};
   std::vector<float> center = {1, 2, 3};
@@ -52,11 +52,11 @@ TEST(UpdateRuleTest, NoneCopiesTheGroup) {
 }
 
 // Empty blocks are allowed, with every rule.
-TEST(UpdateRuleTest, EmptyBlock) {
+TEST(CenterRuleTest, EmptyBlock) {
   for (uint32_t number = 1; RuleOf(number).has_value(); ++number) {
-    UpdateRuleOptions options{*RuleOf(number), 0.5};
+    CenterRuleOptions options{*RuleOf(number), 0.5};
     options.staleness_bound = 1;
-    auto rule = MakeUpdateRule(options);
+    auto rule = MakeCenterRule(options);
     ASSERT_TRUE(rule.ok()) << rule.status();
     std::vector<float> center;
     EXPECT_TRUE(Apply(**rule, {}, center).empty());
@@ -64,22 +64,22 @@ TEST(UpdateRuleTest, EmptyBlock) {
 }
 
 // A rule keeps as much state as its optimizer needs; rules without one keep none.
-TEST(UpdateRuleTest, KeepsTheOptimizersState) {
-  UpdateRuleOptions options{RuleName::kSync, 0};
-  EXPECT_EQ((*MakeUpdateRule(options))->traits().state_values, 0u);
+TEST(CenterRuleTest, KeepsTheOptimizersState) {
+  CenterRuleOptions options{RuleName::kSync, 0};
+  EXPECT_EQ((*MakeCenterRule(options))->traits().state_values, 0u);
   options.optimizer.momentum = 0.9;
-  EXPECT_EQ((*MakeUpdateRule(options))->traits().state_values, 1u);
+  EXPECT_EQ((*MakeCenterRule(options))->traits().state_values, 1u);
   options.optimizer.name = OptimizerName::kAdam;
-  EXPECT_EQ((*MakeUpdateRule(options))->traits().state_values, 2u);
-  EXPECT_EQ((*MakeUpdateRule({RuleName::kElastic, 0.5}))->traits().state_values, 0u);
+  EXPECT_EQ((*MakeCenterRule(options))->traits().state_values, 2u);
+  EXPECT_EQ((*MakeCenterRule({RuleName::kElastic, 0.5}))->traits().state_values, 0u);
 }
 
 // A group that made three times the steps of another counts three times as much. Sums of gradients grow by themselves;
 // distances are weighted.
-TEST(UpdateRuleTest, WeighsBySteps) {
+TEST(CenterRuleTest, WeighsBySteps) {
   const std::vector<float> slow = {8}, fast_sum = {24}, fast = {4};
   for (const RuleName name : {RuleName::kSync, RuleName::kAverage}) {
-    UpdateRuleOptions options{name, 0};
+    CenterRuleOptions options{name, 0};
     options.schedule.learning_rate = 1;
     Contribution from[2] = {From(slow), From(name == RuleName::kSync ? fast_sum : fast)};
     from[1].group = 1;
@@ -88,23 +88,23 @@ TEST(UpdateRuleTest, WeighsBySteps) {
     CenterBlock block;
     block.values = absl::MakeSpan(center);
     block.parameters = 1;
-    (*MakeUpdateRule(options))->Apply(from, block, absl::MakeSpan(answer));
+    (*MakeCenterRule(options))->Apply(from, block, absl::MakeSpan(answer));
     EXPECT_FLOAT_EQ(center[0], name == RuleName::kSync ? -8 : -5);  // (8 + 24) / 4; (1 x 8 + 3 x 4) / 4.
     EXPECT_EQ(answer, center);
   }
 }
 
 // The refusal of a wrong option gives its value and the allowed values.
-TEST(UpdateRuleTest, RefusesWrongOptions) {
+TEST(CenterRuleTest, RefusesWrongOptions) {
   struct Row {
-    UpdateRuleOptions options;
+    CenterRuleOptions options;
     std::string message;
   };
-  UpdateRuleOptions momentum{RuleName::kDiLoCo, 0};
+  CenterRuleOptions momentum{RuleName::kDiLoCo, 0};
   momentum.optimizer.momentum = 1;
-  UpdateRuleOptions rate{RuleName::kSync, 0};
+  CenterRuleOptions rate{RuleName::kSync, 0};
   rate.schedule.learning_rate = 0;
-  UpdateRuleOptions power{RuleName::kAsync, 0};
+  CenterRuleOptions power{RuleName::kAsync, 0};
   power.staleness_power = 5;
   const Row rows[] = {
       {{RuleName::kElastic, 0}, "elastic rule: alpha is 0; allowed is 0 < alpha < 1"},
@@ -119,7 +119,7 @@ TEST(UpdateRuleTest, RefusesWrongOptions) {
       {power, "async rule: staleness_power is 5; allowed is 0 to 4"},
   };
   for (const Row& row : rows) {
-    const absl::Status status = MakeUpdateRule(row.options).status();
+    const absl::Status status = MakeCenterRule(row.options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << row.message;
     EXPECT_EQ(std::string(status.message()), row.message);
   }

@@ -1,4 +1,4 @@
-#include "worker/exchange/exchange.h"
+#include "worker/exchange/exchange_client.h"
 
 #include <algorithm>
 #include <atomic>

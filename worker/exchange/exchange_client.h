@@ -1,9 +1,9 @@
-#ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_H_
-#define HOOKE_WORKER_EXCHANGE_EXCHANGE_H_
+#ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_CLIENT_H_
+#define HOOKE_WORKER_EXCHANGE_EXCHANGE_CLIENT_H_
 
-// A rank's side of its group's exchanges with the center. The rank exchanges its slice of the vector with every server
-// whose shard overlaps the slice, with all of them at the same time. A server that fails leaves its part of the slice
-// unchanged and does not delay the others. Calls come from one thread.
+// Exchanges a rank's slice of the vector with all servers at once: with every one whose shard overlaps the slice.
+// GroupExchange uses it; it knows no update rule. A server that fails leaves its part of the slice unchanged and does
+// not delay the others. Calls come from one thread.
 
 #include <cstdint>
 #include <functional>
@@ -79,4 +79,4 @@ class ExchangeClient {
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_EXCHANGE_EXCHANGE_H_
+#endif  // HOOKE_WORKER_EXCHANGE_EXCHANGE_CLIENT_H_

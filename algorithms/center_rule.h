@@ -1,5 +1,5 @@
-#ifndef HOOKE_ALGORITHMS_UPDATE_RULE_H_
-#define HOOKE_ALGORITHMS_UPDATE_RULE_H_
+#ifndef HOOKE_ALGORITHMS_CENTER_RULE_H_
+#define HOOKE_ALGORITHMS_CENTER_RULE_H_
 
 // How the center changes when groups exchange with it. A job has one rule object; servers call it block by block and
 // know nothing else about it. Pure: it sees one block's values and state, never a message, a thread or a clock.
@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "algorithms/compression.h"
+#include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/rule_facts.h"
-#include "algorithms/schedule.h"
 
 namespace hooke {
 
@@ -58,9 +58,9 @@ struct RuleTraits {
   uint64_t staleness_bound = 0;
 };
 
-class UpdateRule {
+class CenterRule {
  public:
-  virtual ~UpdateRule() = default;
+  virtual ~CenterRule() = default;
 
   // The name in job files, like "elastic".
   virtual const char* name() const = 0;
@@ -73,7 +73,7 @@ class UpdateRule {
   virtual void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const = 0;
 };
 
-struct UpdateRuleOptions {
+struct CenterRuleOptions {
   RuleName rule = RuleName::kElastic;
   double alpha = 0;  // kElastic: > 0, < 1.
   // kElastic: the encoding of answers. The rule rounds them to it before they move the center, so that center and
@@ -81,15 +81,15 @@ struct UpdateRuleOptions {
   Encoding answers = {};
   // All but kElastic and kNone: the optimizer that steps the center. kAverage, kBmuf, kSlowMo and kDiLoCo need kSgd.
   OptimizerOptions optimizer = {};
-  ScheduleOptions schedule = {};  // The learning-rate schedule of `optimizer`.
-  uint32_t groups = 1;            // The number of groups of the job; >= 1.
-  uint64_t staleness_bound = 0;   // kSsp: >= 1.
-  double staleness_power = 0;     // kAsync, kSsp, kDownpour: 0 to 4.
+  LearningRateOptions schedule = {};  // The learning-rate schedule of `optimizer`.
+  uint32_t groups = 1;                // The number of groups of the job; >= 1.
+  uint64_t staleness_bound = 0;       // kSsp: >= 1.
+  double staleness_power = 0;         // kAsync, kSsp, kDownpour: 0 to 4.
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options);
+absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptions& options);
 
 }  // namespace hooke
 
-#endif  // HOOKE_ALGORITHMS_UPDATE_RULE_H_
+#endif  // HOOKE_ALGORITHMS_CENTER_RULE_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_ALGORITHMS_SCHEDULE_H_
-#define HOOKE_ALGORITHMS_SCHEDULE_H_
+#ifndef HOOKE_ALGORITHMS_LEARNING_RATE_H_
+#define HOOKE_ALGORITHMS_LEARNING_RATE_H_
 
 // The learning rate over training time. Pure.
 
@@ -7,10 +7,10 @@
 
 namespace hooke {
 
-enum class ScheduleName { kConstant, kStep, kCosine };
+enum class LearningRateName { kConstant, kStep, kCosine };
 
-struct ScheduleOptions {
-  ScheduleName name = ScheduleName::kConstant;
+struct LearningRateOptions {
+  LearningRateName name = LearningRateName::kConstant;
   double learning_rate = 0.1;  // Peak; > 0.
   double total_epochs = 1;     // > 0.
   double warmup_epochs = 0;    // Linear from 0 to the peak over [0, warmup_epochs); 0 <= warmup_epochs < total_epochs.
@@ -22,12 +22,12 @@ struct ScheduleOptions {
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.
-absl::Status CheckSchedule(const ScheduleOptions& options);
+absl::Status CheckLearningRate(const LearningRateOptions& options);
 
 // The learning rate after `epoch` passes over the data; `epoch` >= 0 may be fractional. Beyond total_epochs the rate
-// stays. `options` must pass CheckSchedule.
-double LearningRate(const ScheduleOptions& options, double epoch);
+// stays. `options` must pass CheckLearningRate.
+double LearningRate(const LearningRateOptions& options, double epoch);
 
 }  // namespace hooke
 
-#endif  // HOOKE_ALGORITHMS_SCHEDULE_H_
+#endif  // HOOKE_ALGORITHMS_LEARNING_RATE_H_

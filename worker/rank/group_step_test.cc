@@ -1,4 +1,4 @@
-#include "worker/rank/aggregation.h"
+#include "worker/rank/group_step.h"
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/model/quadratic_model.h"
-#include "worker/rank/aggregation_ranks.h"
+#include "worker/rank/group_step_ranks.h"
 
 namespace hooke {
 namespace {
@@ -103,7 +103,7 @@ class WatchedModel : public QuadraticModel {
   bool in_batch_ = false;
 };
 
-std::vector<std::string> CallsOfASettledStep(const AggregationOptions& options) {
+std::vector<std::string> CallsOfACompleteStep(const GroupStepOptions& options) {
   std::vector<std::string> calls;
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
   RunRanks(2, [&](int rank) {
@@ -122,24 +122,24 @@ std::vector<std::string> CallsOfASettledStep(const AggregationOptions& options) 
 // order of forward, as sharded gathers; without, there is one collective after the batch. Buffer and loss ride with the
 // first layers.
 TEST(AggregationTest, BucketsLeaveDuringBackward) {
-  AggregationOptions options = Plain();
-  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 62"));
+  GroupStepOptions options = Plain();
+  EXPECT_THAT(CallsOfACompleteStep(options), ElementsAre("all-reduce 62"));
   options.overlap = true;
   options.order = IssuePolicy::kChained;
   options.bucket_bytes = 80;
-  EXPECT_THAT(CallsOfASettledStep(options),
+  EXPECT_THAT(CallsOfACompleteStep(options),
               ElementsAre("all-reduce 20 in the batch", "all-reduce 20 in the batch", "all-reduce 22"));
   options.bucket_bytes = 100;
-  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("all-reduce 40 in the batch", "all-reduce 22"));
+  EXPECT_THAT(CallsOfACompleteStep(options), ElementsAre("all-reduce 40 in the batch", "all-reduce 22"));
   options.kind = AggregationKind::kRooted;
-  EXPECT_THAT(CallsOfASettledStep(options),
+  EXPECT_THAT(CallsOfACompleteStep(options),
               ElementsAre("reduce 40 in the batch", "reduce 22", "broadcast 22", "broadcast 40"));
   options.overlap = false;
-  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("reduce 62", "broadcast 62"));
+  EXPECT_THAT(CallsOfACompleteStep(options), ElementsAre("reduce 62", "broadcast 62"));
   options.kind = AggregationKind::kSharded;
-  EXPECT_THAT(CallsOfASettledStep(options), ElementsAre("reduce-scatter 62", "all-gather 62"));
+  EXPECT_THAT(CallsOfACompleteStep(options), ElementsAre("reduce-scatter 62", "all-gather 62"));
   options.overlap = true;
-  EXPECT_THAT(CallsOfASettledStep(options),
+  EXPECT_THAT(CallsOfACompleteStep(options),
               ElementsAre("reduce-scatter 40 in the batch", "reduce-scatter 22", "all-gather 22", "all-gather 40"));
 }
 
@@ -149,7 +149,7 @@ TEST(AggregationTest, DifferentStepsAreNamed) {
     std::function<void(RankRun&)> change;
     std::string expected;
   };
-  AggregationOptions options;
+  GroupStepOptions options;
   options.overlap = true;
   options.order = IssuePolicy::kChained;
   options.bucket_bytes = 256;
@@ -214,7 +214,7 @@ TEST(AggregationTest, AFailedBatchEndsEveryRank) {
 
 // Time in collectives is what the step waited for; what ran beside it is counted apart.
 TEST(AggregationTest, CountsWhatWasHidden) {
-  AggregationOptions options = Plain();
+  GroupStepOptions options = Plain();
   for (const RankState& state : RunGroup(2, RunOf(options))) {
     EXPECT_GT(state.progress.collective_seconds(), 0);
     EXPECT_EQ(state.progress.overlapped_seconds(), 0);
@@ -274,7 +274,7 @@ class FirstLayerModel : public QuadraticModel {
 // what ran beside it is counted as hidden.
 TEST(AggregationTest, ParametersTravelDuringForward) {
   for (AggregationKind kind : {AggregationKind::kRooted, AggregationKind::kSharded}) {
-    AggregationOptions options;
+    GroupStepOptions options;
     options.kind = kind;
     options.overlap = true;
     options.order = IssuePolicy::kFunneled;

@@ -1,4 +1,4 @@
-#include "worker/rank/aggregation.h"
+#include "worker/rank/group_step.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ using Phase = v1::RankProgress;
 // Longer than the group's own deadline, so that the group's error, which names ranks, comes first.
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
-AggregationOptions Effective(AggregationOptions options, int ranks) {
+GroupStepOptions Effective(GroupStepOptions options, int ranks) {
   if (ranks == 1) {  // There is no communication to hide, and no other rank.
     options.overlap = false;
     options.kind = AggregationKind::kAllReduce;
@@ -45,7 +45,7 @@ absl::Status DistributeParameters(AggregationKind kind, Group& group, const Tens
 
 }  // namespace
 
-Aggregation::Plan Aggregation::MakePlan(const ModelLayout& layout, uint64_t bucket_bytes) {
+GroupStep::Plan GroupStep::MakePlan(const ModelLayout& layout, uint64_t bucket_bytes) {
   std::vector<uint64_t> values;
   values.reserve(layout.parameters.size());
   for (const NamedShape& parameter : layout.parameters) values.push_back(parameter.values());
@@ -60,18 +60,18 @@ Aggregation::Plan Aggregation::MakePlan(const ModelLayout& layout, uint64_t buck
   return plan;
 }
 
-absl::StatusOr<std::unique_ptr<Aggregation>> Aggregation::Make(const Parts& parts, const AggregationOptions& options) {
-  const AggregationOptions effective = Effective(options, parts.group->size());
-  std::unique_ptr<Aggregation> aggregation(
-      new Aggregation(parts, effective, MakePlan(parts.model->layout(), effective.bucket_bytes)));
-  if (absl::Status status = aggregation->MakeOptimizers(); !status.ok()) return status;
-  if (absl::Status status = aggregation->OpenLanes(); !status.ok()) return status;
-  if (absl::Status status = aggregation->MakeOrders(); !status.ok()) return status;
-  return aggregation;
+absl::StatusOr<std::unique_ptr<GroupStep>> GroupStep::Make(const Dependencies& deps, const GroupStepOptions& options) {
+  const GroupStepOptions effective = Effective(options, deps.group->size());
+  std::unique_ptr<GroupStep> step(
+      new GroupStep(deps, effective, MakePlan(deps.model->layout(), effective.bucket_bytes)));
+  if (absl::Status status = step->MakeOptimizers(); !status.ok()) return status;
+  if (absl::Status status = step->OpenLanes(); !status.ok()) return status;
+  if (absl::Status status = step->MakeOrders(); !status.ok()) return status;
+  return step;
 }
 
-Aggregation::Aggregation(const Parts& parts, const AggregationOptions& options, Plan plan)
-    : parts_(parts),
+GroupStep::GroupStep(const Dependencies& deps, const GroupStepOptions& options, Plan plan)
+    : deps_(deps),
       options_(options),
       plan_(std::move(plan)),
       missing_(plan_.buckets.size()),
@@ -81,53 +81,53 @@ Aggregation::Aggregation(const Parts& parts, const AggregationOptions& options, 
     hooks.before_use = [this](size_t parameter) { BeforeUse(parameter); };
     hooks.gradient_ready = [this](size_t parameter) { GradientReady(parameter); };
   }
-  parts_.model->SetHooks(std::move(hooks));
+  deps_.model->SetHooks(std::move(hooks));
 }
 
-Aggregation::~Aggregation() { parts_.model->SetHooks({}); }
+GroupStep::~GroupStep() { deps_.model->SetHooks({}); }
 
-absl::Status Aggregation::MakeOptimizers() {
-  if (!parts_.optimizer.has_value()) return absl::OkStatus();
+absl::Status GroupStep::MakeOptimizers() {
+  if (!deps_.optimizer.has_value()) return absl::OkStatus();
   for (const ValueRange& values : SteppedHere()) {
-    absl::StatusOr<std::unique_ptr<Optimizer>> optimizer = MakeOptimizer(*parts_.optimizer, values.size());
+    absl::StatusOr<std::unique_ptr<Optimizer>> optimizer = MakeOptimizer(*deps_.optimizer, values.size());
     if (!optimizer.ok()) return optimizer.status();
     stepped_.push_back({values, *std::move(optimizer)});
   }
   return absl::OkStatus();
 }
 
-std::vector<ValueRange> Aggregation::SteppedHere() const {
-  const auto rank = static_cast<size_t>(parts_.group->rank());
+std::vector<ValueRange> GroupStep::SteppedHere() const {
+  const auto rank = static_cast<size_t>(deps_.group->rank());
   if (options_.kind == AggregationKind::kRooted && rank != 0) return {};
-  if (options_.kind != AggregationKind::kSharded) return {{0, parts_.arena->parameters().size()}};
+  if (options_.kind != AggregationKind::kSharded) return {{0, deps_.arena->parameters().size()}};
   std::vector<ValueRange> own;
   own.reserve(plan_.buckets.size());
   const std::vector<TensorList> gradients = GradientLists();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
     // The last bucket also has the buffers and the loss, behind its parameters.
     const ValueRange& bucket = plan_.buckets[b].values;
-    const ValueRange part = EvenParts(gradients[b].size(), parts_.group->size())[rank];
+    const ValueRange part = EvenParts(gradients[b].size(), deps_.group->size())[rank];
     own.push_back(
         {bucket.begin + std::min(part.begin, bucket.size()), bucket.begin + std::min(part.end, bucket.size())});
   }
   return own;
 }
 
-absl::Status Aggregation::OpenLanes() {
+absl::Status GroupStep::OpenLanes() {
   if (options_.order != IssuePolicy::kConcurrent) return absl::OkStatus();
   for (int lane = 1; lane < options_.lanes; ++lane) {
-    absl::StatusOr<std::unique_ptr<Group>> clone = parts_.group->Clone();
+    absl::StatusOr<std::unique_ptr<Group>> clone = deps_.group->Clone();
     if (!clone.ok()) return clone.status();
     clones_.push_back(*std::move(clone));
   }
   return absl::OkStatus();
 }
 
-absl::Status Aggregation::MakeOrders() {
+absl::Status GroupStep::MakeOrders() {
   IssueOrderOptions order;
   order.policy = options_.order;
-  order.deadline = OrderDeadline(parts_.collective_timeout);
-  order.lanes.push_back(parts_.group);
+  order.deadline = OrderDeadline(deps_.collective_timeout);
+  order.lanes.push_back(deps_.group);
   for (const std::unique_ptr<Group>& clone : clones_) order.lanes.push_back(clone.get());
   order.buckets = GradientLists();
   order.collective = [kind = options_.kind](Group& group, const TensorList& bucket) {
@@ -147,8 +147,8 @@ absl::Status Aggregation::MakeOrders() {
   return absl::OkStatus();
 }
 
-std::vector<TensorList> Aggregation::GradientLists() const {
-  const Arena& arena = *parts_.arena;
+std::vector<TensorList> GroupStep::GradientLists() const {
+  const Arena& arena = *deps_.arena;
   std::vector<TensorList> lists;
   lists.reserve(plan_.buckets.size());
   for (const Bucket& bucket : plan_.buckets) {
@@ -160,8 +160,8 @@ std::vector<TensorList> Aggregation::GradientLists() const {
 }
 
 // In the reverse order of the gradients: forward needs the first layers first, and with them the buffers and the loss.
-std::vector<TensorList> Aggregation::ParameterLists() const {
-  const Arena& arena = *parts_.arena;
+std::vector<TensorList> GroupStep::ParameterLists() const {
+  const Arena& arena = *deps_.arena;
   std::vector<TensorList> lists;
   lists.reserve(plan_.buckets.size());
   for (size_t b = plan_.buckets.size(); b-- > 0;) {
@@ -172,16 +172,16 @@ std::vector<TensorList> Aggregation::ParameterLists() const {
   return lists;
 }
 
-absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate) {
-  const Arena& arena = *parts_.arena;
+absl::StatusOr<float> GroupStep::Run(const Batch& batch, double learning_rate) {
+  const Arena& arena = *deps_.arena;
   for (size_t b = 0; b < missing_.size(); ++b) missing_[b] = plan_.buckets[b].parameters;
-  parts_.reporter->Enter(Phase::COMPUTE);
-  absl::StatusOr<float> loss = parts_.model->TrainBatch(batch);
+  deps_.reporter->Enter(Phase::COMPUTE);
+  absl::StatusOr<float> loss = deps_.model->TrainBatch(batch);
   if (!loss.ok()) return loss.status();
   arena.statistics()[0] = *loss;
 
-  parts_.reporter->Enter(Phase::COLLECTIVE);
-  if (absl::Status status = Settle(); !status.ok()) return status;
+  deps_.reporter->Enter(Phase::COLLECTIVE);
+  if (absl::Status status = AwaitParameters(); !status.ok()) return status;
   last_.clear();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
     // The last bucket holds the loss. In the others, gradients on which the loss does not depend may be missing.
@@ -189,7 +189,7 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
   }
   if (absl::Status status = gradients_->FinishWith(last_); !status.ok()) return status;
 
-  parts_.reporter->Enter(Phase::COMPUTE);
+  deps_.reporter->Enter(Phase::COMPUTE);
   for (const Stepped& own : stepped_) {
     own.optimizer->Step(learning_rate, arena.gradients().subspan(own.values.begin, own.values.size()),
                         arena.parameters().subspan(own.values.begin, own.values.size()));
@@ -201,26 +201,27 @@ absl::StatusOr<float> Aggregation::Step(const Batch& batch, double learning_rate
   return arena.statistics()[0];
 }
 
-void Aggregation::GradientReady(size_t parameter) {
-  if (distributing_) Settle().IgnoreError();  // Backward has begun, so every layer was used. failure_ keeps the error.
+void GroupStep::GradientReady(size_t parameter) {
+  if (distributing_)
+    AwaitParameters().IgnoreError();  // Backward has begun, so every layer was used. failure_ keeps the error.
   const size_t bucket = plan_.bucket_of[parameter];
   const bool last = bucket + 1 == plan_.buckets.size();
   if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
 }
 
 // With the chained order the rank waits for the others here, so the time counts as collective.
-void Aggregation::MakeReady(IssueOrder& order, size_t bucket) {
+void GroupStep::MakeReady(IssueOrder& order, size_t bucket) {
   if (options_.order != IssuePolicy::kChained) return order.Ready(bucket);
-  parts_.reporter->Enter(Phase::COLLECTIVE);
+  deps_.reporter->Enter(Phase::COLLECTIVE);
   order.Ready(bucket);
-  parts_.reporter->Enter(Phase::COMPUTE);
+  deps_.reporter->Enter(Phase::COMPUTE);
 }
 
-absl::Status Aggregation::Distribute() {
+absl::Status GroupStep::Distribute() {
   if (plan_.buckets.size() == 1) {  // With one bucket there is nothing to overlap.
-    parts_.reporter->Enter(Phase::COLLECTIVE);
+    deps_.reporter->Enter(Phase::COLLECTIVE);
     failure_ = parameters_->FinishWith({0});
-    parts_.reporter->Enter(Phase::COMPUTE);
+    deps_.reporter->Enter(Phase::COMPUTE);
     return failure_;
   }
   distributing_ = true;
@@ -230,20 +231,20 @@ absl::Status Aggregation::Distribute() {
   return WaitForParameters(0);
 }
 
-void Aggregation::BeforeUse(size_t parameter) {
+void GroupStep::BeforeUse(size_t parameter) {
   if (distributing_) WaitForParameters(plan_.buckets.size() - 1 - plan_.bucket_of[parameter]).IgnoreError();
 }
 
-absl::Status Aggregation::WaitForParameters(size_t bucket) {
+absl::Status GroupStep::WaitForParameters(size_t bucket) {
   if (arrived_[bucket] || !failure_.ok()) return failure_;
-  parts_.reporter->Enter(Phase::COLLECTIVE);
+  deps_.reporter->Enter(Phase::COLLECTIVE);
   failure_ = parameters_->Wait(bucket);
   arrived_[bucket] = true;
-  parts_.reporter->Enter(Phase::COMPUTE);
+  deps_.reporter->Enter(Phase::COMPUTE);
   return failure_;
 }
 
-void Aggregation::ReportOverlap() {
+void GroupStep::ReportOverlap() {
   if (!options_.overlap) return;
   absl::Duration overlapped;
   for (const IssueOrder* order : {gradients_.get(), parameters_.get()}) {
@@ -252,11 +253,11 @@ void Aggregation::ReportOverlap() {
     overlapped += std::max(times.busy - times.waited, absl::ZeroDuration());
   }
   if (overlapped <= overlapped_) return;
-  parts_.reporter->AddOverlapped(overlapped - overlapped_);
+  deps_.reporter->AddOverlapped(overlapped - overlapped_);
   overlapped_ = overlapped;
 }
 
-absl::Status Aggregation::Settle() {
+absl::Status GroupStep::AwaitParameters() {
   if (!distributing_ || !failure_.ok()) return failure_;
   failure_ = parameters_->Finish();
   distributing_ = false;

@@ -1,4 +1,4 @@
-#include "algorithms/update_rule.h"
+#include "algorithms/center_rule.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ RuleTraits TraitsOf(const RuleFacts& facts) {
   return traits;
 }
 
-class ElasticRule : public UpdateRule {
+class ElasticRule : public CenterRule {
  public:
   ElasticRule(double alpha, const Encoding& answers) : alpha_(alpha), answers_(answers) {}
 
@@ -47,7 +47,7 @@ class ElasticRule : public UpdateRule {
 };
 
 // The center becomes what the group sent; the group is not pulled.
-class NoneRule : public UpdateRule {
+class NoneRule : public CenterRule {
  public:
   const char* name() const override { return FactsOf(RuleName::kNone).name; }
   const RuleTraits& traits() const override { return traits_; }
@@ -67,7 +67,7 @@ Mixing MixingOf(const RuleFacts& facts) {
 }
 
 // The options of a rule that answers with the center. Must not be called for kElastic and kNone.
-absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const UpdateRuleOptions& options) {
+absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const CenterRuleOptions& options) {
   CenterStepOptions step;
   step.name = facts.name;
   step.mixing = MixingOf(facts);
@@ -85,7 +85,7 @@ absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const UpdateRul
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptions& options) {
+absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptions& options) {
   if (!RuleOf(static_cast<uint32_t>(options.rule)).has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("update rule number ", static_cast<int>(options.rule), " is not known"));
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const UpdateRuleOptio
   absl::StatusOr<CenterStepOptions> step = StepOf(FactsOf(options.rule), options);
   if (!step.ok()) return step.status();
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
-  if (absl::Status status = CheckSchedule(options.schedule); !status.ok()) return status;
+  if (absl::Status status = CheckLearningRate(options.schedule); !status.ok()) return status;
   if (options.groups < 1) return absl::InvalidArgumentError(absl::StrCat(step->name, " rule: groups is 0"));
   if (!(options.staleness_power >= 0 && options.staleness_power <= 4)) {
     return absl::InvalidArgumentError(

@@ -1,4 +1,4 @@
-#include "algorithms/schedule.h"
+#include "algorithms/learning_rate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ bool PositiveAndFinite(double value) { return value > 0 && std::isfinite(value);
 }  // namespace
 
 // Each condition is written so that it refuses NaN, too.
-absl::Status CheckSchedule(const ScheduleOptions& options) {
+absl::Status CheckLearningRate(const LearningRateOptions& options) {
   if (!PositiveAndFinite(options.learning_rate)) {
     return OutOfRange("learning_rate", options.learning_rate, "learning_rate > 0");
   }
@@ -32,9 +32,9 @@ absl::Status CheckSchedule(const ScheduleOptions& options) {
                       absl::StrCat("0 <= warmup_epochs < total_epochs, which is ", options.total_epochs));
   }
   switch (options.name) {
-    case ScheduleName::kConstant:
+    case LearningRateName::kConstant:
       return absl::OkStatus();
-    case ScheduleName::kStep:
+    case LearningRateName::kStep:
       if (!PositiveAndFinite(options.step_epochs)) {
         return OutOfRange("step_epochs", options.step_epochs, "step_epochs > 0");
       }
@@ -42,7 +42,7 @@ absl::Status CheckSchedule(const ScheduleOptions& options) {
         return OutOfRange("step_factor", options.step_factor, "0 < step_factor <= 1");
       }
       return absl::OkStatus();
-    case ScheduleName::kCosine:
+    case LearningRateName::kCosine:
       if (!(options.final_fraction >= 0 && options.final_fraction <= 1)) {
         return OutOfRange("final_fraction", options.final_fraction, "0 <= final_fraction <= 1");
       }
@@ -52,19 +52,19 @@ absl::Status CheckSchedule(const ScheduleOptions& options) {
                                                  " is not known; allowed are constant, step and cosine"));
 }
 
-double LearningRate(const ScheduleOptions& options, double epoch) {
+double LearningRate(const LearningRateOptions& options, double epoch) {
   const double peak = options.learning_rate;
   const double at = std::min(epoch, options.total_epochs);
   if (at < options.warmup_epochs) return peak * at / options.warmup_epochs;
   switch (options.name) {
-    case ScheduleName::kConstant:
+    case LearningRateName::kConstant:
       break;
-    case ScheduleName::kStep: {
+    case LearningRateName::kStep: {
       // Callers compute `epoch` as a quotient, which may come out slightly below the boundary that is meant.
       const double drops = std::floor(at / options.step_epochs + 1e-9);
       return peak * std::pow(options.step_factor, drops);
     }
-    case ScheduleName::kCosine: {
+    case LearningRateName::kCosine: {
       const double done = (at - options.warmup_epochs) / (options.total_epochs - options.warmup_epochs);
       const double fall = 0.5 * (1 + std::cos(kPi * done));  // 1 at the peak, 0 at the end.
       return peak * (options.final_fraction + (1 - options.final_fraction) * fall);

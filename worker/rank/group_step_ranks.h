@@ -1,7 +1,7 @@
-#ifndef HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
-#define HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
+#ifndef HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
+#define HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
 
-// For tests: ranks that are threads and step together, in every way that Aggregation supports.
+// For tests: ranks that are threads and step together, in every way that GroupStep supports.
 
 #include <algorithm>
 #include <cmath>
@@ -15,13 +15,13 @@
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/model/quadratic_model.h"
-#include "worker/rank/aggregation.h"
+#include "worker/rank/group_step.h"
 
 namespace hooke {
 
 // One all-reduce after backward.
-inline AggregationOptions Plain() {
-  AggregationOptions options;
+inline GroupStepOptions Plain() {
+  GroupStepOptions options;
   options.overlap = false;
   return options;
 }
@@ -29,7 +29,7 @@ inline AggregationOptions Plain() {
 // A way of stepping, and its name in test failures.
 struct Way {
   std::string name;
-  AggregationOptions options;
+  GroupStepOptions options;
 };
 
 // All ways. Buckets of 256 bytes are small enough to divide the test's models into several.
@@ -40,7 +40,7 @@ inline std::vector<Way> AllWays() {
       for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
         if (!overlap && order != IssuePolicy::kChained) continue;
         Way way;
-        way.name = absl::StrCat("aggregation ", static_cast<int>(kind), overlap ? ", overlap, " : ", no overlap, ",
+        way.name = absl::StrCat("step ", static_cast<int>(kind), overlap ? ", overlap, " : ", no overlap, ",
                                 std::string(NameOf(order)));
         way.options.kind = kind;
         way.options.overlap = overlap;
@@ -67,22 +67,22 @@ struct RankState {
 
 struct RankRun {
   Group* group;
-  AggregationOptions options;
+  GroupStepOptions options;
   MakeTheModel make = Quadratic;
   int steps = 12;
   absl::Duration collective_timeout = absl::Seconds(20);
 };
 
 inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, Reporter& reporter, RankState* state) {
-  Aggregation::Parts parts;
-  parts.group = run.group;
-  parts.model = &model;
-  parts.arena = &arena;
-  parts.optimizer = OptimizerOptions{.momentum = 0.5};
-  parts.reporter = &reporter;
-  parts.collective_timeout = run.collective_timeout;
-  absl::StatusOr<std::unique_ptr<Aggregation>> aggregation = Aggregation::Make(parts, run.options);
-  if (!aggregation.ok()) return aggregation.status();
+  GroupStep::Dependencies deps;
+  deps.group = run.group;
+  deps.model = &model;
+  deps.arena = &arena;
+  deps.optimizer = OptimizerOptions{.momentum = 0.5};
+  deps.reporter = &reporter;
+  deps.collective_timeout = run.collective_timeout;
+  absl::StatusOr<std::unique_ptr<GroupStep>> group_step = GroupStep::Make(deps, run.options);
+  if (!group_step.ok()) return group_step.status();
   const auto rank = static_cast<uint64_t>(run.group->rank());
   for (int step = 0; step < run.steps; ++step) {
     std::vector<int64_t> labels = {run.group->rank(), 3};
@@ -90,12 +90,12 @@ inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, 
     for (size_t i = 0; i < pixels.size(); ++i) {
       pixels[i] = static_cast<float>((i * 31 + rank * 7 + static_cast<uint64_t>(step)) % 13) / 13;
     }
-    absl::StatusOr<float> loss = (*aggregation)->Step({pixels, labels}, 0.1);
+    absl::StatusOr<float> loss = (*group_step)->Run({pixels, labels}, 0.1);
     if (!loss.ok()) return loss.status();
     state->losses.push_back(*loss);
     // Now and then, as if something else needed the vector.
     if (step % 4 != 3 && step + 1 < run.steps) continue;
-    if (absl::Status status = (*aggregation)->Settle(); !status.ok()) return status;
+    if (absl::Status status = (*group_step)->AwaitParameters(); !status.ok()) return status;
     if (absl::Status status = run.group->Barrier(); !status.ok()) return status;
   }
   state->vector.assign(arena.vector().begin(), arena.vector().end());
@@ -106,15 +106,13 @@ inline RankState RunRank(const RankRun& run) {
   RankState state;
   std::unique_ptr<Model> model = run.make();
   const ModelLayout& layout = model->layout();
-  Arena arena = *Arena::Make({.parameters = layout.parameter_values(),
-                              .buffers = layout.buffer_values(),
-                              .statistics = kAggregationStatistics},
-                             [&](uint64_t values) -> absl::StatusOr<ArenaMemory> {
-                               absl::StatusOr<absl::Span<float>> memory =
-                                   AllocateSharedValues<float>(*run.group, values);
-                               if (!memory.ok()) return memory.status();
-                               return ArenaMemory{*memory, nullptr};
-                             });
+  Arena arena = *Arena::Make(
+      {.parameters = layout.parameter_values(), .buffers = layout.buffer_values(), .statistics = kGroupStepStatistics},
+      [&](uint64_t values) -> absl::StatusOr<ArenaMemory> {
+        absl::StatusOr<absl::Span<float>> memory = AllocateSharedValues<float>(*run.group, values);
+        if (!memory.ok()) return memory.status();
+        return ArenaMemory{*memory, nullptr};
+      });
   EXPECT_TRUE(model->Bind(arena).ok());
   model->Initialize(5);
   Reporter reporter{ReporterOptions()};
@@ -139,7 +137,7 @@ inline std::vector<RankState> RunGroup(int ranks, const RankRun& base,
   return states;
 }
 
-inline RankRun RunOf(const AggregationOptions& options) {
+inline RankRun RunOf(const GroupStepOptions& options) {
   RankRun run;
   run.group = nullptr;
   run.options = options;
@@ -155,4 +153,4 @@ inline void ExpectNear(const std::vector<float>& a, const std::vector<float>& b,
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_RANK_AGGREGATION_RANKS_H_
+#endif  // HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_

@@ -5,13 +5,13 @@
 #include "gtest/gtest.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/model/model.h"
-#include "worker/rank/aggregation.h"
-#include "worker/rank/aggregation_ranks.h"
+#include "worker/rank/group_step.h"
+#include "worker/rank/group_step_ranks.h"
 
 namespace hooke {
 namespace {
 
-// The same as in aggregation_test.cc, but with LibTorch: its hooks report gradients, and batch norm has buffers. Two
+// The same as in group_step_test.cc, but with LibTorch: its hooks report gradients, and batch norm has buffers. Two
 // groups run at a time in one process.
 TEST(AggregationTorchTest, EveryWayIsTheSameStep) {
   for (const std::string name : {"mlp", "resnet20"}) {
