@@ -133,7 +133,7 @@ class GradientRule : public GroupRule {
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
-  if (!AnswersWithCenter(rule)) return std::make_unique<ElasticGroupRule>();
+  if (!AnswersWithCenter(rule)) return std::make_unique<ParametersRule>();
   if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, FactsOf(rule).steps_locally);
   return std::make_unique<DistanceRule>(slice);
 }

@@ -8,6 +8,7 @@
 #include "client/coordinator_client.h"
 #include "client/profile/profile_summary.h"
 #include "client/profile/profile_trace.h"
+#include "client/profile/step_split.h"
 #include "client/text/listing.h"
 #include "files/new_file.h"
 
@@ -20,6 +21,7 @@ struct ProfileFlags {
   std::string job;
   bool exact = false;
   bool per_group = false;
+  bool steps = false;
   std::string trace;  // Path of the trace file; empty: none.
   bool force = false;
 };
@@ -66,6 +68,7 @@ void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ra
       groups.push_back(one);
     }
   }
+  if (flags.steps) json["steps"] = StepSplitToJson(SplitSteps(ranks));
   if (!trace.is_null()) json["trace"] = trace;
   *invocation.out << DumpJson(json, 2) << std::endl;
 }
@@ -93,7 +96,7 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, !flags.trace.empty());
+  const absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, flags.steps || !flags.trace.empty());
   if (!ranks.ok()) return Report(invocation, ranks.status());
   ordered_json about_trace = nullptr;
   std::string trace_text;
@@ -110,6 +113,7 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
     PrintJson(invocation, flags, *ranks, about_trace);
   } else {
     PrintTables(invocation, flags, *ranks);
+    if (flags.steps) *invocation.out << "\nThe last steps:\n" << StepSplitTable(SplitSteps(*ranks));
     *invocation.out << trace_text << std::flush;
   }
   return kSucceeded;
@@ -123,6 +127,8 @@ void AddProfileCommand(Command& program, Invocation& invocation) {
   command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
   command.Add("--exact", flags->exact, "A row for each size instead of each power of two");
   command.Add("--per-group", flags->per_group, "A table for each group instead of one for all");
+  command.Add("--steps", flags->steps,
+              "Also split the time of the last steps: computing, waiting for slower ranks, ...");
   command.Add("--trace", flags->trace, "Also write the last steps of all ranks, for Perfetto or chrome://tracing")
       .Type("FILE");
   command.Add("--force", flags->force, "Replace a file of that name");

@@ -379,6 +379,8 @@ TEST_F(CommandTest, Profile) {
   EXPECT_EQ(json["all"]["collectives"][0]["calls"], 6);
   EXPECT_EQ(json["per_group"][1]["group"], 1);
   const std::string path = folder_ + "/trace.json";
+  EXPECT_THAT(Run({"profile", "fashion-1", "--steps"}).out, HasSubstr("\nThe last steps:\n"));
+  EXPECT_TRUE(nlohmann::json::parse(Run({"profile", "fashion-1", "--steps", "--output=json"}).out).contains("steps"));
   const std::vector<std::string> trace = {"profile", "fashion-1", "--trace", path};
   const ProgramOutcome written = Run(trace);
   EXPECT_EQ(written.exit_code, 0) << written.err;

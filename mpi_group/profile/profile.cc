@@ -35,6 +35,7 @@ ProfileEvent LaneEvent(uint32_t track, const TraceSlice& slice) {
   event.operation = static_cast<Operation>(slice.kind / 2);
   event.fused = slice.kind % 2 != 0;
   event.bytes = slice.value;
+  event.call = slice.number;
   return event;
 }
 

@@ -78,6 +78,7 @@ struct ProfileEvent {
   Operation operation = Operation::kAllReduce;  // Set only for calls on lanes, as the next two fields.
   bool fused = false;
   uint64_t bytes = 0;
+  uint64_t call = 0;  // The number of the call on its lane, from 1. Set only for calls on lanes.
 };
 
 struct Profile {

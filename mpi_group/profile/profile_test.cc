@@ -191,6 +191,7 @@ TEST(ProfileTest, BoundsEventsAndLanes) {
   ASSERT_EQ(profile.events.size(), 10u);
   EXPECT_EQ(profile.events.front().begin_ns, 90);
   EXPECT_EQ(profile.events.back().begin_ns, 99);
+  EXPECT_EQ(profile.events.back().call, profile.events.front().call + 9);
   EXPECT_EQ(profile.calls_left_out, 1u);
 }
 

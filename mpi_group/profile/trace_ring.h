@@ -20,6 +20,7 @@ struct TraceSlice {
   int64_t end_ns = 0;
   uint64_t value = 0;
   uint32_t kind = 0;
+  uint64_t number = 0;  // Set by Read: counts all events that were added, from 1.
 };
 
 class TraceRing {
@@ -48,7 +49,7 @@ class TraceRing {
     for (uint64_t i = begin; i < end; ++i) {
       const Slot& slot = slots_[i % slots_count_];
       slices.push_back({slot.begin_ns.load(std::memory_order_acquire), slot.end_ns.load(std::memory_order_acquire),
-                        slot.value.load(std::memory_order_acquire), slot.kind.load(std::memory_order_acquire)});
+                        slot.value.load(std::memory_order_acquire), slot.kind.load(std::memory_order_acquire), i + 1});
     }
     // Slice `now` may be half written, and overwrites slice now - slots_count_.
     const uint64_t now = added_.load(std::memory_order_acquire);

@@ -94,6 +94,23 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
   EXPECT_GT(share, 0.001);
   EXPECT_LT(share, 1.0);
 
+  // Each group's time splits without a rest. The ranks' numbers of a collective agree, or none would be known of all.
+  const ProgramResult split = cluster_->Hooke({"profile", *id, "--steps", "--output", "json"});
+  ASSERT_EQ(split.status, 0) << split.output;
+  const nlohmann::json steps = nlohmann::json::parse(split.output)["steps"];
+  ASSERT_EQ(steps.size(), 2u);
+  for (const nlohmann::json& group : steps) {
+    EXPECT_EQ(group["ranks"], kRanks / 2);
+    EXPECT_GT(group["collectives"], 10) << group;
+    EXPECT_GT(group["compute_share"], 0.01) << group;
+    double all_shares = 0;
+    for (const char* part : {"compute_share", "waiting_share", "collective_share", "exchange_share"}) {
+      EXPECT_GE(group[part], 0) << part;
+      all_shares += group[part].get<double>();
+    }
+    EXPECT_NEAR(all_shares, 1, 1e-6);
+  }
+
   const std::string path = cluster_->folder() + "/trace.json";
   const ProgramResult shown = cluster_->Hooke({"profile", *id, "--trace", path});
   EXPECT_EQ(shown.status, 0) << shown.output;

@@ -60,6 +60,7 @@ v1::TraceEvent MessageOf(const ProfileEvent& event) {
     message.set_operation(MessageOf(event.operation));
     message.set_bytes(event.bytes);
     message.set_fused(event.fused);
+    message.set_call(event.call);
   }
   return message;
 }

@@ -38,6 +38,7 @@ TEST(ProfileMessageTest, SaysAll) {
   call.operation = Operation::kBarrier;
   call.fused = true;
   call.bytes = 12;
+  call.call = 3;
   profile.events = {phase, call};
   const v1::RankProfile message = ToMessage(profile);
   EXPECT_EQ(
@@ -47,7 +48,7 @@ TEST(ProfileMessageTest, SaysAll) {
       "time_ns: 100 step_ns: 99 min_ns: 10 max_ns: 40 bucket_begin_ns: 10 bucket_begin_ns: 40 bucket_end_ns: 11 "
       "bucket_end_ns: 42 bucket_calls: 1 bucket_calls: 2 } "
       "events { begin_ns: 5 duration_ns: 4 phase: COMPUTE step: 17 } "
-      "events { begin_ns: 6 duration_ns: 2 track: 2 operation: BARRIER bytes: 12 fused: true } "
+      "events { begin_ns: 6 duration_ns: 2 track: 2 operation: BARRIER bytes: 12 fused: true call: 3 } "
       "calls_left_out: 2");
 }
 

@@ -1,0 +1,46 @@
+#ifndef HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
+#define HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
+
+// Splits the time of a job's last steps into computing, waiting for slower ranks, collectives and exchanges. It works
+// on the trace, which has the last events of each rank. Pure. Values from ranks are not trusted.
+//
+// A rank waits from when it enters a collective until the last rank of its group has entered it. Only the part of the
+// wait in which the rank has nothing else to do counts, that is, its part in the phase COLLECTIVE. The rest of that
+// phase is the collective itself.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+// One group. Times are sums over its ranks, in nanoseconds, of the time for which the events of all ranks are known.
+struct StepSplit {
+  uint32_t group = 0;
+  uint32_t ranks = 0;
+  int64_t window_ns = 0;  // Length of that time.
+  int64_t compute_ns = 0;
+  int64_t waiting_ns = 0;
+  int64_t collective_ns = 0;
+  int64_t exchange_ns = 0;
+  uint64_t collectives = 0;  // Collectives that all ranks have entered in that time.
+  uint32_t last_rank = 0;    // The rank that entered most of them last.
+  uint64_t last_times = 0;   // How many of them.
+
+  int64_t total_ns() const { return compute_ns + waiting_ns + collective_ns + exchange_ns; }
+};
+
+// One element for each group whose ranks have a time in common, in the order of the groups.
+std::vector<StepSplit> SplitSteps(absl::Span<const v1::ReadProfileResponse> ranks);
+
+// A table for people. Ends with a line end.
+std::string StepSplitTable(const std::vector<StepSplit>& groups);
+nlohmann::ordered_json StepSplitToJson(const std::vector<StepSplit>& groups);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
