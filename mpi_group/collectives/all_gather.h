@@ -13,12 +13,13 @@ namespace hooke {
 // sends all parts but one, in chunks, with a window of them under way in each direction.
 //
 // There is one part per rank. The parts ascend, do not overlap, and are the same on all ranks; they may have any
-// length, or none. Values outside the parts stay unchanged. After an error the values outside the own part are
+// length, or none. Values outside the parts stay unchanged. After an error the values outside this rank's own part are
 // unspecified.
 absl::Status RingAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                            const Call& call);
 
-// INVALID_ARGUMENT, naming the part, unless there are `ranks` ascending parts without overlap within [0, values).
+// OK if there are `ranks` ascending parts without overlap within [0, values). Else INVALID_ARGUMENT, which says what is
+// wrong.
 absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t values);
 
 }  // namespace hooke

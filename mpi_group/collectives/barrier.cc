@@ -2,7 +2,7 @@
 
 namespace hooke {
 
-// After step k a rank knows that the 2^(k+1) - 1 ranks before it have arrived.
+// After step k (from 0) a rank knows that the 2^(k+1) - 1 ranks before it have arrived.
 absl::Status DisseminationBarrier(Transport& transport, absl::Time deadline) {
   const int n = transport.size();
   for (int distance = 1; distance < n; distance *= 2) {

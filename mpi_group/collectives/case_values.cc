@@ -25,8 +25,8 @@ int64_t Whole(int rank, uint64_t place) {
   return static_cast<int64_t>((static_cast<uint64_t>(rank) * 7919 + place * 104729) % kPeriod) - 504;
 }
 
-// The smallest whole number n for which the type cannot hold n + 1. The sum is halfway to the next value, n + 2, and
-// rounds back to n, which is even.
+// The smallest whole number n for which the type cannot hold n + 1. n + 1 is halfway to the type's next value, n + 2,
+// and is rounded back to n, which is even.
 double LargeNumber(DataType type) { return type == DataType::kBFloat16 ? 256 : 2048; }
 
 double Floating(DataType type, Numbers numbers, int rank, uint64_t place) {

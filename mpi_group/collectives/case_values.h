@@ -36,7 +36,8 @@ const Pattern& InputOf(DataType type, Numbers numbers, int rank);
 // The expected reduction of InputOf() ranks 0 to `ranks` - 1. Made once per process.
 const Pattern& ReductionOf(DataType type, Numbers numbers, ReduceOp op, int ranks);
 
-// A list whose memory is in `room`, which it overwrites. There are guard bytes before, between and after its pieces.
+// A list whose memory is in the given room, all of which it overwrites. There are guard bytes before, between and after
+// the list's pieces.
 class CaseList {
  public:
   static uint64_t RoomBytes(uint64_t values) { return (values + 6) * sizeof(double); }

@@ -19,7 +19,7 @@ constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType:
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax};
 
 // The Call for a function under test. Chunks are so short that all but the shortest lists take several. Lists of 1009
-// values get still shorter ones, and a smaller window.
+// values get still shorter chunks, and a smaller window.
 struct CaseCall {
   explicit CaseCall(const CollectiveCase& collective_case) {
     if (collective_case.size != SizeClass::kOdd) return;
@@ -292,7 +292,7 @@ void CheckReplicas(Group& group, const CollectiveCase& collective_case) {
       std::vector<TensorList> replicas;
       for (int i = 0; i < kReplicas; ++i) {
         const absl::Span<char> room(reinterpret_cast<char*>(rooms[i].data()), rooms[i].size() * sizeof(double));
-        // The middle list always has one piece, so that the lists' pieces end at different places.
+        // The middle list always has one piece. So the lists' pieces end at different places.
         lists.emplace_back(room, type, values, collective_case.pieces && i != 1);
         lists.back().Fill(InputOf(type, numbers, group.rank() * kReplicas + i));
         replicas.push_back(lists.back().list());

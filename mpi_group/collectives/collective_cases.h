@@ -26,7 +26,8 @@ struct CollectiveCase {
 };
 
 std::vector<CollectiveCase> AllCollectiveCases();
-std::string NameOf(const CollectiveCase& collective_case);  // Fit for the name of a GoogleTest parameter.
+std::string NameOf(const CollectiveCase& collective_case);  // A valid name of a GoogleTest parameter.
+// The number of values in a list of this size class.
 uint64_t Values(SizeClass size, int ranks);
 
 using AllReduceFunction = std::function<absl::Status(Transport&, const TensorList&, ReduceOp, const Call&)>;
@@ -38,13 +39,13 @@ using ReduceFunction = std::function<absl::Status(Transport&, const TensorList&,
 using BroadcastFunction = std::function<absl::Status(Transport&, const TensorList&, int root, const Call&)>;
 
 // Checks that the result is the reduction of all ranks' values: exact for whole numbers, close for others, and bitwise
-// the same on all ranks. All checks see to it that memory between the pieces stays unchanged.
+// the same on all ranks. All checks also expect the memory between the pieces of a list to stay unchanged.
 void CheckAllReduce(Transport& transport, const AllReduceFunction& all_reduce, const CollectiveCase& collective_case);
-// Takes even parts, and uneven ones that leave values out.
+// CheckReduceScatter() and CheckAllGather() try even parts, and uneven parts that leave some values out.
 void CheckReduceScatter(Transport& transport, const ReduceScatterFunction& reduce_scatter,
                         const CollectiveCase& collective_case);
 void CheckAllGather(Transport& transport, const AllGatherFunction& all_gather, const CollectiveCase& collective_case);
-// The root is the first, a middle and the last rank in turn.
+// CheckReduce() and CheckBroadcast() try the first, a middle and the last rank as the root.
 void CheckReduce(Transport& transport, const ReduceFunction& reduce, const CollectiveCase& collective_case);
 void CheckBroadcast(Transport& transport, const BroadcastFunction& broadcast, const CollectiveCase& collective_case);
 // Checks all operations of a group, on ordinary memory and in the group's arena.

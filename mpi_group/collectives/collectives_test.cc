@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(All, CollectivesTest,
 
 class BarrierTest : public testing::TestWithParam<int> {};
 
-// No rank passes a barrier before the last has come, many times in a row.
+// In many barriers in a row, no rank passes before the last one has come.
 TEST_P(BarrierTest, NobodyPassesBeforeAllHaveCome) {
   const int n = GetParam();
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(n);

@@ -35,7 +35,7 @@ absl::Status HalveAndDouble(Transport& transport, const Folding& folding, const 
   const absl::InlinedVector<Halving, 16> halvings = Halvings(folding, values.size());
   for (size_t i = 0; i < halvings.size(); ++i) {
     const Halving& step = halvings[i];
-    // In the last step the kept values are complete, so it divides means.
+    // In the last step the kept values are complete, so this step divides means.
     const bool last = i + 1 == halvings.size();
     absl::Status status = ExchangeAndReduce(transport, {step.peer, values.Slice(step.given), values.Slice(step.kept)},
                                             {values.type(), op, last ? transport.size() : 0}, call);

@@ -15,7 +15,7 @@ absl::Status SendWindow::Start(int to, const TensorList& chunk) {
     absl::Status status = WaitForFirst(started_ - fit + 1);
     if (!status.ok()) return status;
   }
-  // The message that had this place before is done, so its buffer is free.
+  // The message that used this index before is done, so its buffer is free.
   const uint64_t place = started_++ % fit;
   const absl::StatusOr<Transport::Ticket> ticket =
       transport_.StartSend({to, ContiguousValues(chunk, call_.scratch.outgoing[place])});

@@ -3,10 +3,10 @@
 
 // Windows of messages under way: collectives that cut their values into chunks send and receive through them. A window
 // holds a bounded number of messages, in the order in which they were started. Each message is a chunk of a list. A
-// chunk that is one piece travels from or to the list's own memory, others through the call's Scratch. So only one
-// window of each kind may use a Scratch at a time.
+// chunk that is one piece travels from or to the list's own memory, others through the call's Scratch. So at most one
+// SendWindow and one ReceiveWindow may use a Scratch at a time.
 //
-// An empty chunk counts as a message but is not sent, as the receiver knows its size too.
+// An empty chunk counts as a message but is not sent, because the receiver also knows that it is empty.
 
 #include <cstdint>
 
@@ -22,7 +22,8 @@ namespace hooke {
 
 class SendWindow {
  public:
-  // Keeps at most `messages` messages under way, at least 1. Transport and call must outlive the window.
+  // Keeps at most `messages` messages under way; values below 1 count as 1. The transport and the call must outlive the
+  // window.
   SendWindow(Transport& transport, const Call& call, int messages);
 
   uint64_t started() const { return started_; }
@@ -44,17 +45,20 @@ class SendWindow {
 
 class ReceiveWindow {
  public:
+  // Has room for `messages` messages under way; values below 1 count as 1. The transport and the call must outlive the
+  // window.
   ReceiveWindow(Transport& transport, const Call& call, int messages);
 
   uint64_t started() const { return started_; }
 
-  // Starts to receive a message into the chunk itself. Callers keep at most the window's size of messages under way.
+  // Starts to receive a message into the chunk itself. The caller starts no more messages than the window's limit
+  // before it waits for the oldest by Next().
   absl::Status StartInto(int from, const TensorList& chunk);
   // Starts to receive as many bytes as the chunk has into a buffer, to be reduced with the chunk.
   absl::Status StartBeside(int from, const TensorList& chunk);
 
-  // Waits for the oldest message. Returns the buffer of a message started by StartBeside; the message that fills the
-  // window again reuses it.
+  // Waits for the oldest message and returns its bytes. For a message started by StartBeside they lie in a buffer.
+  // Starting messages until the window is full again overwrites that buffer.
   absl::StatusOr<absl::Span<const char>> Next();
 
  private:

@@ -12,8 +12,8 @@
 
 namespace hooke {
 
-// The peer's `outgoing` is as long as this rank's `incoming`, and the other way round. Either may be empty; both may be
-// the same list.
+// The peer's `outgoing` is as long as this rank's `incoming`, and the other way round. Either list may be empty.
+// `outgoing` and `incoming` may be the same list.
 struct PairExchange {
   int peer = -1;
   TensorList outgoing;
@@ -23,7 +23,7 @@ struct PairExchange {
 // Replaces `incoming` by the peer's values.
 absl::Status ExchangeAndStore(Transport& transport, const PairExchange& pair, const Call& call);
 
-// Reduces the peer's values into `incoming`. The lower rank's values come first.
+// Reduces the peer's values into `incoming`. In the reduction the lower rank's values come first.
 absl::Status ExchangeAndReduce(Transport& transport, const PairExchange& pair, const Reduction& reduction,
                                const Call& call);
 

@@ -9,9 +9,11 @@
 namespace hooke {
 namespace {
 
-// In a round every rank sends a chunk to each other rank and receives one from each. All parts take equally many
-// rounds: the last chunks of shorter parts are empty. Enough rounds are under way to make 16 messages, at least two so
-// that ranks need not run in lockstep, and never more than the window.
+// Returns how many rounds are under way at once. In a round every rank sends a chunk to each other rank and receives
+// one from each. All parts take equally many rounds: the last chunks of shorter parts are empty.
+//
+// Enough rounds are under way to make about 16 messages to or from a rank. There are at least two, so that ranks need
+// not run in lockstep, but never more than the window.
 int RoundsAhead(const Call& call, int n) {
   constexpr int kMessages = 16;
   return std::max(1, std::min(call.window, std::max(2, kMessages / std::max(1, n - 1))));
@@ -44,7 +46,7 @@ class PairwiseRounds {
         const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
         if (!received.ok()) return received.status();
         const int from = Before(distance);
-        // In rank order, without this rank, because ReduceIntoList puts its own values in their place.
+        // In rank order, but without this rank, because ReduceIntoList puts this rank's own values in their place.
         others[from < rank_ ? from : from - 1] = *received;
       }
       ReduceIntoList({values_.type(), op, n_}, others, /*place=*/rank_, ChunkOf(rank_, round));

@@ -1,10 +1,10 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_PAIRWISE_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_PAIRWISE_H_
 
-// Pairwise collectives: every rank sends to every other one directly. They move the bytes of a ring in a single step,
-// in chunks, several of them under way to each peer. The owner of a part reduces the values of all ranks at once, in
-// rank order. That suits 16-bit values, whose sums are accumulated in float32 and rounded once. The parts are as
-// RingAllGather takes them. After an error the values are unspecified.
+// Pairwise collectives: every rank sends to every other one directly. They move as many bytes as a ring, in a single
+// step. Values travel in chunks, several of them under way to each peer. The owner of a part reduces the values of all
+// ranks at once, in rank order. That suits 16-bit values, whose sums are accumulated in float32 and rounded once. The
+// parts are as RingAllGather takes them. After an error the values are unspecified.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

@@ -9,7 +9,7 @@ namespace {
 absl::Status Double(Transport& transport, const Folding& folding, const TensorList& values, ReduceOp op,
                     const Call& call) {
   for (int distance = 1; distance < folding.nodes(); distance *= 2) {
-    // In the last step all values are complete, so it divides means.
+    // In the last step all values are complete, so this step divides means.
     const bool last = 2 * distance == folding.nodes();
     const int peer = folding.RankOf(folding.node() ^ distance);
     absl::Status status =

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 
 class ReplicasTest : public testing::TestWithParam<int> {};
 
-// All lists of all ranks end with the reduction of them all, for every size, type and reduction.
+// AllReduceReplicas leaves the same result in every list of every rank: the reduction of all these lists. That holds
+// for every size, type and reduction.
 TEST_P(ReplicasTest, AllCases) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(GetParam());
   RunRanks(GetParam(), [&](int rank) {
@@ -50,7 +51,8 @@ TEST(ReplicasOverflowTest, MeanOfLargeHalves) {
   }
 }
 
-// If ranks pass different arguments, all of them get an error, even where the group's own calls would not notice.
+// If ranks pass different arguments, all of them get an error, even if the group's own calls would not notice the
+// difference.
 TEST(ReplicasRefusedTest, RanksThatDiffer) {
   const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2);
   struct Case {

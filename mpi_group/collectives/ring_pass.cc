@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// If a part were a single message, the link would be idle while that is reduced. So a part is cut into at least a
+// If a part were a single message, the link would be idle while a rank reduces it. So a part is cut into at least a
 // window of chunks, but none shorter than this many bytes.
 constexpr uint64_t kShortChunk = uint64_t{16} << 10;
 
@@ -20,7 +20,7 @@ uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, cons
   return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
 }
 
-// The parts from which the chunk size follows.
+// Returns the parts from which the chunk size follows: those of the pass, or even parts of stages.as_of_values values.
 Parts PartsToCut(absl::Span<const ValueRange> parts, const RingStages& stages) {
   if (stages.as_of_values > 0) return EvenParts(stages.as_of_values, static_cast<int>(parts.size()));
   return Parts(parts.begin(), parts.end());

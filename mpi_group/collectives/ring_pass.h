@@ -40,16 +40,18 @@ struct RingStages {
   std::function<absl::Status(const RingChunk&)> before;
   // Called when the chunk holds its final result.
   std::function<absl::Status(const RingChunk&)> after;
-  // True if the stages wait for ranks of another ring, to meet them at the same chunk.
+  // True if `before` or `after` may wait for other ranks of this node, which run rings of their own. The pass then
+  // first waits until its earlier messages have left, so that it cannot deadlock.
   bool meet = false;
   int mean_of = 0;  // The divisor of kMean; 0: n.
-  // Cuts chunks as for even parts of this many values, at least the ring's own number; the same on all ranks. So rings
-  // of slightly different lengths have equally many chunks, some of them empty. 0: the ring's own number.
+  // The number of values from which the length of chunks follows, as if they were cut into even parts. It is at least
+  // the number of `values` and the same on all ranks. So rings with slightly different numbers of values have equally
+  // many chunks, some of them empty. 0: the number of `values`.
   uint64_t as_of_values = 0;
 };
 
-// Runs the steps on this rank. After OK each part that has passed step n-2 is reduced, or copied by later steps; after
-// an error the values are unspecified.
+// Runs the steps on this rank. After OK every part that this rank received in step n-2 or later has its final values.
+// After an error the values are unspecified.
 absl::Status PassAroundRing(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                             RingSteps steps, ReduceOp op, const Call& call, const RingStages& stages = {});
 

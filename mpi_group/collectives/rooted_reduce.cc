@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Reduces the children's chunks into the own one, chunk by chunk, and sends it to the parent.
+// Reduces the children's values into this rank's own, chunk by chunk, and sends each result to the parent.
 absl::Status ReduceUpwards(Transport& transport, const TensorList& values, ReduceOp op, const Tree& tree,
                            const Call& call) {
   const ValueRange all = {0, values.size()};

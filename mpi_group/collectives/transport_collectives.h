@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_TRANSPORT_COLLECTIVES_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_TRANSPORT_COLLECTIVES_H_
 
-// Checks of all collectives that work over a Transport, by name.
+// A list of the collectives that work over a Transport, each with its name and its check. For tests.
 
 #include <functional>
 #include <ostream>

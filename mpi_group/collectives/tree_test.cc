@@ -63,7 +63,7 @@ TEST(TreeTest, HierarchicalShapes) {
   EXPECT_EQ(HierarchicalShape(9, kChain).leaders, kChain);
 }
 
-// A root inside a sub-group leads it, so that no chain of another sub-group leaves its ranks.
+// A root inside a sub-group is the sub-group's leader, so that every chain stays inside its own sub-group.
 TEST(TreeTest, RootLeadsItsSubGroup) {
   EXPECT_THAT(MakeTree({4, kBinomial}, 6, 8, 6).children, ElementsAre(0, 7));
   EXPECT_THAT(MakeTree({4, kBinomial}, 7, 8, 6).children, ElementsAre(4));
