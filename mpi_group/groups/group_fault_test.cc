@@ -40,7 +40,7 @@ bool ByBoth(Where where) { return where == Where::kTwoLevel || where == Where::k
 
 struct Error {
   std::string name;
-  std::string wrong;  // The call of the wrong rank, as its label's text without the number.
+  std::string wrong;  // The wrong rank's call: the text of its CallLabel without the number.
   std::string right;
 };
 
@@ -110,7 +110,7 @@ bool TakesTheDeadline(Where where, const std::string& error) {
 class GroupErrorTest : public testing::TestWithParam<std::tuple<int, Where, Error>> {};
 
 // Any call that differs on one rank is an error on every rank, which names the call of that rank and the call of the
-// others. It takes until the deadline only where it must.
+// others. That takes until the deadline only if TakesTheDeadline().
 TEST_P(GroupErrorTest, IsNamedOnEveryRank) {
   const auto& [n, where, error] = GetParam();
   const int victim = n - 1;
@@ -239,8 +239,8 @@ TEST_P(GroupAbsenceTest, GoneRankIsNamedOnEveryRank) {
   }
 }
 
-// SetDeadline counts for later calls. A rank that is late for the first one, by more than later calls allow, is waited
-// for. A rank that is missing later is not waited for long.
+// SetDeadline changes only the calls after it. In the first call a rank may be later than the new deadline allows. In a
+// later call the others wait no longer than the new deadline.
 TEST(GroupDeadlineTest, CountsFromWhenItIsSet) {
   for (Where where : {Where::kStaged, Where::kMessages}) {
     const std::vector<std::unique_ptr<Group>> groups = Groups(2, where, absl::Seconds(60));
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(All, GroupAbsenceTest,
                                           testing::Values(Where::kStaged, Where::kMessages, Where::kSockets)),
                          NameOfAbsence);
 
-// The missing rank is its node's second, which sends no messages to other nodes, or its first, which does.
+// The missing rank is the second of its node, which sends no messages to other nodes, or the first, which does.
 INSTANTIATE_TEST_SUITE_P(TwoLevels, GroupAbsenceTest,
                          testing::Combine(testing::Values(3, 4), testing::Values(Where::kTwoLevel)), NameOfAbsence);
 

@@ -17,8 +17,8 @@
 namespace hooke {
 namespace {
 
-// Connects the nodes by sockets. Null if the inner transport shall carry all messages or has to; *why says why it has
-// to.
+// Connects the nodes by sockets. Returns null if there is one node, or if `between` is kMpi. Returns null also if there
+// can be no sockets; *why then says why.
 absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
                                                               Tuning::BetweenNodes between, absl::Time deadline,
                                                               std::string* why) {

@@ -25,10 +25,10 @@ namespace hooke {
 
 class GroupNodes {
  public:
-  // Collective. `identity` is NodeIdentity() or a name in its place. Rank 0's tuning counts on all ranks. `transport`
-  // must outlive the object and is used only through it. If the ranks of some node cannot share memory, no rank uses
-  // shared memory, and why_not_shared() says why. If the tuning allows sockets between nodes but there are none,
-  // why_no_sockets() says why.
+  // Makes this rank's part of the set-up. Collective. `identity` is NodeIdentity() or a name in its place. All ranks
+  // use rank 0's tuning. `transport` must outlive the object and is used only through it. If the ranks of some node
+  // cannot share memory, no rank uses shared memory, and why_not_shared() says why. If the tuning allows sockets
+  // between nodes but there are none, why_no_sockets() says why.
   static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const std::string& identity,
                                                             const Tuning& tuning, absl::Time deadline);
 
@@ -48,17 +48,18 @@ class GroupNodes {
 
   // Null if memory is not shared.
   NodeMeeting* meeting() { return meeting_.get(); }
-  // A transport over the i-th ranks of all nodes, if this rank is the i-th of its own; null from i =
-  // topology().smallest_node on.
+  // A transport over the ranks that have this rank's number i in their nodes, one rank of each node. Null if some node
+  // has no i-th rank, or if there is only one node.
   Transport* drivers() { return drivers_.get(); }
-  // A transport over the root and the first rank of each other node, in the order of the nodes; null on all other
-  // ranks.
+  // A transport over the root and the first rank of each other node, in the order of the nodes. Null on a rank that is
+  // none of these.
   Transport* LeadersFor(int root);
   // The local rank of this node's leader: the root on its own node, else 0.
   int LocalLeaderFor(int root) const { return NodeOf(root) == node() ? LocalRank(root) : 0; }
 
   // Collective: makes an arena in memory that the ranks of each node share. Null on all ranks if one node has no room;
-  // *why then says so. `number` distinguishes all arenas of a group, lent ones included; the same on all ranks.
+  // *why then says so. `number` is the same on all ranks, and different from those of the group's other arenas and of
+  // the arenas that a clone works in.
   struct Arena {
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<SharedArena> arena;
@@ -73,8 +74,8 @@ class GroupNodes {
   // Makes memory that all ranks of a node share; null on all ranks of the group if one node cannot.
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
-  // Makes the ranks of the node known to each other through the meeting, so that each sees when another's process ends.
-  // Returns the number of cores on which some rank of the node may run.
+  // Tells the ranks of the node about each other's processes through the meeting, so that each sees when another
+  // process ends. Returns the number of cores on which some rank of the node may run.
   absl::StatusOr<int> Introduce(absl::Duration limit);
 
   const std::unique_ptr<SocketTransport> sockets_;  // Null if the given transport carries all messages.

@@ -9,7 +9,7 @@
 namespace hooke {
 
 // Makes the groups of n >= 1 ranks that are threads of this process, for tests and for groups without MPI. Element r is
-// rank r's, over element r of MakeInProcessTransports(n).
+// rank r's group. It uses element r of MakeInProcessTransports(n).
 std::vector<std::unique_ptr<Group>> MakeInProcessGroups(int n, const GroupOptions& options = {});
 
 }  // namespace hooke

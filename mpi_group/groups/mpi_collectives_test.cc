@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::ValuesIn(AllCollectiveCases())),
     [](const auto& info) { return NameOf(std::get<1>(info.param)) + NameOf(std::get<0>(info.param)); });
 
-// Messages longer than MPI's limit travel in several parts. The test lowers the limit to a number that divides no size.
+// Messages longer than MPI's limit travel in several parts. The test lowers that limit to a number that divides none of
+// the sizes.
 TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
   const std::unique_ptr<Transport> transport = NewTransport(1001);
   ASSERT_NE(transport, nullptr);

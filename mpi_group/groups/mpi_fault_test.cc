@@ -48,7 +48,7 @@ std::vector<std::string>& CommandLine() {
   return *words;
 }
 
-// No survivor is left to name the rank, so only KilledRankEndsTheGroup is tested.
+// The reason for skipping the tests in which survivors name a killed rank. KilledRankEndsTheGroup runs anyway.
 constexpr char kEndsSurvivors[] =
     "MPICH's mpirun ends all ranks when one is killed, also with -disable-auto-cleanup; build with Open MPI";
 bool EndsSurvivors() { return absl::StrContains(CommandLine()[1], "mpich"); }
@@ -68,9 +68,9 @@ bool Gone(pid_t process) { return kill(process, 0) != 0 && errno == ESRCH; }
 class RunningGroup {
  public:
   struct Options {
-    // The way of the values between ranks: "shared" memory, "messages" of MPI, "sockets". "two-level": sockets between
-    // nodes of two ranks, and values in the memory that these share. "two-level-private": the same with values in
-    // ordinary memory.
+    // How values travel between ranks: "shared" memory, "messages" of MPI, or "sockets". "two-level": sockets between
+    // nodes of two ranks, and values in memory that the ranks of a node share. "two-level-private": sockets between
+    // nodes of two ranks, and values in ordinary memory.
     std::string values = "shared";
     std::string error = "";       // The --error of mpi_fault_rank.
     int reports = kRanks - 1;     // Number of reports to expect.
@@ -116,8 +116,8 @@ class RunningGroup {
     return reports;
   }
 
-  // The same without the victim. When the first rank ends, mpirun wakes the victim to end it too, and the victim may
-  // manage to report as well.
+  // The error of each rank but the victim that has reported. When the first rank ends, mpirun wakes the victim to end
+  // it too, and the victim may manage to report as well.
   std::map<int, std::string> ReportsOfSurvivors() const {
     std::map<int, std::string> reports = Reports();
     reports.erase(kVictim);
@@ -127,7 +127,7 @@ class RunningGroup {
   // mpirun's exit code; -1 if it does not end in time.
   int AwaitEnd(absl::Duration duration) {
     int state = 0;
-    // Read its output, or a full pipe would keep it from ending.
+    // Read mpirun's output, or a full pipe would keep mpirun from ending.
     if (!Await(duration, [&] {
           ReadSome(absl::ZeroDuration());
           return waitpid(mpirun_, &state, WNOHANG) == mpirun_;
@@ -211,8 +211,8 @@ void ExpectNothingLeft(const std::map<int, pid_t>& ranks) {
 
 const absl::Duration kToReport = absl::Milliseconds(kDeadlineMs) + absl::Seconds(5);
 
-// Every survivor names a rank that is stopped in mid-collective soon after the deadline, whichever way values travel,
-// and all processes end.
+// If a rank is stopped in mid-collective, every other rank names it soon after the deadline, in whichever way values
+// travel. Then all processes end.
 TEST(MpiFaultTest, StoppedRankIsNamedByAll) {
   for (const char* values : {"shared", "messages", "sockets"}) {
     RunningGroup run({values});
@@ -279,7 +279,7 @@ RunningGroup::Options OnTwoLevels(const std::string& values, const std::string& 
   return options;
 }
 
-// Ranks of its own node and of the other node name a rank that is stopped in mid-collective.
+// If a rank is stopped in mid-collective, the ranks of its own node and of the other node name it.
 TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
   for (const char* values : kTwoLevelValues) {
     SCOPED_TRACE(values);
@@ -295,7 +295,7 @@ TEST(MpiTwoLevelFaultTest, StoppedRankIsNamedByAll) {
   }
 }
 
-// The same for a killed rank, if mpirun lets the others live.
+// Ranks of its own node and of the other node name a rank that is killed, if mpirun lets them live.
 TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
   if (EndsSurvivors()) GTEST_SKIP() << kEndsSurvivors;
   for (const char* values : kTwoLevelValues) {
@@ -307,7 +307,7 @@ TEST(MpiTwoLevelFaultTest, KilledRankIsNamedByAll) {
     ASSERT_EQ(run.ranks().size(), kTwoLevelRanks);
     kill(run.ranks().at(kVictim), SIGKILL);
     EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kTwoLevelRanks - 1; }));
-    // The error comes from the end of its process or of its connections.
+    // Ranks learn it from the end of the killed process or of its connections.
     EXPECT_THAT(run.Reports(), Each(Pair(_, AllOf(HasSubstr("UNAVAILABLE: "), HasSubstr("lost rank 1")))));
     EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
     ExpectNothingLeft(run.ranks());
@@ -333,7 +333,7 @@ TEST(MpiTwoLevelFaultTest, WrongCallIsNamedOnEveryRank) {
   }
 }
 
-// A rank that comes after the others have given up on it gets the same error as they.
+// A rank that comes after the others have given up on it gets the same error as the others.
 TEST(MpiFaultTest, LateRankIsToldTheSame) {
   for (const char* values : {"shared", "messages", "sockets"}) {
     RunningGroup run({values, "late", kRanks});
@@ -354,7 +354,8 @@ struct WrongCall {
 
 class MpiWrongCallTest : public testing::TestWithParam<std::tuple<WrongCall, std::string>> {};
 
-// Whatever one rank does wrong, every rank's error names its call and that of the others, long before the deadline.
+// If one rank makes a wrong call, every rank's error names that call and the call of the other ranks, long before the
+// deadline.
 TEST_P(MpiWrongCallTest, IsNamedOnEveryRank) {
   const auto& [wrong, values] = GetParam();
   RunningGroup run({values, wrong.error, kRanks, false, kLongDeadlineMs});

@@ -37,7 +37,7 @@ std::unique_ptr<Line[]> NewLines(uint64_t lines) {
   return std::unique_ptr<Line[]>(new (std::nothrow) Line[lines]);
 }
 
-// The arguments of a call, besides the values.
+// The arguments of a collective, besides the values.
 struct Request {
   Operation operation = Operation::kBarrier;
   std::optional<ReduceOp> op;
@@ -195,7 +195,7 @@ class TransportGroup : public Group {
     if (absl::IsFailedPrecondition(transport.status())) return transport.status();
     if (!transport.ok()) return Fail(transport.status(), "another group of the same ranks");
     GroupOptions options = options_;
-    // Sockets that could not be connected before would only cost the time again.
+    // Sockets that could not be connected before are not tried again, as that would only cost the time again.
     if (nodes_ != nullptr && !nodes_->why_no_sockets().empty())
       options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
     auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
@@ -212,7 +212,7 @@ class TransportGroup : public Group {
     Purpose purpose;
     const SharedArena* arena = nullptr;
     Workload workload;
-    absl::Time deadline;  // Set only for algorithms that send messages.
+    absl::Time deadline;  // Only algorithms that send messages use it.
   };
 
   template <typename Collective>
@@ -268,7 +268,7 @@ class TransportGroup : public Group {
 
   Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
 
-  // Between nodes the algorithm is that of a group with one rank per node.
+  // Between nodes the algorithm is the one that a group with one rank per node would use.
   TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
     const int nodes = nodes_->topology().nodes;
     Topology between_nodes;
@@ -283,7 +283,7 @@ class TransportGroup : public Group {
     return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
   }
 
-  // Null if this rank is no driver.
+  // Null if this rank is no driver (two_level.h).
   Transport* DriversFor(const Plan& plan) { return rank_in_node() < plan.choice.drivers ? nodes_->drivers() : nullptr; }
 
   Transport& transport() { return nodes_ != nullptr ? nodes_->transport() : *transport_; }
@@ -310,8 +310,8 @@ class TransportGroup : public Group {
     options_.logger->warn("{} is not available, ranks use memory of their own: {}", what, why);
   }
 
-  // Checks what can be wrong with this rank's call alone. The caller settles such an error, because the other ranks are
-  // in the call and would wait.
+  // Checks the arguments that can be wrong on this rank only. The caller must report the error to the other ranks,
+  // which would otherwise wait for this one.
   absl::Status CheckRequest(const Request& request, const TensorList& values) const {
     switch (request.operation) {
       case Operation::kReduce:
@@ -326,7 +326,8 @@ class TransportGroup : public Group {
     }
   }
 
-  // Lent arenas keep the numbers that they have in their own group; own arenas get the next ones.
+  // The number of the next arena. In a clone, the arenas of the original groups keep their numbers, and the clone's own
+  // arenas get the next ones.
   uint64_t NextArena() const { return lent_.size() + arenas_.size(); }
 
   const SharedArena* ArenaOf(const TensorList& values) const {
@@ -354,7 +355,7 @@ class TransportGroup : public Group {
   const NewTransport another_;
   std::unique_ptr<GroupNodes> nodes_;  // Set by the first call.
   std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
-  std::vector<const SharedArena*> lent_;  // Arenas of the groups that this one is a clone of.
+  std::vector<const SharedArena*> lent_;  // Arenas of the groups from which this one was cloned.
   std::vector<std::unique_ptr<Line[]>> private_;
   RecentCalls calls_;
   std::optional<Workload> last_workload_;

@@ -102,8 +102,8 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
                                std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
                          });
 
-// Results are right whatever a tuning says: every algorithm does every operation that it implements, in small chunks,
-// sums of several lists per rank included.
+// Results are right whichever algorithm a tuning asks for. Each algorithm is tried with every operation that it
+// implements, in small chunks, and with several lists per rank (AllReduceReplicas).
 TEST(GroupTuningTest, EveryAlgorithm) {
   for (const std::vector<std::string>& nodes :
        {std::vector<std::string>{"a", "a", "a"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
@@ -150,7 +150,7 @@ TEST(GroupTuningTest, RingBetweenNodes) {
   }
 }
 
-// Ranks with different tunings choose the same algorithm: rank 0's tuning counts.
+// Ranks with different tunings choose the same algorithm: all use rank 0's tuning.
 TEST(GroupTuningTest, RankZerosCounts) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
@@ -197,7 +197,8 @@ TEST(GroupFaultTest, MissingRanksOfAnArenaAreNamed) {
   });
 }
 
-// A rank that is gone is UNAVAILABLE at once, long before the deadline, in messages and in the arena.
+// A rank that is gone is reported as UNAVAILABLE long before the deadline, by collectives over messages and by those in
+// the arena.
 TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
   for (bool shared : {false, true}) {
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, WithDeadline(absl::Seconds(60)));
@@ -238,7 +239,7 @@ TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
 }
 
 // If values lie in the arena on one rank only, all ranks get an error, and none ends with wrong values. That holds for
-// all sizes, and also if a tuning cuts the two kinds into different chunks.
+// all sizes, and also if a tuning has different chunk sizes for values in the arena and for other values.
 TEST(GroupFaultTest, ArenaOnSomeRanksOnlyIsAnErrorOnEveryRank) {
   GroupOptions uneven = WithDeadline(absl::Seconds(60));
   for (TuningRule::Values kind : {TuningRule::Values::kArena, TuningRule::Values::kPrivate}) {
