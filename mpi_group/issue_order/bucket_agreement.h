@@ -19,9 +19,9 @@ struct AgreedSetting {
   int64_t value = 0;
 };
 
-// Collective. Returns OK on all ranks, or INVALID_ARGUMENT on all ranks with the same message. That names the lowest
-// rank that differs from rank 0, and how: in a setting, or in a bucket's size or type. All ranks pass equally many
-// settings, in the same order. Other errors are those of the group.
+// Collective. Returns OK on all ranks, or INVALID_ARGUMENT on all ranks with the same message. The message names the
+// lowest rank that differs from rank 0, and the difference: in a setting, or in a bucket's size or type. All ranks pass
+// equally many settings, in the same order. Other errors are those of the group.
 absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settings,
                             absl::Span<const TensorList> buckets);
 

@@ -6,7 +6,8 @@
 // ranks must call the collectives of a group in the same order. An issue order ensures that. The three designs are
 // those of arXiv 1802.06949; docs/issue-order.md says when to use which.
 //
-//   funneled    One thread calls the collectives, in the order of the buckets. The caller of FinishWith calls the last.
+//   funneled    One thread calls the collectives, in the order of the buckets. The caller of FinishWith calls
+//               the last ones.
 //   concurrent  There are several lanes, each with its own group and thread. Bucket b belongs to lane b mod lanes, and
 //               each lane calls the collectives of its buckets in order. Lanes run at the same time.
 //   chained     There is no thread. The buckets form a chain: whoever makes its next bucket ready calls that bucket's
@@ -17,7 +18,7 @@
 // lowest bucket of a lane that is not done everywhere.
 //
 // A round is one use of all buckets: each is made ready once, in any order and by any thread; then comes Finish. After
-// an error the order and its groups are unusable, and it calls nothing more.
+// an error the order and its groups are unusable, and the order calls no more collectives.
 
 #include <cstddef>
 #include <functional>
@@ -36,7 +37,7 @@ namespace hooke {
 
 enum class IssuePolicy { kFunneled, kConcurrent, kChained };
 
-// "funneled"
+// The name of a policy, for instance "funneled".
 absl::string_view NameOf(IssuePolicy policy);
 
 struct IssueTimes {
@@ -61,12 +62,13 @@ class IssueOrder {
   virtual absl::Status Wait(size_t bucket) = 0;
 
   // Ends a round: waits for all collectives, within the options' deadline. Returns OK or this rank's first error. If a
-  // bucket was not made ready, that is INVALID_ARGUMENT at once and names it. No Ready call may run meanwhile.
+  // bucket was not made ready, Finish returns INVALID_ARGUMENT at once, which names the bucket. No Ready call may run
+  // meanwhile.
   absl::Status Finish() { return FinishWith({}); }
 
-  // The same, after making the buckets `last` ready. In a funneled order the caller has nothing else to do, so it calls
-  // itself the collectives that no thread has begun. That saves waking two threads. Each of these collectives has its
-  // group's deadline.
+  // Makes the buckets `last` ready, then does what Finish does. In a funneled order the caller has nothing else to do,
+  // so the caller itself calls those collectives that no thread has begun. That saves waking two threads. Each of these
+  // collectives has its group's deadline.
   virtual absl::Status FinishWith(absl::Span<const size_t> last) = 0;
 
   // Totals since the order was made. Thread-safe.
@@ -88,7 +90,7 @@ struct IssueOrderOptions {
 };
 
 // Collective over the first lane: checks that all ranks have the same policy, number of lanes, and buckets (number,
-// sizes, types); bucket_agreement.h describes the errors. INVALID_ARGUMENT also without a lane.
+// sizes, types); bucket_agreement.h describes the errors. INVALID_ARGUMENT also if `lanes` is empty.
 absl::StatusOr<std::unique_ptr<IssueOrder>> MakeIssueOrder(IssueOrderOptions options);
 
 }  // namespace hooke

@@ -23,8 +23,9 @@ constexpr size_t kBuckets = 7;
 class IssueOrderMpiTest : public ::testing::TestWithParam<std::tuple<IssuePolicy, bool>> {};
 
 // Buckets become ready in another order on each rank, and every sum is exact. Buckets are small and large, in the arena
-// and in ordinary memory. The lanes of the concurrent order are clones, for which the group's arena is an arena too. It
-// runs on one node and on two simulated nodes of every second rank; there each lane has sockets of its own.
+// and in ordinary memory. The lanes of the concurrent order are clones, for which the group's arena is an arena too.
+// The test runs on one node, and on two simulated nodes with every second rank each. On two nodes each lane has sockets
+// of its own.
 TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
   const auto& [policy, two_nodes] = GetParam();
   GroupOptions group_options;

@@ -28,11 +28,11 @@ class IssueOrderRound {
 
   void SetReady(size_t bucket);
 
-  // Waits until the lane's next bucket is ready and returns it; nothing once an error or Close has ended the order. The
-  // caller calls the bucket's collective, then Done. One thread per lane may call it.
+  // Waits until the lane's next bucket is ready and returns that bucket. Returns nothing once an error or Close has
+  // ended the order. The caller then calls the bucket's collective, and Done. One thread per lane may call AwaitNext.
   std::optional<size_t> AwaitNext(size_t lane);
-  // The same without waiting. It also returns nothing if the next bucket is not ready, or another thread works in the
-  // lane.
+  // Does what AwaitNext does, but never waits. It also returns nothing if the next bucket is not ready, or if another
+  // thread works in the lane.
   std::optional<size_t> TryNext(size_t lane);
   // Makes the round's last buckets ready, for an order of one lane, and takes the next bucket as TryNext does, before
   // another thread can. Returns nothing if `buckets` is empty, or if any other bucket is not ready, which Finish then

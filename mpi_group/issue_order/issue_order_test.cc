@@ -69,7 +69,7 @@ class Rank {
   IssueOrder& order() { return *order_; }
   void Drop() { order_.reset(); }
 
-  // The contribution of a rank to value i of bucket b, such that sums of a few ranks are exact.
+  // The contribution of a rank to value i of bucket b. Sums of a few ranks' contributions are exact.
   static float Contribution(int rank, size_t b, size_t i, uint32_t seed) {
     return static_cast<float>((rank + 1) * 1000 + static_cast<int>(b * 37 + i * 11 + seed % 91));
   }
@@ -178,8 +178,8 @@ TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   }
 }
 
-// The same with buckets in an arena, where collectives write into peers' buckets while the peers' backward fills
-// others.
+// No order of readiness blocks, and every sum is exact, with buckets in an arena too. Collectives then write into
+// peers' buckets while the peers' backward fills other buckets.
 TEST_P(IssueOrderTest, BucketsOfASharedArena) {
   constexpr int kRanks = 3;
   constexpr uint64_t kValues = 60;  // Values of each of the 5 buckets.
@@ -220,8 +220,8 @@ TEST_P(IssueOrderTest, WaitsForOneBucket) {
   });
 }
 
-// If a bucket has another size or type on one rank, that is found before anything is sent. Every rank's error names the
-// bucket and the rank.
+// If a bucket has another size or type on one rank, making the issue orders fails. Every rank's error names the bucket
+// and the rank.
 TEST_P(IssueOrderTest, AnotherSizeOrTypeIsNamedOnEveryRank) {
   struct Case {
     const char* what;
@@ -363,7 +363,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, IssueOrderTest,
                          ::testing::Values(IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
-// Concurrent: buckets of different lanes run at the same time. Here two collectives wait for each other.
+// In a concurrent order, collectives of different lanes run at the same time. Here two collectives wait for each other.
 TEST(ConcurrentOrderTest, LanesRunAtTheSameTime) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 1}, *groups[0], 2);
@@ -382,7 +382,8 @@ TEST(ConcurrentOrderTest, LanesRunAtTheSameTime) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// Funneled: collectives run beside the caller, and the time in which it does other work does not count as waited.
+// In a funneled order, collectives run while the caller does other work. The time of that work does not count as
+// waited.
 TEST(FunneledOrderTest, TheCallerIsFree) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1}, *groups[0]);
@@ -402,8 +403,8 @@ TEST(FunneledOrderTest, TheCallerIsFree) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// Funneled: the caller of FinishWith calls the last bucket's collective itself, but not that of an earlier bucket, for
-// which the thread was already woken.
+// In a funneled order, the caller of FinishWith calls the last bucket's collective itself, but not that of an earlier
+// bucket, for which the thread was already woken.
 TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);
@@ -422,8 +423,8 @@ TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   }
 }
 
-// Chained: the threads that make buckets ready run the collectives, in order. An early bucket waits for its turn, and
-// the thread that completes the chain runs all.
+// In a chained order, the threads that make buckets ready run the collectives, in the order of the buckets. An early
+// bucket waits for its turn, and the thread that completes the chain runs all.
 TEST(ChainedOrderTest, WhoCompletesTheChainRunsIt) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);
