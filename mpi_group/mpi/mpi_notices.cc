@@ -39,7 +39,7 @@ absl::Status MpiNotices::HearAll() {
                                  communicator_, &taken),
                        "MPI_Irecv");
     if (!status.ok()) return status;
-    // The message is short, so it is here or nearly so. Still no wait may be endless.
+    // The message is short, so all of it has arrived or is about to. Still no wait may be endless.
     const absl::StatusOr<bool> done = AwaitAll(absl::MakeSpan(&taken, 1), {}, SteadyNow() + kTransfer);
     if (!done.ok()) return done.status();
     if (!*done) return absl::DeadlineExceededError(absl::StrCat("rank ", envelope.MPI_SOURCE, " died while telling"));

@@ -2,8 +2,8 @@
 #define HOOKE_MPI_GROUP_MPI_MPI_NOTICES_H_
 
 // Notices: statements by which ranks of an MpiTransport tell one another that a collective failed. They travel on a
-// communicator of their own, which carries nothing while nothing fails. Only the thread that uses the transport uses
-// this.
+// communicator of their own, which carries nothing while nothing fails. Only the thread that uses the transport may use
+// an MpiNotices.
 
 #include <mpi.h>
 
@@ -28,8 +28,8 @@ class MpiNotices {
   absl::Status Check();
   // See Transport::HearLost.
   void HearLost(int rank) { settlement_.HearLost(rank); }
-  // Does what Transport::Settle does, at the first call; later calls return the same verdict. MPI may still read
-  // statements that some rank has not received when it returns.
+  // Does what Transport::Settle does, at the first call; later calls return the same verdict. When it returns, MPI may
+  // still read statements that some rank has not received.
   absl::Status Settle(const CallHistory& history, const absl::Status& failure, absl::Time until);
 
  private:

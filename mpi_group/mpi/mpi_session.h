@@ -30,7 +30,7 @@ class MpiSession {
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(const Options& options);
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start() { return Start(Options()); }
 
-  // Calls Finish() if nobody has.
+  // Calls Finish() if it was not called before.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;

@@ -36,8 +36,8 @@ class Tags {
     return static_cast<int>(number << fingerprint_bits_ | (fingerprint & ((uint64_t{1} << fingerprint_bits_) - 1)));
   }
 
-  // True if the call with tag `one` came before the one with tag `other`. Right if they are less than half of all
-  // numbers apart.
+  // True if the call with tag `one` came before the one with tag `other`. The answer is right if the two calls are
+  // fewer than half of the distinguishable numbers apart.
   bool IsBefore(int one, int other) const {
     const int64_t numbers = int64_t{1} << number_bits_;
     const int64_t ahead = ((other >> fingerprint_bits_) - (one >> fingerprint_bits_) + numbers) % numbers;
@@ -50,11 +50,12 @@ class Tags {
 };
 
 // How long a peer's message of another call must be visible, while its message of this call does not come, before it is
-// an error. Over several links a short message may arrive before the rest of a long one. At most half of the remaining
-// time.
+// an error. Over several links a short message may arrive before the rest of a long one. If half of the remaining time
+// is shorter, that is used instead.
 constexpr absl::Duration kStrangeFor = absl::Seconds(2);
 
-// Messages left over from a call are looked for often enough that a CallHistory still remembers that call.
+// A rank looks for messages left over from earlier calls once in this many calls. That is often enough for a
+// CallHistory to remember the call of such a message.
 constexpr int kCallsPerLook = 3;
 static_assert(kCallsPerLook < static_cast<int>(CallHistory::kCalls));
 
@@ -255,8 +256,8 @@ class MpiTransport : public Transport {
     return absl::OkStatus();
   }
 
-  // Late messages must not be written to memory that the caller may have freed. A receive that is already under way
-  // cannot be cancelled; for its sake the caller's memory must stay (group.h).
+  // Cancels all receives, because late messages must not be written to memory that the caller may have freed. A receive
+  // that is already under way cannot be cancelled; for its sake the caller's memory must stay (group.h).
   void CancelReceives() {
     for (Message& message : messages_) {
       if (!message.receives) continue;
@@ -268,7 +269,7 @@ class MpiTransport : public Transport {
     }
   }
 
-  // MPI reports messages that are too long, but not those that are too short.
+  // Returns an error if a message was shorter than expected. MPI itself reports only messages that are too long.
   static absl::Status CheckReceived(absl::Span<const MPI_Status> received, const Message& message) {
     uint64_t bytes = 0;
     for (const MPI_Status& part : received) {
@@ -299,7 +300,8 @@ class MpiTransport : public Transport {
 
 // Duplicates MPI_COMM_WORLD; calls on the copy return errors instead of aborting.
 absl::StatusOr<MPI_Comm> NewCommunicator(const MpiSession& session, absl::Time deadline) {
-  // MPI writes it once all ranks have come. That may be after the deadline, so it is then leaked on purpose.
+  // MPI writes the new communicator once all ranks have come. That may be after the deadline; the memory is then leaked
+  // on purpose.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request duplicated = MPI_REQUEST_NULL;
   absl::Status status = MpiStatus(MPI_Comm_idup(MPI_COMM_WORLD, made.get(), &duplicated), "MPI_Comm_idup");

@@ -1,12 +1,12 @@
 #ifndef HOOKE_MPI_GROUP_MPI_MPI_TRANSPORT_H_
 #define HOOKE_MPI_GROUP_MPI_MPI_TRANSPORT_H_
 
-// A Transport between the ranks of MPI_COMM_WORLD, over plain MPI-3.1. It has communicators of its own, so that its
-// messages meet no others. The session must outlive it. Its first error marks the session failed; after that only
-// Settle calls MPI.
+// A Transport between the ranks of MPI_COMM_WORLD, over plain MPI-3.1. It has communicators of its own, so that no
+// other messages of the program get among its messages. The session must outlive it. Its first error marks the session
+// failed; after that only Settle calls MPI.
 //
 // MPI buffers short messages. So a rank that only sends in a call may complete it although a receiver is in another
-// call. Both learn of that in the next call in which one waits for the other.
+// call. The two ranks learn of that in the next call in which one waits for the other.
 
 #include <cstdint>
 #include <memory>

@@ -44,7 +44,7 @@ TEST(MpiTransportTest, ManyMessagesUnderWay) {
   }
 }
 
-// The same if each message travels as several MPI messages.
+// Many messages also arrive intact if each travels as several MPI messages.
 TEST(MpiTransportTest, LongMessagesTravelInSeveral) {
   const std::unique_ptr<Transport> transport = NewTransport(/*message_bytes_max=*/1001);
   ASSERT_NE(transport, nullptr);

@@ -17,12 +17,12 @@ namespace {
 constexpr absl::Duration kSpin = absl::Microseconds(20);
 constexpr absl::Duration kYield = absl::Milliseconds(2);
 constexpr absl::Duration kNap = absl::Microseconds(50);
-// When a wait first checks for failures elsewhere, and how often afterwards: soon, but so late that most waits never
-// do.
+// The time after which a wait first calls `watch`: soon, but so late that most waits have ended before. kWatch is the
+// time between later calls.
 constexpr absl::Duration kFirstWatch = absl::Milliseconds(1);
 constexpr absl::Duration kWatch = absl::Milliseconds(4);
 
-// Returns true if all requests are done. MPI_Test sets those that are to MPI_REQUEST_NULL.
+// Returns true if all requests are done. MPI_Test sets the requests that are done to MPI_REQUEST_NULL.
 absl::StatusOr<bool> Poll(absl::Span<MPI_Request> requests, absl::Span<MPI_Status> statuses) {
   bool all_done = true;
   for (size_t i = 0; i < requests.size(); ++i) {

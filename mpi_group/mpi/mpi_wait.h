@@ -18,13 +18,15 @@ namespace hooke {
 // Else INTERNAL, with `what` and MPI's message.
 absl::Status MpiStatus(int code, absl::string_view what);
 
-// Returns true if all requests are done before the deadline. Requests that are done become MPI_REQUEST_NULL. The error
-// is MpiStatus if MPI fails one. `statuses` receives MPI's results; it has as many elements as `requests`, or none. It
-// polls, because MPI moves bytes only inside its calls: first without pause, then yielding, then with naps, as ranks
-// may outnumber cores.
+// Waits until all requests are done, and returns true, or until the deadline has passed, and returns false. Requests
+// that are done become MPI_REQUEST_NULL. If MPI fails a request, the error is that of MpiStatus. `statuses` receives
+// MPI's results; it has as many elements as `requests`, or none.
+//
+// AwaitAll() polls, because MPI moves bytes only inside its calls: first without pause, then yielding, then with naps,
+// as ranks may outnumber cores.
 absl::StatusOr<bool> AwaitAll(absl::Span<MPI_Request> requests, absl::Span<MPI_Status> statuses, absl::Time deadline);
-// The same, but also ends with the error of `watch` if that returns one. The first call of `watch` comes a millisecond
-// after the wait began, later ones every few milliseconds.
+// Does the same, but also calls `watch`, and returns its error if it returns one. The first call of `watch` comes a
+// millisecond after the wait began, later ones every few milliseconds.
 absl::StatusOr<bool> AwaitAll(absl::Span<MPI_Request> requests, absl::Span<MPI_Status> statuses, absl::Time deadline,
                               absl::FunctionRef<absl::Status()> watch);
 

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// The pause between two looks. Beside a margin of seconds a shorter one would only cost time.
+// The pause between two looks. The margin is seconds long, so a shorter pause would cost time and gain nothing.
 constexpr absl::Duration kLook = absl::Milliseconds(500);
 
 }  // namespace

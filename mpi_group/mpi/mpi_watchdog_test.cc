@@ -34,7 +34,7 @@ TEST(MpiWatchdogTest, LeavesEndedWaitsAlone) {
   LetItLook();
 }
 
-// A wait past its deadline still has the margin, even after an earlier one that ended late.
+// A wait may last longer than its deadline by less than the margin, even after an earlier wait that ended late.
 TEST(MpiWatchdogTest, LeavesTheMargin) {
   MpiWatchdog watchdog(0);
   { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
