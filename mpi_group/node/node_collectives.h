@@ -26,15 +26,17 @@ namespace hooke {
 struct NodeCall {
   NodeMeeting& meeting;
   Purpose purpose;
-  uint64_t chunk_bytes = uint64_t{64} << 10;  // Chunk size of Staged... functions; at most StagingRoom(meeting) counts.
+  // Chunk size of Staged... functions. Values above StagingRoom(meeting) count as StagingRoom(meeting).
+  uint64_t chunk_bytes = uint64_t{64} << 10;
 };
 
-// The sizes of a meeting's memory that chunks of `chunk_bytes` need.
+// Returns the sizes of a meeting's memory that suffice for chunks of `chunk_bytes`.
 struct StagingSizes {
   uint64_t slot_bytes = 0;
   uint64_t extra_bytes = 0;
 };
 StagingSizes StagingFor(uint64_t chunk_bytes, int ranks);
+// The largest chunk for which the meeting's slots have room.
 uint64_t StagingRoom(const NodeMeeting& meeting);
 
 // Each rank reduces 1/n of the values of all ranks and writes the result to all, in place: it reads V and writes V.
@@ -46,8 +48,8 @@ absl::Status ArenaReduce(const NodeCall& call, const SharedArena& arena, const T
 // Each rank reduces its own part of all ranks' values. Parts are as for Group::ReduceScatter, one per rank of the node.
 absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                 absl::Span<const ValueRange> parts, const Reduction& reduction);
-// The same for sums of 16-bit values, without rounding: the sums of the own part go to `sums`, which has as many values
-// as the part. The values stay unchanged.
+// Reduce-scatters 16-bit values to their unrounded sums: the sums of this rank's own part go to `sums`, which has as
+// many values as the part. The values stay unchanged.
 absl::Status ArenaWideReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                     absl::Span<const ValueRange> parts, absl::Span<float> sums);
 // Each rank writes its own part to all others.
@@ -56,9 +58,9 @@ absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, cons
 // Each rank copies 1/n of the root's values to all others.
 absl::Status ArenaBroadcast(const NodeCall& call, const SharedArena& arena, const TensorList& values, int root);
 
-// The work of the above without the meetings, for a range of values that no other rank touches at the same time.
-// ReduceFromArena() replaces this rank's values by the reduction of all ranks' values. CopyToArena() copies them to all
-// other ranks.
+// The work of the functions above without the meetings, for a range of values that no other rank touches at the same
+// time. ReduceFromArena() replaces this rank's values by the reduction of all ranks' values. CopyToArena() copies them
+// to all other ranks.
 void ReduceFromArena(const SharedArena& arena, const TensorList& values, const Reduction& reduction);
 void CopyToArena(const SharedArena& arena, const TensorList& values);
 // Writes the float32 sums of all ranks' 16-bit values to `sums`, as ReduceWide does. `sums` has as many values as
@@ -70,7 +72,7 @@ absl::Status StagedAllReduce(const NodeCall& call, const TensorList& values, con
 // Each rank reduces 1/n of each chunk, and copies the others' results while it reduces the next chunk. It copies 2V and
 // reads V.
 absl::Status StagedSlicesAllReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction);
-// The root reads nV, each other rank copies V.
+// The root reduces all values: it reads nV, while each other rank copies V.
 absl::Status StagedReduce(const NodeCall& call, const TensorList& values, const Reduction& reduction, int root);
 absl::Status StagedReduceScatter(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                                  const Reduction& reduction);

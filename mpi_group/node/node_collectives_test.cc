@@ -17,7 +17,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(20);
-constexpr uint64_t kUntouched = 3;  // Number of guard values before, between and after the pieces of a list.
+constexpr uint64_t kUntouched =
+    3;  // Number of guard values in each gap: before, between and after the pieces of a list.
 
 struct Case {
   int ranks = 2;
@@ -138,7 +139,7 @@ TEST(NodeCollectivesTest, Reduce) {
   }
 }
 
-// All end with the root's values.
+// Every rank ends with the root's values.
 TEST(NodeCollectivesTest, Broadcast) {
   for (const Case& tested : AllCases()) {
     const int root = tested.ranks - 1;

@@ -148,8 +148,8 @@ absl::Status NodeMeeting::LookAround() const {
   absl::Status status = options_.interrupted ? options_.interrupted() : absl::OkStatus();
   for (int peer = 0; peer < ranks_ && status.ok() && options_.has_ended; ++peer) {
     if (Arrived(peer) || !options_.has_ended(peer)) continue;
-    // It may have arrived and ended since we looked; then nothing is missing. A rank that ended cannot arrive any more,
-    // so this check is final.
+    // The peer may have arrived and ended since the first check; then nothing is missing. A rank that ended cannot
+    // arrive any more, so this check is final.
     if (Arrived(peer)) continue;
     status = absl::UnavailableError(absl::StrCat("waited for rank ", Number(peer), ", whose process has ended"));
   }

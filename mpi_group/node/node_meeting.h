@@ -8,8 +8,9 @@
 // arrives, and may then read what all others brought.
 //
 // Two slots are enough. A rank fills the slot of round k again for round k + 2, after round k + 1 is over. Each rank
-// came to round k + 1 only after it had read all that it wanted of round k. So one meeting per call is enough too. The
-// same holds for anything else that is written before one meeting and read between it and the next.
+// came to round k + 1 only after it had read all that it wanted of round k. So one meeting per call is enough too. For
+// the same reason two buffers are enough for any other memory that ranks write before one meeting and read before the
+// next.
 //
 // Calls come from one thread at a time. Errors are those of a Transport: DEADLINE_EXCEEDED names all missing ranks;
 // UNAVAILABLE a rank that has left or whose process has ended; INVALID_ARGUMENT, on all ranks, means that their
@@ -42,12 +43,12 @@ struct Purpose {
   }
 };
 
-// How a rank waits: it spins so many times, then yields the core so many times, then sleeps.
+// How a rank waits: it spins `spins` times, then yields the core `yields` times, then sleeps.
 struct Patience {
   int spins = 2000;
   int yields = 20;
 };
-// Spinning is fastest if every rank has its own core. Otherwise it takes the core from a rank that is waited for.
+// Spinning is fastest if every rank has its own core. Otherwise spinning takes the core from a rank that is waited for.
 Patience PatienceFor(bool enough_cores);
 
 class NodeMeeting {
@@ -65,7 +66,8 @@ class NodeMeeting {
     std::vector<int> numbers;
     // Called now and then in a long wait; an error ends the wait. May be null.
     std::function<absl::Status()> interrupted;
-    // Asked as rarely, of each rank that has not come: whether its process has ended. May be null.
+    // Called as rarely as `interrupted`, for each rank that has not come. Returns whether that rank's process has
+    // ended. May be null.
     std::function<bool(int rank)> has_ended;
   };
   static uint64_t RegionBytes(uint64_t slot_bytes, uint64_t extra_bytes);
@@ -79,7 +81,7 @@ class NodeMeeting {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   uint64_t slot_bytes() const { return options_.slot_bytes; }
-  // Sets how waits spin and sleep. The default is that for too few cores.
+  // Sets how waits spin and sleep. The default is PatienceFor(/*enough_cores=*/false).
   void SetPatience(const Patience& patience) { patience_ = patience; }
 
   // Starts a new time limit, for any number of meetings. To save time the clock is read only once a rank has to wait
@@ -88,16 +90,16 @@ class NodeMeeting {
     limit_ = limit;
     deadline_ = absl::InfinitePast();
   }
-  // When the first long wait since Begin() started; InfinitePast if there was none.
+  // The time at which the first long wait since Begin() started; InfinitePast if there was none.
   absl::Time waiting_since() const { return deadline_ == absl::InfinitePast() ? deadline_ : deadline_ - limit_; }
 
   // Memory for what this rank brings to the next meeting: its slot, 32-byte aligned.
   char* NextSlot() { return SeatOf(rank_, round_ + 1).data(); }
   // Returns OK after all ranks have called it; everything they wrote before is then visible to all.
   absl::Status Meet();
-  // The same, and checks that all ranks have the same purpose.
+  // Does what Meet() does, and checks that all ranks bring the same purpose.
   absl::Status Meet(const Purpose& purpose);
-  // The slot that a rank brought to the last meeting.
+  // The slot that `rank` filled for the last meeting.
   const char* Slot(int rank) const { return SeatOf(rank, round_).data(); }
   // The additional memory of a rank: extra_bytes, 64-byte aligned.
   char* Extra(int rank) const { return options_.base + options_.bytes_per_rank * rank + extra_offset_; }

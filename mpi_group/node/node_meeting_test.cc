@@ -46,7 +46,7 @@ TEST(NodeMeetingTest, AllSeeWhatEachBrings) {
   }
 }
 
-// No rank passes a meeting before the last has come, with more ranks than cores, thousands of times, whether ranks spin
+// In thousands of meetings no rank passes before the last one has come. There are more ranks than cores, and ranks spin
 // or sleep.
 TEST(NodeMeetingTest, NobodyPassesBeforeAllHaveCome) {
   constexpr int kRanks = 8;
@@ -92,7 +92,7 @@ TEST(NodeMeetingTest, LeavingRankIsUnavailable) {
   });
 }
 
-// A failure elsewhere ends a wait.
+// An error of `interrupted` ends a wait.
 TEST(NodeMeetingTest, InterruptedWaitEnds) {
   NodeRanks ranks(2, {}, [] { return absl::AbortedError("rank 7 failed"); });
   ranks.meeting(0).Begin(absl::InfiniteDuration());
@@ -100,10 +100,10 @@ TEST(NodeMeetingTest, InterruptedWaitEnds) {
 }
 
 // A rank that waits for an ended process names it, long before the deadline, even while it sleeps until another rank
-// comes. A rank that came first and then ended holds up nobody.
+// comes. A rank that ended after it had arrived holds up nobody.
 TEST(NodeMeetingTest, EndedRankIsUnavailable) {
   NodeRanks ranks(3, {4, 6, 9}, {}, 0, [](int rank) { return rank == 2; });
-  // It comes, and does not stay for the others.
+  // Rank 2 arrives, and does not wait for the others.
   ranks.meeting(2).Begin(absl::ZeroDuration());
   EXPECT_EQ(ranks.meeting(2).Meet().code(), absl::StatusCode::kDeadlineExceeded);
   RunRanks(2, [&](int rank) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_NODE_NODE_PIECES_H_
 #define HOOKE_MPI_GROUP_NODE_NODE_PIECES_H_
 
-// Common parts of node_arena_collectives.cc and node_staged_collectives.cc: they walk over a range of a list without
-// making a list of it.
+// Functions that node_arena_collectives.cc and node_staged_collectives.cc share. They walk over a range of a TensorList
+// without making a new list.
 
 #include <algorithm>
 #include <cstring>

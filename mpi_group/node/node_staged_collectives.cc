@@ -28,8 +28,8 @@ absl::Status MeetFor(const NodeCall& call, uint64_t index) {
   return index == 0 ? call.meeting.Meet(call.purpose) : call.meeting.Meet();
 }
 
-// Moves the values through the slots, portion by portion: bring(portion, slot) before a meeting, take(portion, offset
-// in the slots) after it.
+// Moves the values through the slots, portion by portion. It calls bring(portion, slot) before each meeting, and
+// take(portion, offset) after it; `offset` is where the portion lies in the slots.
 template <typename Bring, typename Take>
 absl::Status Stage(const NodeCall& call, ByteRange all, uint64_t chunk, const Bring& bring, const Take& take) {
   const uint64_t portions = Portions(all, chunk);
@@ -74,8 +74,8 @@ uint64_t LongestPart(const TensorList& values, absl::Span<const ValueRange> part
   return longest;
 }
 
-// A slot holds a portion of each rank's part, one after the other. After each meeting it calls take(portion of the own
-// part, its offset in the slots).
+// Brings a portion of each rank's part to each meeting; a slot holds them one after the other. After each meeting it
+// calls take(portion, offset) for this rank's own part; `offset` is where the portion lies in the slots.
 template <typename Take>
 absl::Status StageParts(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                         const Take& take) {

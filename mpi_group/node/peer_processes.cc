@@ -30,7 +30,7 @@ void PeerProcesses::Add(const ProcessIdentity& peer) {
   const bool same_namespace =
       peer.namespace_device == own.namespace_device && peer.namespace_inode == own.namespace_inode;
   const bool known = own.number != 0 && peer.number != 0 && peer.number != own.number && same_namespace;
-  // It is closed on exec.
+  // A pidfd is closed on exec.
   watched_.push_back(known ? static_cast<int>(syscall(kPidfdOpen, static_cast<pid_t>(peer.number), 0)) : kNotWatched);
 }
 

@@ -5,15 +5,15 @@
 // is, so without this its peers would wait for it until their deadline.
 //
 // A process is watched through a pidfd (Linux 5.3), which needs no permission and never means another process that got
-// the same number later. A peer whose number means nothing here, because it lives in another PID namespace, is not
-// watched; neither is one for which the kernel, or a container's rules, refuse a pidfd. Not thread-safe.
+// the same number later. Two kinds of peers are not watched: a peer in another PID namespace, whose number means
+// nothing here, and a peer for which the kernel or a container's rules refuse a pidfd. Not thread-safe.
 
 #include <cstdint>
 #include <vector>
 
 namespace hooke {
 
-// Identifies a process on its node. Sent to peers as these bytes, since they run the same program.
+// Identifies a process on its node. Peers receive the struct as raw bytes, because they run the same program.
 struct ProcessIdentity {
   int64_t number = 0;  // Its PID; 0: must not be watched.
   // The PID namespace of the number, as /proc names it.
@@ -30,12 +30,11 @@ class PeerProcesses {
   PeerProcesses(const PeerProcesses&) = delete;
   PeerProcesses& operator=(const PeerProcesses&) = delete;
 
-  // Call once for each local rank in turn, also for this one: threads of this process are not watched. The process must
-  // not be reaped before.
+  // Starts to watch the process of the next local rank. Call it once for each local rank in order, this one included.
+  // Ranks that are threads of this process are not watched. The peer's process must not have been reaped before.
   void Add(const ProcessIdentity& peer);
 
-  // Whether the process of that rank has ended, as far as it is watched; false for a rank that was not added yet. One
-  // system call.
+  // True if the process of that rank has ended. False if it is not watched or was not added yet. Takes one system call.
   bool HasEnded(int local_rank) const;
 
  private:

@@ -23,7 +23,7 @@ class Child {
     waitpid(process_, nullptr, 0);
   }
 
-  // Dead, but not reaped.
+  // Kills the process and waits until it is dead, without reaping it.
   void KillAndAwait() {
     kill(process_, SIGKILL);
     siginfo_t info;
@@ -46,7 +46,7 @@ bool KernelHasPidfds() {
   return watched >= 0;
 }
 
-// The end of a process is seen at once, also before somebody has reaped it, and only that process's.
+// HasEnded() is true as soon as the process has ended, also before somebody has reaped it, and not for other processes.
 TEST(PeerProcessesTest, SeesWhichProcessHasEnded) {
   if (!KernelHasPidfds()) GTEST_SKIP() << "this kernel, or this container, has no pidfd_open";
   Child first, second;
@@ -61,7 +61,8 @@ TEST(PeerProcessesTest, SeesWhichProcessHasEnded) {
   EXPECT_TRUE(peers.HasEnded(2));
 }
 
-// A number of another PID namespace would mean another process here, whose end says nothing.
+// A process of another PID namespace is not watched. Here its PID could belong to another process, whose end would mean
+// nothing.
 TEST(PeerProcessesTest, DoesNotWatchWhatItCannotName) {
   Child child;
   ProcessIdentity elsewhere = child.identity();

@@ -58,7 +58,8 @@ int Make(Named named, Offer& offer) {
   return file;
 }
 
-// Opens the offered object. -1 and errno if there is none here, or another file has its name.
+// Opens the offered object and returns its descriptor. -1 and errno if this rank finds no object under the name, or
+// another file.
 int Open(const Offer& offer) {
   // The path may name anything here: do not take a terminal, and do not wait for a pipe.
   const int file = open(offer.name.data(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -87,7 +88,8 @@ absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline)
   return absl::OkStatus();
 }
 
-// Why there is no common object, as far as this rank knows. `error` is its own errno, 0 if it could open the object.
+// The error if the ranks have no common object. It says why, as far as this rank knows. `error` is its own errno, 0 if
+// it could open the object.
 absl::Status NotOpened(const Offer& offer, int error) {
   std::string why =
       "another rank of the node cannot open the shared memory object that this one can; that rank's "
@@ -141,8 +143,9 @@ void* MapFile(int file, uint64_t bytes) {
   return base;
 }
 
-// Reserves memory for a part of the file, so that touching it never fails. It goes through the mapping, because only so
-// the system gives huge pages. Kernels before 5.14 cannot do that; there posix_fallocate reserves it in the file.
+// Reserves memory for a part of the file, so that touching it never fails. Memory is reserved through the mapping,
+// because only then does the system give huge pages. Kernels before 5.14 cannot do that; for them posix_fallocate
+// reserves it in the file.
 bool Reserve(int file, char* base, uint64_t offset, uint64_t bytes) {
   if (bytes >= kHugePageBytes) madvise(base + offset, bytes, MADV_HUGEPAGE);
   int error = EINTR;

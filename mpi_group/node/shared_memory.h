@@ -5,8 +5,9 @@
 // /proc/PID/fd. So nothing is left behind, whenever and however the ranks end. Freeing it never waits for another rank,
 // as MPI_Win_free would.
 //
-// A rank in a PID namespace of its own, for instance, cannot open it that way. Then the file has a name until all ranks
-// have opened it. If the first rank is killed in that moment, an empty file "/dev/shm/hooke-PID-..." stays behind.
+// A rank in a PID namespace of its own, for instance, cannot open the file that way. In that case the file has a name
+// until all ranks have opened it. If the first rank is killed in that moment, an empty file "/dev/shm/hooke-PID-..."
+// stays behind.
 
 #include <cstdint>
 #include <memory>
@@ -20,9 +21,9 @@ namespace hooke {
 class SharedMemory {
  public:
   // Collective; all ranks pass the same size, > 0. The memory is zeroed, and reserved, so that touching it never fails.
-  // After two of the errors, which all ranks get together, the transport may still be used. FAILED_PRECONDITION: the
-  // ranks are not on one node, or one of them cannot open shared memory; the message says why, if this rank knows.
-  // RESOURCE_EXHAUSTED: the node has too little shared memory left.
+  // All ranks get the following two errors together, and the transport may still be used afterwards.
+  // FAILED_PRECONDITION: the ranks are not on one node, or one of them cannot open shared memory; the message says why,
+  // if this rank knows. RESOURCE_EXHAUSTED: the node has too little shared memory left.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Create(Transport& transport, uint64_t bytes_per_rank,
                                                               absl::Time deadline);
 
