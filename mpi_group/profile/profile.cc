@@ -17,7 +17,7 @@ uint64_t HashOf(const CollectiveCall& call) {
   return mixed ^ (mixed >> 32);
 }
 
-// Adds to a counter that only this thread changes, so no atomic read-modify-write is needed.
+// Adds to a counter. Only this thread changes the counter, so no atomic read-modify-write is needed.
 void Add(std::atomic<uint64_t>& counter, uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
@@ -57,7 +57,8 @@ SizeBin SizeBinOf(uint64_t bytes) {
   return {begin, begin + (begin - 1)};
 }
 
-// The lane's thread writes it, any thread reads it. The histogram also gives the number of calls.
+// The statistics of one kind of call. The lane's thread writes an entry, any thread reads it. The histogram also gives
+// the number of calls.
 struct ProfileLane::Entry {
   explicit Entry(const CollectiveKind& of) : kind(of) {}
 

@@ -25,7 +25,7 @@
 
 namespace hooke {
 
-// The calls that are counted together.
+// The kind of a call. Calls of one kind are counted together.
 struct CollectiveKind {
   Operation operation = Operation::kAllReduce;
   bool fused = false;  // Several vectors in one call.
@@ -70,12 +70,12 @@ struct CollectiveStatistics {
 
 // An event of the trace.
 struct ProfileEvent {
-  uint32_t track = 0;  // 0: the rank's phases; from 1 on: the lanes.
+  uint32_t track = 0;  // 0: the rank's phases. From 1 on: a ProfileLane each.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  uint32_t phase = 0;  // Set only for phases on track 0, as `step`.
+  uint32_t phase = 0;  // The phase. Only events of track 0 set `phase` and `step`.
   uint64_t step = 0;
-  Operation operation = Operation::kAllReduce;  // Set only for calls on lanes, as the next two fields.
+  Operation operation = Operation::kAllReduce;  // Only events of lanes set `operation`, `fused` and `bytes`.
   bool fused = false;
   uint64_t bytes = 0;
   uint64_t call = 0;  // The number of the call on its lane, from 1. Set only for calls on lanes.
@@ -120,31 +120,31 @@ class ProfileLane {
 
   const ProfileOptions& options_;
   const std::atomic<bool>& in_step_;
-  // For the recording thread alone: entries by hash of an exact size, and by bin.
+  // Only the recording thread uses these three: entries by the hash of an exact size, and entries by bin.
   std::vector<Entry*> exact_;
   std::array<Entry*, kEntriesMax> bins_{};
   size_t exact_sizes_ = 0;
-  // Published to readers: the pointers entries_[0, entries_count_) never change again, while the counters behind them
-  // do.
+  // Readers see entries_[0, entries_count_). These pointers never change again, but the counters that they point to do.
   std::vector<std::unique_ptr<Entry>> entries_;
   std::atomic<size_t> entries_count_{0};
   TraceRing ring_;
 };
 
-// Thread-safe.
+// Records the costs of one rank's collectives and phases. Thread-safe.
 class ProfileRecorder {
  public:
   explicit ProfileRecorder(ProfileOptions options);
 
   int64_t Now() const { return options_.clock(); }
 
-  // Adds a lane for one Group. It is valid as long as the recorder. Null beyond lanes_max.
+  // Adds a lane for one Group. The lane is valid as long as the recorder. Null if there are lanes_max lanes already.
   ProfileLane* AddLane();
+  // Counts a call of a group that has no lane.
   void LeaveOut() { calls_left_out_.fetch_add(1, std::memory_order_relaxed); }
 
   struct Phase {
     uint32_t phase = 0;    // The caller's number for the phase; 0 is no phase.
-    bool in_step = false;  // Its time, and that of collectives that end in it, counts as time in steps.
+    bool in_step = false;  // If true, the phase's time and that of collectives that end in it count as time in steps.
     uint64_t step = 0;     // Number of steps done.
   };
   // Notes that the rank is in this phase from now on.

@@ -15,7 +15,7 @@
 namespace hooke {
 namespace {
 
-// Calls with state.range(0) different sizes in turn; 0: without the profile.
+// Times calls with state.range(0) different sizes in turn. 0: calls without the profile.
 void BM_Call(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;
@@ -35,7 +35,7 @@ void BM_Call(benchmark::State& state) {
 }
 BENCHMARK(BM_Call)->Arg(0)->Arg(1)->Arg(20)->Arg(200);
 
-// The trainer enters a phase.
+// Times entering a phase, as the trainer does.
 void BM_Enter(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;
@@ -44,7 +44,7 @@ void BM_Enter(benchmark::State& state) {
 }
 BENCHMARK(BM_Enter);
 
-// The snapshot that the reporter takes every few seconds while the trainer runs.
+// Times the snapshot that the reporter takes every few seconds while the trainer runs.
 void BM_Snapshot(benchmark::State& state) {
   ProfileOptions options;
   options.clock = MonotonicNanoseconds;

@@ -16,9 +16,10 @@
 namespace hooke {
 namespace {
 
-// A short step: that of the built-in mlp with 64 samples takes 3 to 4 ms on one core.
+// Shorter than a step of the built-in mlp: with 64 samples one takes 3 to 4 ms on one core.
 constexpr int64_t kStepNs = 2'000'000;
-// More calls and phases than that step has: it has one bucket, or two if they are of 1 MiB, and the phases around them.
+// A step of the built-in mlp makes fewer calls and enters fewer phases. It has one gradient bucket, or two with buckets
+// of 1 MiB.
 constexpr int kCalls = 8, kPhases = 8;
 constexpr int kSteps = 200, kRepetitions = 50;
 
@@ -42,7 +43,8 @@ TEST(ProfileCost, UnderOnePercentOfAStep) {
   ProfileRecorder recorder(options);
   const std::unique_ptr<Group> plain = std::move(MakeInProcessGroups(1)[0]);
   const std::unique_ptr<Group> profiled = MakeProfiledGroup(std::move(MakeInProcessGroups(1)[0]), recorder);
-  // Both take turns, and the least of many runs counts: so other work on the machine does not show.
+  // The two groups take turns, and the shortest of many runs counts for each. So other work on the machine has little
+  // effect.
   int64_t profiled_ns = INT64_MAX, plain_ns = INT64_MAX;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
     profiled_ns = std::min(profiled_ns, StepsNs(*profiled, &recorder));

@@ -65,8 +65,8 @@ TEST(ProfileHistogramTest, BucketsAreCompleteAndNarrow) {
   EXPECT_EQ(ProfileHistogram::BucketOf(std::numeric_limits<int64_t>::max()), ProfileHistogram::kBuckets - 1);
 }
 
-// Agrees with a slow exact reference: counts, sums, minimum and maximum are exact. The exact quantiles lie in the
-// buckets that the histogram gives, which are at most 1/16 wide.
+// The profile agrees with a slow exact reference: counts, sums, minimum and maximum are exact. The exact quantiles lie
+// in the buckets that the histogram gives, which are at most 1/16 wide.
 TEST(ProfileTest, AgreesWithExactReference) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());
@@ -147,7 +147,7 @@ TEST(ProfileTest, SizeBins) {
   }
 }
 
-// Time in steps is the time of the phases that count as such, the current one included. Calls outside such phases add
+// Time in steps is the time of the phases with `in_step`, the current one included. Calls outside such phases add
 // nothing to it.
 TEST(ProfileTest, StepTime) {
   FakeClock clock;
@@ -206,7 +206,7 @@ TEST(ProfileTest, NamesTheAlgorithm) {
   EXPECT_EQ(Find(recorder.Snapshot(), Operation::kAllReduce, 1000)->algorithm, "ring");
 }
 
-// A reader beside the recording thread sees whole events, in order, and never a count that goes back.
+// A thread that reads while another records sees whole events, in order, and never sees a count go down.
 TEST(ProfileTest, ReadsWhileRecording) {
   FakeClock clock;
   ProfileOptions options = clock.Options();

@@ -37,7 +37,7 @@ class ProfiledGroup : public Group {
   absl::StatusOr<std::unique_ptr<Group>> Clone() override {
     absl::StatusOr<std::unique_ptr<Group>> clone = group_->Clone();
     if (!clone.ok()) return clone.status();
-    return MakeProfiledGroup(*std::move(clone), recorder_);  // It gets a lane of its own.
+    return MakeProfiledGroup(*std::move(clone), recorder_);  // The clone gets a lane of its own.
   }
 
  private:

@@ -1,7 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_PROFILE_PROFILED_GROUP_H_
 #define HOOKE_MPI_GROUP_PROFILE_PROFILED_GROUP_H_
 
-// A Group that only records the cost of its calls, so that no collective has to know of profiling.
+// A Group that records the cost of calls and leaves the work to another Group. So no collective has to know of
+// profiling.
 
 #include <memory>
 
@@ -10,7 +11,8 @@
 
 namespace hooke {
 
-// Wraps `group`: passes every call on to it and records it, even if it fails. `recorder` must outlive the result.
+// Wraps `group`: passes every call on to `group` and records the call, even if it fails. `recorder` must outlive the
+// result.
 std::unique_ptr<Group> MakeProfiledGroup(std::unique_ptr<Group> group, ProfileRecorder& recorder);
 
 }  // namespace hooke

@@ -73,14 +73,14 @@ TEST_F(ProfiledGroupTest, PassesOnAndRecords) {
   }
 }
 
-// A call that fails is in the profile too, as it is what users look for.
+// A call that fails is in the profile too, because users look for such calls.
 TEST_F(ProfiledGroupTest, RecordsFailures) {
   groups_[1].reset();
   EXPECT_FALSE(groups_[0]->Barrier().ok());
   EXPECT_EQ(recorders_[0]->Snapshot().collectives.at(0).kind.operation, Operation::kBarrier);
 }
 
-// A clone records too, on its own track. If a group cannot be cloned, the profiled group says so.
+// A clone's calls are recorded too, on a track of their own. If a group cannot be cloned, the profiled group says so.
 TEST_F(ProfiledGroupTest, ClonesRecord) {
   RunRanks(kRanks, [this](int rank) {
     absl::StatusOr<std::unique_ptr<Group>> clone = groups_[rank]->Clone();
