@@ -12,7 +12,8 @@ namespace hooke {
 // True if summing these values two at a time would round each sum more than once: 16-bit sums of more than two ranks.
 bool NeedsWideSums(DataType type, ReduceOp op, int ranks);
 
-// The list itself, or a float32 copy of it in the scratch memory if NeedsWideSums.
+// Holds the list in which a collective accumulates: `values` itself, or a float32 copy of it in the scratch memory if
+// NeedsWideSums.
 class Accumulator {
  public:
   Accumulator(const TensorList& values, ReduceOp op, int ranks, Scratch& scratch);

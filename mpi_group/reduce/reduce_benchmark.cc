@@ -1,5 +1,5 @@
-// Measures how fast vectors are reduced, for the plain loop and for each variant that this CPU runs. Each is checked
-// against the loop before it is timed. Bytes count reads and writes.
+// Measures how fast vectors are reduced, for the plain loop and for each variant that this CPU runs. Each variant is
+// checked against the loop before it is timed. Bytes count reads and writes.
 
 #include <benchmark/benchmark.h>
 

@@ -8,8 +8,8 @@
 
 namespace hooke {
 
-// The variants that the CPU and the operating system support, the fastest first. Never empty; the same on each call.
-// Any thread may ask. reduce.cc takes the first; tests and benchmarks run all.
+// The variants that the CPU and the operating system support, the fastest first. The list is never empty and is the
+// same on each call. Any thread may call this. reduce.cc takes the first; tests and benchmarks run all.
 absl::Span<const ReduceVariant* const> SupportedReduceVariants();
 
 }  // namespace hooke

@@ -17,7 +17,7 @@
 #endif
 
 namespace hooke {
-// Each including file gets its own kernels, as they differ by its flags.
+// Each including file gets its own kernels, because they depend on the flags with which it is compiled.
 namespace {  // NOLINT(google-build-namespaces)
 
 #if defined(__AVX512F__)
@@ -159,7 +159,7 @@ struct Half {
   }
 };
 
-// 16-bit sources whose results stay float32.
+// The element types of a kernel that reduces 16-bit sources to float32 results.
 template <typename Type>
 struct Wide {
   using Stored = typename Type::Stored;
@@ -305,7 +305,7 @@ void ReduceKernel(const char* const* sources, uint64_t source_count, char* const
   ReducePlaces<Type, Op>(op, {sources, source_count, destinations, destination_count}, values);
 }
 
-// Converts values from one type to the other, n at a time, then n / 2, and so on.
+// Converts values from one type to the other: n at a time, and the last ones n / 2 at a time, and so on.
 template <typename From, typename To, int n>
 void ConvertVectors(const char* from, char* to, uint64_t values) {
   for (; values >= n; values -= n) {

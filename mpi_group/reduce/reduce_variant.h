@@ -5,7 +5,8 @@
 // (reduce_dispatch.h). All variants give bitwise the same results, except for the bits of a NaN.
 //
 // This file and reduce_kernels.h are compiled with instructions that the CPU at hand may lack. So they include nothing
-// with inline functions: the linker keeps one copy of such a function for the whole program, and that might be theirs.
+// with inline functions: the linker keeps one copy of such a function for the whole program, and might keep the copy
+// from one of these files.
 
 #include <cstdint>
 
@@ -31,7 +32,7 @@ struct ReduceVariant {
 };
 
 extern const ReduceVariant kReduceBaseline;
-extern const ReduceVariant kReduceAvx2;    // Exists only on x86-64, as the next one.
+extern const ReduceVariant kReduceAvx2;    // kReduceAvx2 and kReduceAvx512 exist only on x86-64.
 extern const ReduceVariant kReduceAvx512;  // Needs AVX-512 F, BW, VL and DQ.
 
 }  // namespace hooke
