@@ -25,8 +25,7 @@ struct HostAddress {
   }
 };
 
-// The addresses of all network interfaces that are up, without loopback and link-local ones, which only this machine
-// can reach.
+// Returns the addresses of all network interfaces that are up, without loopback and link-local addresses.
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 

@@ -15,8 +15,8 @@
 namespace hooke {
 namespace {
 
-// How many accepted connections may be silent at a time, besides one per rank. Beyond that the oldest one is closed to
-// make room.
+// How many accepted connections may wait for their greeting at a time, besides one per rank. If there are more, the
+// oldest one is closed.
 constexpr size_t kSilentVisitors = 16;
 
 void SendAtOnce(int socket) {
@@ -24,7 +24,8 @@ void SendAtOnce(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-// A greeting always fits into a fresh connection's buffer, so it is sent whole or not at all.
+// Sends a greeting; true if it was sent. A greeting always fits into a new connection's buffer, so it is sent whole or
+// not at all.
 bool Say(int socket, const Greeting& greeting) {
   return send(socket, &greeting, sizeof(greeting), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(greeting);
 }
@@ -128,7 +129,7 @@ void MeshMaker::Fail(Attempt& attempt, const std::string& what) {
   attempt.socket = FileDescriptor();
 }
 
-// Called when any of the sockets may be ready; checks whether this one is.
+// Goes on with an attempt, as far as its socket is ready. Called when any of the sockets may be ready.
 void MeshMaker::Advance(Attempt& attempt) {
   if (!attempt.socket.open()) return;
   const int socket = attempt.socket.get();

@@ -2,7 +2,8 @@
 #define HOOKE_MPI_GROUP_SOCKETS_MESH_MAKER_H_
 
 // One rank's part in making a mesh: it connects to all lower peers and accepts connections from all higher ones, at the
-// same time and in one thread. A part of socket_mesh.cc, with a header of its own so that tests can play strangers.
+// same time and in one thread. A part of socket_mesh.cc, with a header of its own so that tests can connect to it as
+// strangers.
 
 #include <cstdint>
 #include <deque>
@@ -22,8 +23,8 @@ struct Listener {
   FileDescriptor socket;
   uint16_t port = 0;
 };
-// Both listen on a free port. ListenAnywhere() takes all addresses of this host, IPv4 and IPv6. ListenOnLoopback()
-// takes the loopback address alone, which no other host can reach.
+// Each listens on a free port: ListenAnywhere() on all addresses of this host, IPv4 and IPv6, ListenOnLoopback() only
+// on the loopback address, which no other host can reach.
 absl::StatusOr<Listener> ListenAnywhere();
 absl::StatusOr<Listener> ListenOnLoopback();
 
@@ -52,8 +53,8 @@ class MeshMaker {
   std::vector<FileDescriptor> Take() { return std::move(connections_); }
 
  private:
-  // An accepted connection that has not yet shown the token, until which it is sent nothing. A stranger may keep it
-  // open and silent.
+  // An accepted connection whose other end has not yet sent the token. Until it does, nothing is sent to it. A stranger
+  // may keep the connection open and send nothing.
   struct Visitor {
     FileDescriptor socket;
     Greeting greeting;

@@ -105,7 +105,7 @@ absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const
   if (!mesh.why_not.empty()) return mesh;
   const absl::Time now = SteadyNow();
   MeshMaker maker(MakerOptions(transport.rank(), nodes, endpoints), std::move(listener->socket));
-  // Takes half of the time at most; the rest is for going on without sockets.
+  // Takes at most half of the time until the deadline; the rest is for going on without sockets.
   mesh.why_not = maker.Run(now + std::min(options.patience, (deadline - now) / 2));
   const absl::StatusOr<bool> all = OnAllRanks(transport, mesh.why_not.empty(), deadline);
   if (!all.ok()) return all.status();

@@ -3,7 +3,8 @@
 
 // Makes TCP connections between all ranks of a group that are on different nodes, when the group is set up. The group's
 // transport carries addresses, ports and a random token. Each end of a connection must show the other that token. So no
-// stranger who finds the port gets into the group, and no program that happens to listen there is taken for a rank.
+// stranger who finds the port gets into the group, and no other program that happens to listen on such a port is taken
+// for a rank.
 //
 // The token is not encrypted, so a program that takes a rank's address on purpose could read it. Such hosts are
 // trusted, as MPI trusts them.
@@ -26,8 +27,8 @@ struct MeshOptions {
   bool rdma = false;                   // HasRdmaDevice(). If any rank has one, no connections are made.
   // Makes connections even if a rank has an RDMA device. The same on all ranks.
   bool even_with_rdma = false;
-  // The time allowed for connecting. If a rank cannot be reached, all of it passes before the others go on without
-  // sockets.
+  // The time allowed for connecting; at most half of the time until the deadline is taken. If a rank cannot be reached,
+  // the others wait this long before they go on without sockets.
   absl::Duration patience = absl::Seconds(10);
 };
 

@@ -87,7 +87,7 @@ TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
   for (const Mesh& mesh : Connect({0, 1, 2}, options)) EXPECT_EQ(mesh.why_not, "");
 }
 
-// If a host cannot be reached, all ranks go without sockets, in time, and those concerned say which host it is.
+// If a rank cannot be reached, all ranks go on without sockets. The ranks that tried to connect to it name it.
 TEST(SocketMeshTest, UnreachableRank) {
   std::vector<MeshOptions> options(3, OnThisHost());
   for (MeshOptions& each : options) each.patience = absl::Seconds(1);
@@ -111,7 +111,7 @@ class MeshMakerTest : public testing::Test {
     if (listener.ok()) listener_ = *std::move(listener);
   }
 
-  // The options of a rank of three, without peers.
+  // The options of one of three ranks. The test adds the peers.
   static MeshMaker::Options RankOfThree(int rank) {
     MeshMaker::Options options;
     options.rank = rank;
@@ -147,7 +147,7 @@ class MeshMakerTest : public testing::Test {
 };
 
 // Strangers that send garbage, a wrong token, or the number of an unexpected rank see only their connection close.
-// Silent and half-open ones change nothing either. The real rank still gets in.
+// Strangers that send nothing, or only a part of a greeting, change nothing either. The real rank still gets in.
 TEST_F(MeshMakerTest, StrangersStayOutside) {
   MeshMaker::Options options = RankOfThree(0);
   options.above = {2};
@@ -164,7 +164,7 @@ TEST_F(MeshMakerTest, StrangersStayOutside) {
     strangers.push_back(ConnectTo(listener_.port));
     Send(strangers.back(), greeting);
   }
-  ConnectTo(listener_.port);  // It leaves at once.
+  ConnectTo(listener_.port);  // This stranger closes its connection at once.
   const uint16_t port = listener_.port;
   MeshMaker maker(options, std::move(listener_.socket));
   std::thread rank([&maker] { EXPECT_EQ(maker.Run(Soon()), ""); });
@@ -187,7 +187,7 @@ TEST_F(MeshMakerTest, StrangersStayOutside) {
   EXPECT_EQ(byte, 'x');
 }
 
-// Even more silent strangers than may wait do not keep the real rank out.
+// The real rank gets in even if more strangers connect and send nothing than may wait at a time.
 TEST_F(MeshMakerTest, ManySilentStrangers) {
   MeshMaker::Options options = RankOfThree(0);
   options.above = {2};
@@ -200,8 +200,8 @@ TEST_F(MeshMakerTest, ManySilentStrangers) {
   EXPECT_EQ(maker.Run(Soon()), "");
 }
 
-// A stranger that listens at a rank's address is not taken for the rank, whether it answers something or stays silent.
-// The rank's next address is tried, and errors tell how the others failed.
+// A stranger that listens at a rank's address is not taken for the rank, whether it answers something or nothing. The
+// rank's next address is tried, and the error tells how each tried address failed.
 TEST_F(MeshMakerTest, StrangersThatListen) {
   MeshMaker::Options options = RankOfThree(1);
   options.below = {{0, listener_.port, {LoopbackAddress(), LoopbackAddress()}}};

@@ -23,7 +23,7 @@ struct MessageHeader {
   uint32_t zero = 0;
 };
 
-// A message under way. Its header is the one to send, or the one that is expected.
+// A message under way. `header` is the header to send, or the one that a receive expects.
 struct SocketMessage {
   MessageHeader header;
   char* bytes = nullptr;  // A send only reads them.
@@ -43,10 +43,11 @@ class SocketStream {
   void Start(SocketMessage* message) { (message->receives ? receives_ : sends_).push_back(message); }
 
   // Moves as many bytes as it can without waiting. Returns true if it moved any. UNAVAILABLE: the peer is gone.
-  // INVALID_ARGUMENT: an unexpected message has come. After an error nothing moves any more, and both functions return
-  // that error again.
+  // INVALID_ARGUMENT: an unexpected message has come. After an error nothing moves any more, and Move() and MoveOut()
+  // return that error again.
   absl::StatusOr<bool> Move();
-  // Moves only outgoing bytes. For a caller that has just started a send and has no reason to look for incoming ones.
+  // Moves only outgoing bytes. It is for a caller that has just started a send and has no reason to look for incoming
+  // bytes.
   absl::StatusOr<bool> MoveOut();
 
   // Looks at a message that has come before any receive was started. INVALID_ARGUMENT if no receive can match it any

@@ -33,7 +33,7 @@ SocketMessage MessageOf(uint64_t call, std::string& bytes, bool receives) {
   return message;
 }
 
-// Bytes behind a refused header are never taken for a message, however often the stream is asked to move.
+// Bytes behind a refused header are never taken for a message, however often Move() is called.
 TEST(SocketStreamTest, RefusesForGood) {
   std::array<FileDescriptor, 2> ends = Connected();
   SocketStream stream(std::move(ends[0]), /*peer=*/7);

@@ -22,8 +22,8 @@ namespace {
 constexpr absl::Duration kLook = absl::Milliseconds(1);
 // The inner transport moves messages only inside its calls, so sleeps are short while it has any.
 constexpr absl::Duration kNap = absl::Microseconds(50);
-// When a wait first checks for failures elsewhere, and how often afterwards: soon, but so late that most waits never
-// do.
+// The time after which a wait first checks for notices: soon, but so late that most waits have ended before. kWatch is
+// the time between later checks.
 constexpr absl::Duration kFirstWatch = absl::Milliseconds(1);
 constexpr absl::Duration kWatch = absl::Milliseconds(4);
 // A failing rank sends a notice before it ends, but the notice may arrive later than the end of its connection.
@@ -100,7 +100,7 @@ class TransportOverStreams final : public SocketTransport {
   }
 
  private:
-  // Even tickets are messages over sockets, odd ones belong to the inner transport.
+  // True for a ticket of the inner transport. Its slot is odd; messages over sockets have even slots.
   static bool IsThrough(Ticket ticket) { return ticket.slot % 2 == 1; }
 
   absl::StatusOr<Ticket> Through(absl::StatusOr<Ticket> ticket) {
@@ -203,7 +203,7 @@ class TransportOverStreams final : public SocketTransport {
     return any;
   }
 
-  // Keeps `busy_` right after a busy stream has moved, and passes on the result.
+  // Updates `busy_` after a busy stream has moved, and returns `moved`.
   absl::StatusOr<bool> Moved(const SocketStream& stream, const absl::StatusOr<bool>& moved) {
     if (moved.ok() && stream.idle()) --busy_;
     return moved;
@@ -257,7 +257,7 @@ class TransportOverStreams final : public SocketTransport {
   int busy_ = 0;     // Number of streams with messages under way.
   int through_ = 0;  // Number of messages under way in the inner transport.
   absl::Duration patience_ = SocketPatienceFor(/*enough_cores=*/false);
-  absl::Time next_look_ = absl::InfinitePast();  // Time from which a call checks for notices.
+  absl::Time next_look_ = absl::InfinitePast();  // The first call after this time checks for notices.
   bool look_due_ = false;                        // A check is due after the next send.
   absl::Status failure_;
 };

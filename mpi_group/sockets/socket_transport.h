@@ -8,10 +8,10 @@
 // A send is done when the kernel has taken all bytes; the kernel carries them on while this rank does other work. A
 // message of another call or size than its receiver expects is INVALID_ARGUMENT as soon as it comes.
 //
-// A call checks for notices after its first send, not before it. Meanwhile the message is already on its way, and if
-// its receiver has given up, it ends in the receiver's kernel and not in its memory. Only one call per millisecond
-// checks, as longer waits check anyway. If IsDone or StartSend find a connection closed, they wait up to 0.2 s for the
-// notice that explains it.
+// A call checks for notices (Transport::CheckNotices) after its first send, not before it. So the message is already on
+// its way during the check. If its receiver has given up, the message ends in the receiver's kernel and not in its
+// memory. At most one call per millisecond makes this check; longer waits check anyway. If IsDone or StartSend find a
+// connection closed, they wait up to 0.2 s for the notice that explains it.
 
 #include <memory>
 #include <vector>
@@ -29,7 +29,7 @@ absl::Duration SocketPatienceFor(bool enough_cores);
 
 class SocketTransport : public Transport {
  public:
-  // Sets how long a wait polls. The default is that for too few cores.
+  // Sets how long a wait polls. The default is SocketPatienceFor(/*enough_cores=*/false).
   virtual void SetPatience(absl::Duration patience) = 0;
 };
 

@@ -92,7 +92,7 @@ TEST(SocketTransportTest, DeadlineNamesThePeer) {
   const absl::Status stopped = ranks[1].Receive({2, absl::MakeSpan(bytes)}, absl::Now() + absl::Milliseconds(50));
   EXPECT_EQ(stopped.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Message(stopped), HasSubstr("waited for rank 2"));
-  EXPECT_FALSE(ranks[1].StartSend({0, other}).ok());  // As after any error.
+  EXPECT_FALSE(ranks[1].StartSend({0, other}).ok());  // After an error every call fails.
 }
 
 // A peer that ends in the middle of a message is UNAVAILABLE for its receiver and for its sender, long before the
@@ -184,8 +184,8 @@ TEST(SocketTransportTest, EarlyMessageIsTaken) {
   EXPECT_EQ(other, late);
 }
 
-// A rank that waits for a healthy neighbour is woken when another rank settles, long before its deadline, and all are
-// told the same.
+// When a rank settles, a rank that waits for a healthy neighbour is woken long before its deadline. All ranks get the
+// same error.
 TEST(SocketTransportTest, SettlingWakesAll) {
   SocketRanks ranks({0, 1, 2, 3});
   const absl::Time start = absl::Now();
@@ -291,7 +291,7 @@ TEST(SocketTransportTest, FirstSendGoesBeforeNotices) {
   EXPECT_EQ(lone.BytesSent(), 24 + 4);
 }
 
-// Short calls check for notices once a millisecond, not each time.
+// Short calls check for notices at most once a millisecond.
 TEST(SocketTransportTest, NoticesAreLookedForNowAndThen) {
   int looks = 0;
   LoneRank lone([&looks] {
