@@ -24,7 +24,7 @@ struct CallLabel {
   uint64_t detail = 0;
   bool shared = false;  // The values lie in an arena of the group.
 
-  // "call 17: all-reduce (sum) of 1000 float32"
+  // The label in words, such as "call 17: all-reduce (sum) of 1000 float32".
   std::string Text() const;
 
   // A hash of the label: equal for equal labels, almost certainly different for others.

@@ -14,10 +14,10 @@ namespace hooke {
 
 struct Faults {
   uint64_t seed = 1;
-  // The chance of each outgoing message to be held back for `delay`, and the chance to be lost while its sender
-  // believes it sent.
+  // The chance of each outgoing message to be held back for `delay`.
   double delay_probability = 0;
   absl::Duration delay = absl::Milliseconds(1);
+  // The chance of each outgoing message to be lost. Its sender believes that it was sent.
   double drop_probability = 0;
   // The rank dies at this call of StartSend, counted from 0: its transport is destroyed, and this and all later calls
   // return UNAVAILABLE.

@@ -31,7 +31,7 @@ absl::Status SumOfOnes(Transport& transport, std::vector<float>& values, absl::D
                        {absl::Now() + deadline, scratch, /*chunk_bytes=*/64});
 }
 
-// Late messages change nothing but the time.
+// Delayed messages do not change the result of a collective.
 TEST(FaultyTransportTest, DelaysDoNotChangeTheResult) {
   Faults faults;
   faults.delay_probability = 0.05;
@@ -87,7 +87,7 @@ TEST(FaultyTransportTest, SameSeedSameFaults) {
     faults.seed = seed;
     faults.drop_probability = 0.5;
     std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
-    transports[1].reset();  // A message that is not lost fails, as its receiver has left.
+    transports[1].reset();  // A message that is not lost fails, because its receiver has left.
     std::string messages;
     const std::unique_ptr<Transport> transport = MakeFaultyTransport(std::move(transports[0]), faults);
     for (int i = 0; i < 64; ++i) {

@@ -40,7 +40,7 @@ class Channel {
     Match();
   }
 
-  // kPending if the deadline passed first.
+  // Waits for the outcome of a message. Returns kPending if the deadline passed first.
   Outcome Await(const Message& message, absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
     const auto settled = [&message]() { return message.outcome != Outcome::kPending; };
@@ -48,7 +48,8 @@ class Channel {
     return message.outcome;
   }
 
-  // Called by either side. No further message passes, and nobody touches the memory of pending ones any more.
+  // Closes the channel; either side may call it. Afterwards no message passes, and nobody touches the memory of pending
+  // messages any more.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
@@ -199,7 +200,7 @@ class InProcessTransport : public Transport {
       free_.push_back(ticket.slot);
       return absl::OkStatus();
     }
-    // Closes this rank's channels: peers need not wait for it, and no channel refers to its messages any more.
+    // Closes this rank's channels: peers need not wait for this rank, and no channel refers to its messages any more.
     Leave();
     // A rank that reports a failure closes all channels, so waiting ranks need not look for notices.
     const absl::Status report = outcome == Outcome::kClosed ? CheckNotices() : absl::OkStatus();

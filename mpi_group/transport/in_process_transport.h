@@ -5,8 +5,8 @@
 // time uses a rank's object. The objects share memory that lives as long as the last of them. Nothing is buffered: a
 // send is done when its receiver has taken it.
 //
-// Destroying a rank's object stands for the rank's death: calls of others that wait for it now or later return
-// UNAVAILABLE.
+// Destroying a rank's object stands for the rank's death: other ranks' calls that wait for this rank, then or later,
+// return UNAVAILABLE.
 
 #include <memory>
 #include <vector>

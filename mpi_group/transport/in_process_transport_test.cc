@@ -46,7 +46,7 @@ TEST(InProcessTransportTest, SendsArriveInOrder) {
   });
 }
 
-// A peer that does not come is named when the deadline has passed, by the sender as by the receiver.
+// When the deadline has passed, the errors of a sender and of a receiver name the peer that did not come.
 TEST(InProcessTransportTest, DeadlineNamesThePeer) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
   char byte = 0;
@@ -69,7 +69,8 @@ TEST(InProcessTransportTest, LateReceiverFindsNoMessage) {
             absl::StatusCode::kUnavailable);
 }
 
-// A rank that goes away wakes those that wait for it, and fails those that come later.
+// When a rank's transport is destroyed, ranks that wait for that rank are woken with UNAVAILABLE. Later calls that need
+// the rank return UNAVAILABLE too.
 TEST(InProcessTransportTest, DestroyedPeerIsUnavailable) {
   std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
   RunRanks(3, [&](int rank) {
@@ -86,7 +87,7 @@ TEST(InProcessTransportTest, DestroyedPeerIsUnavailable) {
   });
 }
 
-// A message of another size than the receiver's fails both.
+// If a message does not have the size that its receiver expects, sender and receiver both get an error.
 TEST(InProcessTransportTest, WrongSizeFailsBoth) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
@@ -99,7 +100,7 @@ TEST(InProcessTransportTest, WrongSizeFailsBoth) {
   });
 }
 
-// Many messages of many sizes, both ways with every peer, are all right in whatever order they are waited for.
+// Many messages of many sizes, both ways with every peer, arrive intact in whatever order they are waited for.
 TEST(InProcessTransportTest, ManyMessagesUnderWay) {
   constexpr int kRanks = 4;
   constexpr int kMessages = 20;
@@ -134,7 +135,7 @@ TEST(InProcessTransportTest, ManyMessagesUnderWay) {
   });
 }
 
-// Messages of different calls do not meet: both ranks are told, though the sizes fit.
+// A message of one call does not go into a receive of another call, even if the sizes fit. Both ranks get an error.
 TEST(InProcessTransportTest, MessagesOfOtherCallsAreRefused) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
@@ -151,8 +152,8 @@ TEST(InProcessTransportTest, MessagesOfOtherCallsAreRefused) {
   });
 }
 
-// A rank that waits for a healthy neighbour is woken when another rank settles, long before its deadline; so is one
-// that comes later. All are told the same.
+// When a rank settles, a rank that waits for a healthy neighbour is woken long before its deadline. A rank that comes
+// later does not wait either. All ranks get the same error.
 TEST(InProcessTransportTest, SettlingWakesAll) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(4);
   const absl::Time start = absl::Now();

@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_RECENT_CALLS_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_RECENT_CALLS_H_
 
-// Numbers a group's calls on this rank and remembers the last ones. The transport learns of them only before messages
-// are sent and after a failure: telling it each time would be too slow for collectives that use shared memory alone.
+// Numbers a group's calls on this rank and remembers the last ones. The transport learns of calls only before messages
+// are sent and after a failure. Telling it of each call would be too slow for collectives that use shared memory alone.
 // Not thread-safe.
 
 #include <array>
@@ -27,7 +27,7 @@ class RecentCalls {
     label.number = count_;
   }
 
-  // Tells the transport of the calls that are new to it, in order, at most the last kKept.
+  // Tells the transport (Transport::Begin) of the calls added since the last Tell(), in order, at most the last kKept.
   void Tell(Transport& transport, absl::Time now);
 
   // A call that failed on this rank.

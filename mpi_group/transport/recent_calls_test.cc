@@ -19,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Records the calls that it is told of; moves no messages.
+// Records the calls that Begin() tells it of; moves no messages.
 class HearingTransport : public Transport {
  public:
   int rank() const override { return 0; }
@@ -58,7 +58,7 @@ TEST(RecentCallsTest, TellsEachOnceInOrder) {
   EXPECT_THAT(transport.heard, ElementsAre("1 broadcast 10 at 2", "2 barrier 0 at 2", "3 all-reduce 5 at 4"));
 }
 
-// Only the last of many calls are told, with their own numbers.
+// Of many calls Tell() passes on only the last ones, with their own numbers.
 TEST(RecentCallsTest, KeepsTheLast) {
   RecentCalls calls;
   HearingTransport transport;

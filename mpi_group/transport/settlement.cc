@@ -174,8 +174,8 @@ std::optional<absl::Status> Settlement::Divergence() const {
 // failed because of them.
 std::optional<absl::Status> Settlement::Absence() const {
   std::vector<int> waited;
-  // No rank ran into its deadline: the absent rank's end was seen at once. After a deadline a rank that merely gave up
-  // also looks gone to others.
+  // True if no rank ran into its deadline, so that the others saw at once that the absent ranks had gone. After a
+  // deadline a rank that merely gave up also looks gone to others.
   bool gone = true;
   // Statement of the waiting rank in the earliest call, the one that the absent ranks missed.
   const Statement* earliest = nullptr;

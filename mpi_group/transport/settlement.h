@@ -49,7 +49,7 @@ class CallHistory {
 struct Statement {
   enum class Kind : int32_t {
     kFailure,  // The collective failed on that rank; `code` and `message` say how.
-    kHeard,    // That rank only heard of another's failure.
+    kHeard,    // The rank did not fail itself; it only heard of another rank's failure.
     kVerdict,  // The error that the rank gives its user after hearing all others. `recent` is empty.
   };
   struct Call {
@@ -66,7 +66,8 @@ struct Statement {
   std::array<char, 1024> message;
 };
 
-// The statement of a rank whose call returned `failure`. ABORTED, as ReportedBy gives it, makes it kHeard.
+// The statement of a rank whose call returned `failure`. Its kind is kHeard if `failure` is ABORTED, as from
+// ReportedBy, else kFailure.
 Statement FailureStatement(const CallHistory& history, const absl::Status& failure, absl::Time now);
 Statement VerdictStatement(const absl::Status& verdict);
 bool IsValid(const Statement& statement);
@@ -74,6 +75,7 @@ bool IsValid(const Statement& statement);
 // The ABORTED error for a rank that learns from `statement` that rank `from` failed.
 absl::Status ReportedBy(int from, const Statement& statement);
 
+// What one rank has heard from all ranks about a failed collective, and the verdict that follows from it.
 class Settlement {
  public:
   explicit Settlement(int size) : statements_(size), left_(size, false), lost_(size, false) {}
@@ -83,8 +85,8 @@ class Settlement {
   // Notes that rank `from` has left and will make no statement.
   void HearLeft(int from) { left_[from] = true; }
 
-  // The rank's process has ended, so it will make no statement. It did not leave: verdicts name it as they name silent
-  // ranks.
+  // Notes that the process of `rank` has ended without leaving the group. No statement will come from it. Verdict()
+  // names it like a rank that stays silent.
   void HearLost(int rank) { lost_[rank] = true; }
 
   // any() is true once some rank has made a statement. FirstReport() is then the ABORTED error that names the first
@@ -93,15 +95,16 @@ class Settlement {
   absl::Status FirstReport() const { return any() ? ReportedBy(first_, *statements_[first_]) : absl::OkStatus(); }
 
   bool has_verdict() const { return verdict_.has_value(); }
-  // True if there is nothing left to wait for: all ranks have spoken or left, or a verdict is known.
+  // True if there is nothing left to wait for: a verdict is known, or every rank has made a statement, left or ended.
   bool complete() const;
-  // True if `rank` is the one that gives the verdict: the first rank that failed by itself, else the first that has
-  // spoken. The others wait for its verdict, so that all users get the same one.
+  // True if `rank` is the one that gives the verdict: the lowest rank that failed by itself, else the lowest that has
+  // made a statement. The others wait for its verdict, so that all users get the same one.
   bool IsSpeaker(int rank) const;
 
-  // The verdict that was heard, else the one that follows from the statements, of which there must be one at least.
+  // Returns the verdict that was heard, else the one that follows from the statements; there must be at least one.
   // Never OK. It names the ranks that diverge, are missing or failed. INVALID_ARGUMENT: ranks are in different calls.
-  // DEADLINE_EXCEEDED: some did not come. UNAVAILABLE: some left. Otherwise it has the code of the rank that failed.
+  // DEADLINE_EXCEEDED: some ranks did not come. UNAVAILABLE: some ranks left. Otherwise it has the code of the rank
+  // that failed.
   absl::Status Verdict() const;
 
  private:

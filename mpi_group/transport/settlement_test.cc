@@ -14,8 +14,8 @@ using testing::HasSubstr;
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
 
-// A rank's calls, numbered from `first` on: an all-reduce of each of these numbers of values. The rank entered the last
-// one `in_call` ago.
+// Returns a history of all-reduces numbered from `first` on, one for each element of `values`, which is its number of
+// values. The rank entered the last call `in_call` ago.
 CallHistory Calls(const std::vector<uint64_t>& values, uint64_t first = 1, absl::Duration in_call = absl::Seconds(30)) {
   CallHistory history;
   for (uint64_t count : values) {
@@ -32,8 +32,8 @@ const absl::Status kMismatch = absl::InvalidArgumentError("another call");
 const absl::Status kHeard = absl::AbortedError("rank 2 reported a failure");
 const absl::Status kMissing = absl::DeadlineExceededError("waited for rank 3 until the deadline");
 
-// The verdict names the rank that differs first, with its call, then the others, no matter how they learned of the
-// failure.
+// The verdict first names the rank that differs, with its call, and then the other ranks with theirs. It does not
+// matter how these learned of the failure.
 TEST(SettlementTest, DivergenceNamesBothSides) {
   Settlement settlement(4);
   settlement.Hear(3, Says(Calls({5, 1000}, 16), kMismatch));
@@ -68,7 +68,7 @@ TEST(SettlementTest, OneRankAheadIsNoDivergence) {
                                         "call 2: all-reduce (sum) of 20 float32 (rank 1 waited)"));
 }
 
-// Ranks that left are UNAVAILABLE; silent ranks are not.
+// The verdict is UNAVAILABLE if ranks have left, but not if ranks are silent.
 TEST(SettlementTest, LeftRanksAreUnavailable) {
   Settlement settlement(3);
   settlement.HearLeft(1);
@@ -80,7 +80,7 @@ TEST(SettlementTest, LeftRanksAreUnavailable) {
                                    "float32 (rank 0 waited)"));
 }
 
-// Nobody waits for the statement of a rank whose process has ended. The verdict tells it from a rank that left.
+// Nobody waits for the statement of a rank whose process has ended. The verdict distinguishes it from a rank that left.
 TEST(SettlementTest, LostRanksAreNotWaitedFor) {
   Settlement settlement(3);
   settlement.HearLost(1);
@@ -145,7 +145,7 @@ TEST(SettlementTest, VerdictOfOthersIsTaken) {
   EXPECT_EQ(settlement.Verdict(), absl::DeadlineExceededError("all of it"));
 }
 
-// One rank gives the verdict: the first that failed by itself.
+// One rank gives the verdict: the lowest rank that failed by itself.
 TEST(SettlementTest, OneSpeaker) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), kHeard));
@@ -188,7 +188,7 @@ TEST(SettlementTest, BadStatementsAreIgnored) {
                                                            .size());
 }
 
-// Runs of ranks are abbreviated.
+// RankList() abbreviates runs of ranks, as in "5-8".
 TEST(SettlementTest, RankList) {
   EXPECT_EQ(RankList({3}), "rank 3");
   EXPECT_EQ(RankList({0, 1, 2}), "rank 0, 1, 2");

@@ -30,7 +30,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
 namespace hooke {
 namespace {
 
-// Setting the clock by an hour, either way, neither ends a wait early nor prolongs it, with any transport.
+// With any transport, setting the machine's clock forward or back by an hour neither ends a wait early nor prolongs it.
 TEST(SteadyClockTest, ClockThatIsSet) {
   for (int hours : {1, -2, 1}) {
     SocketRanks by_sockets({0, 1});

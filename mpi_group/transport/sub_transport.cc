@@ -17,7 +17,7 @@ class SubTransport : public Transport {
   int size() const override { return static_cast<int>(ranks_.size()); }
 
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
-    // Before the rank is looked up, because an empty message may name any rank.
+    // This comes before the rank is looked up, because an empty message may name any rank.
     if (outgoing.bytes.empty()) return Ticket();
     return transport_.StartSend({ranks_[outgoing.to], outgoing.bytes});
   }

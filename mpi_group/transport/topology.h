@@ -33,7 +33,7 @@ Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
 
 // Collective: gathers one record of equal size from each rank. `records` has room for one per rank, in rank order; on
-// entry it holds the own one, on return all. n-1 messages go to rank 0, and n-1 come from it.
+// entry it holds this rank's record, on return those of all ranks. n-1 messages go to rank 0, and n-1 come from it.
 absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline);
 
 // Collective: gathers the identities of all ranks' nodes; `identity` is this rank's.

@@ -47,9 +47,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Both return at once. Until Wait has returned OK for the ticket, the caller leaves the memory alone (of a send:
-  // unchanged). Any number of messages may be under way, in both directions, with any peers; none goes to this rank
-  // itself.
+  // StartSend() and StartReceive() start a message and return at once. Until Wait has returned OK for the ticket, the
+  // caller must not change the memory of a send, nor touch that of a receive. Any number of messages may be under way,
+  // in both directions, with any peers; none goes to this rank itself.
   virtual absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) = 0;
   virtual absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) = 0;
   // Tickets may be waited for in any order; all messages move meanwhile. A send may be done before its receiver has the
@@ -60,14 +60,16 @@ class Transport {
   virtual bool IsDone(Ticket ticket) = 0;
 
   // Starts a call on this rank: messages started from now on belong to it. `now` is the time at which the rank entered
-  // the call. Messages before the first Begin belong to a call of their own, "no call". Costs some tens of nanoseconds.
+  // the call. Messages before the first Begin belong to a call of their own, "no call". Begin() takes some tens of
+  // nanoseconds.
   virtual void Begin(const CallLabel& label, absl::Time now) = 0;
 
-  // ABORTED if another rank is known to have settled. Wait checks this by itself, first after a few milliseconds and
-  // then every few. Code that waits for anything else should call it as often. Costs about a microsecond.
+  // ABORTED if another rank is known to have settled. Wait makes this check by itself, every few milliseconds. Code
+  // that waits for anything else should make it as often. Costs about a microsecond.
   virtual absl::Status CheckNotices() = 0;
 
-  // The process of `rank` has ended, as this rank knows by other means. Settle does not wait for its statement.
+  // Notes that the process of `rank` has ended, which this rank has learned by other means. Settle does not wait for a
+  // statement of `rank`.
   virtual void HearLost(int rank) = 0;
 
   // Settles a collective that failed on this rank, in messages or in shared memory: tells all others and hears their
@@ -76,7 +78,7 @@ class Transport {
   // error at once.
   virtual absl::Status Settle(const absl::Status& failure, absl::Time until) = 0;
 
-  // Sends and receives at the same time; returns when both are done.
+  // Sends and receives at the same time; returns when both messages are done.
   absl::Status Exchange(const Outgoing& outgoing, const Incoming& incoming, absl::Time deadline);
   absl::Status Send(const Outgoing& outgoing, absl::Time deadline) { return Exchange(outgoing, {}, deadline); }
   absl::Status Receive(const Incoming& incoming, absl::Time deadline) { return Exchange({}, incoming, deadline); }
