@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// A mean is a sum until all nodes' values are in; it is divided at the end.
+// Means are reduced as sums until the values of all nodes are in, and divided at the end.
 ReduceOp Undivided(ReduceOp op) { return op == ReduceOp::kMean ? ReduceOp::kSum : op; }
 
 void Finish(const TwoLevelCall& call, const TensorList& values, ReduceOp op) {
@@ -47,7 +47,8 @@ absl::Status AllReduceBetweenNodes(const TwoLevelCall& call, const TensorList& v
   return status;
 }
 
-// Between the two meetings only driver i touches slice i on its node, so each driver goes at its own pace.
+// All-reduces values in an arena. Between the two meetings only driver i touches slice i on its node, so drivers need
+// not wait for each other.
 absl::Status ArenaRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) {
@@ -113,8 +114,8 @@ Joined ChunksOfDrivers(const std::vector<TensorList>& slices, int nodes, const R
   return Join(slices.front().type(), chunks);
 }
 
-// For nodes whose ranks are all drivers. Their rings have equally many chunks in the same order, so that all ranks of a
-// node meet in every stage.
+// All-reduces values in ordinary memory, if all ranks are drivers. The drivers' rings have equally many chunks in the
+// same order, so that all ranks of a node meet in every stage.
 absl::Status StagedRingAllReduce(const TwoLevelCall& call, const TensorList& values, const Parts& slices, ReduceOp op) {
   std::vector<TensorList> of_drivers;
   of_drivers.reserve(slices.size());
@@ -157,7 +158,8 @@ Joined SliceOfDriver(DataType type, const std::vector<TensorList>& nodes, int dr
   return Join(type, slices);
 }
 
-// Joins the slices of all drivers; part i belongs to the node's i-th rank and is empty if that is no driver.
+// Joins the slices of all drivers (two_level.h). Part i belongs to the node's i-th rank. It is empty if that rank is no
+// driver.
 Joined SlicesOfDrivers(DataType type, const std::vector<TensorList>& nodes, int drivers, int ranks) {
   std::vector<TensorList> slices(ranks, nodes.front().Slice({0, 0}));
   for (int driver = 0; driver < drivers; ++driver) {

@@ -33,37 +33,38 @@ struct TwoLevelCall {
   int ranks;  // Number of ranks of the group.
 };
 
-// In three stages: reduce-scatter inside the node, after which driver i has slice i of `drivers` slices; all-reduce of
-// slice i among the i-th drivers of all nodes; all-gather inside the node. With a ring a node sends 2(h-1)/h of the
-// values, or 3(h-1)/h for sums of 16-bit values.
+// All-reduces in three stages: reduce-scatter inside the node, after which driver i has slice i of `drivers` slices;
+// all-reduce of slice i among the i-th drivers of all nodes; all-gather inside the node. With a ring a node sends
+// 2(h-1)/h of the values, or 3(h-1)/h for sums of 16-bit values.
 //
 // With a ring all three stages can run at the same time, chunk by chunk, so that links are not idle while a node works.
-// They do for values in an arena. They do for other values too, unless these are 16-bit sums or some rank is no driver.
+// For values in an arena they always do. For other values they do unless 16-bit values are summed or some rank is no
+// driver.
 absl::Status TwoLevelAllReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int drivers);
 
-// The root sends to one rank of each other node; each of these, and the root, broadcasts inside its node. `driver` is
-// the local rank that does so on this rank's node; on the root's node it is the root. `root_node` is the node of the
-// root.
+// Broadcasts in two stages. The root sends to one rank of each other node. Each of these ranks, and the root,
+// broadcasts inside its node. `driver` is the local rank that broadcasts inside this rank's node. On the root's node it
+// is the root. `root_node` is the node of the root.
 absl::Status TwoLevelBroadcast(const TwoLevelCall& call, const TensorList& values, int driver, int root_node);
 
-// The reverse of TwoLevelBroadcast. 16-bit values allow only kMin and kMax.
+// Reduces to the root, in the reverse order of TwoLevelBroadcast. For 16-bit values `op` must be kMin or kMax.
 absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, ReduceOp op, int driver, int root_node);
 
-// The parts of all ranks, and the nodes of these ranks.
+// The parts of all ranks, and the nodes on which the ranks are.
 struct NodesParts {
   absl::Span<const ValueRange> parts;  // As in Group::ReduceScatter.
   const Nodes& nodes;
   int node;  // This rank's node.
 };
 
-// In three stages: all-gather inside the node; all-gather between nodes, in which the i-th of `drivers` sends slice i
-// of its node's values to the i-th drivers of all other nodes; all-gather of the received values inside the node. A
-// node sends each of its values to the others once.
+// All-gathers in three stages: all-gather inside the node; all-gather between nodes, in which the i-th of `drivers`
+// sends slice i of its node's values to the i-th drivers of all other nodes; all-gather of the received values inside
+// the node. A node sends each of its values to the others once.
 absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                int drivers);
 
-// The reverse of TwoLevelAllGather; float32 sums take twice the bytes. A rank may also end with the parts of other
-// ranks of its node.
+// The reverse of TwoLevelAllGather. Sums of 16-bit values take twice the bytes, as they travel as float32. A rank may
+// also end with the parts of other ranks of its node.
 absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                    ReduceOp op, int drivers);
 

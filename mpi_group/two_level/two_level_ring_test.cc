@@ -31,7 +31,8 @@ namespace {
 using NodeNames = std::vector<std::string>;  // The name of each rank's node.
 constexpr uint64_t kChunkBytes = 64;
 
-// Calls leaves(rank) before each message to another node, until that returns true.
+// Calls leaves(rank) before a rank sends half a chunk or more to another node. After leaves has returned true, it is
+// not called again.
 class WatchedTransport : public ForwardingTransport {
  public:
   WatchedTransport(std::unique_ptr<Transport> transport, NodeNames nodes, std::function<bool(int rank)> leaves)
@@ -139,8 +140,8 @@ void CheckMean(Group& group, absl::Span<float> values) {
   }
 }
 
-// Nodes may have equal or different numbers of ranks, neighbours or not. Sizes are all those around the points where a
-// rank of a node has one value or one chunk more than another.
+// An all-reduce is right for nodes with equal and with different numbers of ranks, which are neighbours or not. The
+// sizes are those around the points where a rank of a node has one value or one chunk more than another.
 TEST(TwoLevelRingTest, AllSizes) {
   const NodeNames kNodes[] = {
       {"a", "a", "b", "b"},
@@ -164,7 +165,8 @@ TEST(TwoLevelRingTest, AllSizes) {
   }
 }
 
-// When a rank's first values leave, the last ones of its slice are still its own: the node has not summed them yet.
+// When a rank's first values leave for another node, the last values of its slice still hold its own contribution: the
+// node has not summed them yet.
 TEST(TwoLevelRingTest, LinksDoNotWaitForTheWholeNode) {
   const NodeNames nodes = {"a", "a", "b", "b"};
   constexpr uint64_t kValues = 4096;

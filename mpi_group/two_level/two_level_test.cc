@@ -1,4 +1,4 @@
-// Sums of 16-bit values between nodes, with values whose sum is wrong if it is rounded on its way.
+// Tests sums of 16-bit values between nodes, with values whose sum is wrong if it is rounded more than once.
 // groups/transport_group_test.cc tests what holds for all types.
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ struct Groups {
   std::vector<std::unique_ptr<Group>> of_rank;
 };
 
-// Adding 1 is lost in rounding: 2048 + 1 is 2048 in float16, 256 + 1 is 256 in bfloat16.
+// A value to which adding 1 is lost in rounding: 2048 + 1 is 2048 in float16, 256 + 1 is 256 in bfloat16.
 float Big(DataType type) { return type == DataType::kFloat16 ? 2048 : 256; }
 
 uint16_t Rounded(DataType type, float value) {
@@ -138,13 +138,13 @@ void CheckSumsOfAllSizes(const NodeNames& nodes, const GroupOptions& options, st
   });
 }
 
-// A sum is rounded once, exactly, and to the same bits on all ranks: for every size, with equal and different nodes, in
-// an arena or not.
+// A sum is exact until it is rounded once, and has the same bits on all ranks. That holds for every size, for nodes
+// with equal and different numbers of ranks, in an arena or not.
 TEST(TwoLevelSumsTest, AreRoundedOnce) {
   for (const NodeNames& nodes : AllNodes()) CheckSumsOfAllSizes(nodes, {}, {1, 3, 20, 12345, 300001});
 }
 
-// The same holds for every algorithm between nodes, with short chunks.
+// Every algorithm between nodes rounds a sum only once, also with short chunks.
 TEST(TwoLevelSumsTest, AreRoundedOnceByEveryAlgorithm) {
   for (Algorithm algorithm : {Algorithm::kReference, Algorithm::kRing, Algorithm::kPairwise,
                               Algorithm::kRecursiveDoubling, Algorithm::kHalvingDoubling}) {
@@ -168,7 +168,8 @@ TEST(TwoLevelSumsTest, AreRoundedOnceByEveryAlgorithm) {
 // A node sends 3(h-1)/h of the bytes in an all-reduce and 2(h-1)/h in a reduce-scatter, as sums travel as float32 and
 // results as 16 bits. Neither the number of its ranks nor the place of the values changes that.
 TEST(TwoLevelSumsTest, BytesBetweenNodes) {
-  constexpr uint64_t kValues = uint64_t{240} << 12;  // Divides evenly into parts of parts for all these layouts.
+  constexpr uint64_t kValues = uint64_t{240} << 12;  // Divides evenly among the drivers of a node, and each driver's
+                                                     // slice among the nodes, in all cases below.
   constexpr uint64_t kBytes = 2 * kValues;
   const struct {
     NodeNames nodes;

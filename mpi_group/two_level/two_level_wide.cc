@@ -18,7 +18,7 @@ absl::Span<float> RoomForSums(const TwoLevelCall& call, uint64_t values) {
   return absl::MakeSpan(sums).first(values);
 }
 
-// Sums the values of the node's ranks in this rank's slice.
+// Returns the sums of the values that the node's ranks have in this rank's slice.
 absl::StatusOr<absl::Span<float>> SumsInNode(const TwoLevelCall& call, const TensorList& values,
                                              absl::Span<const ValueRange> parts) {
   const absl::Span<float> sums = RoomForSums(call, parts[call.node.meeting.rank()].size());
@@ -99,7 +99,7 @@ absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, a
   return AllGatherBy(call.algorithm, *call.between, slice, nodes_parts, call.call);
 }
 
-// Between the two meetings only driver i touches slice i on its node.
+// Drivers need not wait for each other, because between the two meetings only driver i touches slice i on its node.
 absl::Status WideArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slice, ReduceOp op) {
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) status = ArenaRingBetweenNodes(call, slice, op);

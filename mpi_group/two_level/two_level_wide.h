@@ -5,7 +5,7 @@
 // added as float32 between nodes. Complete sums are rounded, once, and from then on copied. A part of two_level.cc;
 // two_level.h says what a driver is. h is the number of nodes, V the bytes of the values.
 //
-// parts[i] is the slice of the node's i-th rank, empty if that is no driver.
+// parts[i] is the slice of the node's i-th rank. It is empty if that rank is no driver.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -15,15 +15,15 @@
 
 namespace hooke {
 
-// All-reduce up to the drivers: after OK each driver has the sums of its slice in its values. If call.algorithm can
-// reduce-scatter, a node sends 3(h-1)/h V: float32 to the rank that rounds, 16 bits from there. Other algorithms carry
-// float32 both ways.
+// All-reduces without the last stage, which gives the results to all ranks of a node: after OK each driver has the sums
+// of its slice in its values. If call.algorithm can reduce-scatter, a node sends 3(h-1)/h V: float32 to the rank that
+// rounds, 16 bits from there. Other algorithms send float32 in both directions.
 absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                            ReduceOp op);
 
 // All-reduce to all ranks by a ring between nodes, for values in an arena. Chunk by chunk a driver adds its node's
-// values before it sends them, and gives the node the results. All ranks of a node call it; one that is no driver has
-// an empty slice.
+// values before it sends them, and gives the node the results. All ranks of a node call it; a rank that is no driver
+// has an empty slice.
 absl::Status WideArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slice, ReduceOp op);
 
 // Reduce-scatter: after OK each driver has the sums of its node's part of its slice, nodes_parts[node], in its values.
