@@ -19,7 +19,7 @@ struct Scratch {
   // Buffers of the messages under way, one vector per message (collectives/message_window.h).
   std::vector<std::vector<char>> outgoing;
   std::vector<std::vector<char>> incoming;
-  // Room for all values of a list, where its pieces have to be contiguous.
+  // Room for all values of a list, for algorithms that need them contiguous.
   std::vector<char> working;
   // The float32 sums of one slice of 16-bit values.
   std::vector<float> sums;
@@ -32,21 +32,21 @@ struct Call {
   // received, reduced and sent on. A multiple of 8, so that it holds whole values of any type.
   uint64_t chunk_bytes = uint64_t{256} << 10;
   // Largest number of messages under way at once from or to one peer: while one is reduced, others travel. Only
-  // algorithms that cut their values into chunks look at it. All ranks pass the same; at least 1.
+  // algorithms that cut their values into chunks use it. All ranks pass the same number, at least 1.
   int window = 4;
 };
 
-// Contiguous memory of list.bytes() bytes: the list's own if it has at most one piece, else room in `buffer`. That
-// room's content is unspecified.
+// Returns contiguous memory of list.bytes() bytes: the list's own if it has at most one piece, else room in `buffer`.
+// The content of room in `buffer` is unspecified.
 absl::Span<char> ContiguousRoom(const TensorList& list, std::vector<char>& buffer);
-// The values of `list` as contiguous memory: copied to `buffer` only if the list has several pieces.
+// Returns the values of `list` as contiguous memory. They are copied to `buffer` only if the list has several pieces.
 absl::Span<const char> ContiguousValues(const TensorList& list, std::vector<char>& buffer);
 
 // Cuts [0, values) into n parts in order. Their lengths differ by at most one value; the longer parts come first.
 using Parts = absl::InlinedVector<ValueRange, 8>;
 Parts EvenParts(uint64_t values, int n);
 
-// Hashes for a CallLabel's detail, by which ranks notice that their calls differ. Mix() adds a value to a hash,
+// Hash functions for CallLabel::detail, by which ranks notice that their calls differ. Mix() adds a value to a hash.
 // HashOf() hashes parts. Equal inputs give equal hashes on all ranks; different inputs almost certainly give different
 // ones.
 uint64_t Mix(uint64_t hash, uint64_t value);
@@ -54,6 +54,7 @@ uint64_t HashOf(absl::Span<const ValueRange> parts);
 
 // Chunk `index` of a range cut into chunks of `values` values; empty past the range's end.
 ValueRange Chunk(ValueRange range, uint64_t index, uint64_t values);
+// Returns the number of chunks of `values` values in a range.
 uint64_t ChunkCount(ValueRange range, uint64_t values);
 
 // How many values of `type` fit one of `call`'s chunks; at least 1.

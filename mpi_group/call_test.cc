@@ -20,7 +20,8 @@ TEST(CallTest, EvenPartsCoverAllValues) {
   }
 }
 
-// Chunks cover a range in order; those past its end are empty, so that ranks with shorter ranges can go along.
+// Chunks cover a range in order. Chunks past the range's end are empty, so that ranks with shorter ranges can take
+// equally many.
 TEST(CallTest, ChunksCoverARange) {
   const ValueRange range = {10, 31};
   EXPECT_EQ(ChunkCount(range, 10), 3);
@@ -43,7 +44,7 @@ TEST(CallTest, HashTellsPartsApart) {
   EXPECT_NE(Mix(HashOf(parts), 4096), Mix(HashOf(parts), 8192));
 }
 
-// A list of one piece is used where it lies; one of several is copied.
+// A list of one piece is used where it lies. A list of several pieces is copied.
 TEST(CallTest, ContiguousListsAreNotCopied) {
   std::vector<float> values = {1, 2, 3, 4};
   std::vector<char> buffer;

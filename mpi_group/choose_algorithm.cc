@@ -78,8 +78,8 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
-// The choices for `workload` at every size; `workload.bytes` is ignored. Only powers of two are tried, as the rules'
-// bounds are such.
+// Returns the choices for `workload` at every size; `workload.bytes` is ignored. Only powers of two are tried. So a
+// rule's bound that is no power of two shows as the one below it.
 std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tuning& tuning, Workload workload) {
   constexpr uint64_t kLargest = uint64_t{1} << 30;
   std::vector<ExplainedChoice> choices;

@@ -45,12 +45,13 @@ struct Choice {
   absl::string_view reason;  // Always set; has static lifetime.
 };
 
-// Equal in everything but the reason.
+// True if `a` and `b` are equal in everything but the reason.
 bool SameWay(const Choice& a, const Choice& b);
 
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
-// A range of sizes for which the choice is the same. Both ends are powers of two and belong to the range.
+// A range of sizes with one choice. Both ends are powers of two and belong to the range. A rule's bound that is no
+// power of two shows as the power of two below it.
 struct ExplainedChoice {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
@@ -59,8 +60,9 @@ struct ExplainedChoice {
   uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: no upper bound.
   Choice choice;
 };
-// All choices, in the order of kAllOperations; values in an arena come first, sizes ascend. Operations that choose
-// differently for sums of 16-bit values have a second list of ranges for these, at their end.
+// Returns all choices, in the order of kAllOperations. For each operation, values in an arena come first, then other
+// values; sizes ascend. If sums of 16-bit values are chosen differently, a second list of ranges with rounds_once
+// follows the first.
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke

@@ -36,7 +36,7 @@ void ExpectChoices(const std::vector<Row>& table) {
   }
 }
 
-// The choices of the default rules, as a table.
+// The default rules make the choices in this table.
 TEST(ChooseAlgorithmTest, Defaults) {
   ExpectChoices({
       {OneNode(1), {Operation::kAllReduce, kMany, true}, Algorithm::kNothing},
@@ -88,8 +88,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
   });
 }
 
-// Halving-doubling on a number of ranks that is no power of two sends some values twice more. Between nodes the ring
-// replaces it there.
+// If the number of ranks is no power of two, halving-doubling sends some values twice more. Between nodes a ring takes
+// its place for such numbers.
 TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   ExpectChoices({
       {Nodes(2, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
@@ -107,7 +107,7 @@ TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   });
 }
 
-// The first rule of a tuning that fits decides; calls that no rule fits are chosen as without the tuning.
+// The first rule of a tuning that fits a call decides. If none fits, the choice is the same as without the tuning.
 TEST(ChooseAlgorithmTest, TuningDecides) {
   Tuning tuning;
   TuningRule small;
@@ -150,7 +150,7 @@ TEST(ChooseAlgorithmTest, ImpossibleRulesArePassedOver) {
   }
 }
 
-// Two levels use as many drivers as every node has ranks, or fewer if the rule says so.
+// Two levels use as many drivers per node (two_level.h) as the smallest node has ranks, or fewer if the rule says so.
 TEST(ChooseAlgorithmTest, Drivers) {
   EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, kMany}).drivers, 3);
   EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, 4}).drivers, 1);

@@ -36,7 +36,7 @@ inline uint64_t SizeOf(DataType type) {
   return 4;
 }
 
-// "float32"
+// The name of a type in messages, for instance "float32".
 inline absl::string_view NameOf(DataType type) {
   switch (type) {
     case DataType::kFloat32:
@@ -59,7 +59,7 @@ inline absl::string_view NameOf(DataType type) {
 // rounded reciprocal, integers rounded towards zero. kMin and kMax are NaN where any rank's value is NaN.
 enum class ReduceOp : uint8_t { kSum, kMean, kMin, kMax };
 
-// "sum"
+// The name of a reduction in messages, for instance "sum".
 inline absl::string_view NameOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:

@@ -8,8 +8,8 @@
 // Group come from one thread at a time. After OK all ranks hold bitwise the same values.
 //
 // Sums and means of 16-bit values are added in float32 and rounded once. The order of addition follows from the
-// topology and the size. Either one rank rounds and the others copy its result, or all round the same sum. Groups of
-// values in GPU memory say in their headers how they differ.
+// topology and the size. Either one rank rounds and the others copy its result, or all round the same sum. For groups
+// of values in GPU memory, the headers in cuda/ say what differs.
 //
 // A rank contributes one list of values to a call. A process that holds several vectors of equal length reduces them
 // together by AllReduceReplicas (collectives/replicas.h).
@@ -44,14 +44,14 @@ class logger;
 namespace hooke {
 
 struct GroupOptions {
-  // How long a collective may take, counted from this rank's call, until Group::SetDeadline says otherwise. The others
-  // report a rank as missing if it enters later than this.
+  // How long a collective may take, counted from this rank's call, until Group::SetDeadline changes it. If a rank
+  // enters a call later than this, the other ranks report it as missing.
   absl::Duration deadline = absl::Seconds(30);
   std::shared_ptr<spdlog::logger> logger;  // Null: the group logs nothing.
-  // Rules by which algorithms are chosen. All ranks go by rank 0's.
+  // Rules by which algorithms are chosen. Every rank uses rank 0's rules.
   Tuning tuning;
-  // Ranks with equal names count as ranks of one node. Empty: NodeIdentity() of transport/topology.h. Tests set it to
-  // make several nodes of one machine.
+  // Ranks with equal names count as ranks of one node. Empty: NodeIdentity() of transport/topology.h. Tests set this to
+  // treat one machine as several nodes.
   std::string node;
 };
 
@@ -81,15 +81,16 @@ class Group {
   // Returns after all ranks have called it.
   virtual absl::Status Barrier() = 0;
 
-  // Sets how long each later collective may take, also in groups cloned from now on. All ranks set the same between the
-  // same two calls. A group that starts is more patient than one that trains.
+  // Sets how long each later collective may take, also in groups cloned from now on. All ranks set the same deadline,
+  // between the same two collectives. A program may allow more time for its first collectives than for later ones.
   virtual void SetDeadline(absl::Duration deadline) = 0;
 
   // Zeroed memory of this rank, 64-byte aligned, that the group owns and keeps until it is destroyed; an empty span for
   // 0 bytes. The ranks of a node share such memory: an arena. Collectives on values in one arena work in place on the
-  // peers' memory, without copies, if the values lie at the same offsets on every rank. Where memory cannot be shared
-  // it is ordinary memory. Between calls a rank may touch only its own. All ranks pass the same size.
-  // RESOURCE_EXHAUSTED means that memory of both kinds is too short; that fails the group too.
+  // peers' memory, without copies, if the values lie at the same offsets on every rank. Where memory cannot be shared,
+  // the span is ordinary memory. Between calls a rank may touch only its own span. All ranks pass the same size.
+  // RESOURCE_EXHAUSTED: there is neither enough shared nor enough ordinary memory. The group is then unusable, as after
+  // any error.
   virtual absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) = 0;
 
   // The algorithm of the last collective, named as in the tuning file, with static lifetime; empty if unknown. Only the
@@ -97,8 +98,8 @@ class Group {
   virtual absl::string_view LastAlgorithm() const { return ""; }
 
   // Makes another group of the same ranks, so that a second thread can call collectives at the same time. Collective.
-  // Memory that this group has allocated so far counts as an arena there too. This group must outlive the new one.
-  // FAILED_PRECONDITION if this kind of group cannot be cloned.
+  // The new group can also work in place in the arenas that this group has allocated so far. This group must outlive
+  // the new one. FAILED_PRECONDITION if this kind of group cannot be cloned.
   virtual absl::StatusOr<std::unique_ptr<Group>> Clone() {
     return absl::FailedPreconditionError("groups of this kind serve one thread only");
   }

@@ -43,7 +43,7 @@ class TensorList {
   }
   // A list of one vector of values of `type`, given as bytes. The bytes of an incomplete last value are left out.
   TensorList(DataType type, absl::Span<char> bytes) : type_(type) { AddBytes(bytes); }
-  // A list of several such vectors, in order.
+  // A list of several vectors of `type`, each given as bytes, in order.
   TensorList(DataType type, const std::vector<absl::Span<char>>& parts) : type_(type) {
     for (absl::Span<char> part : parts) AddBytes(part);
   }

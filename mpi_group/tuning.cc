@@ -48,7 +48,7 @@ absl::string_view NameOf(Values values) {
   return "unknown";
 }
 
-// ObjectReader calls NameOf() through this, which finds the overloads of both namespaces.
+// ObjectReader calls NameOf() through this function, which finds the overloads of both namespaces.
 template <typename T>
 absl::string_view TextOf(T value) {
   return NameOf(value);
@@ -115,7 +115,7 @@ class ObjectReader {
     if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(what_, ": ", mistake));
   }
 
-  // Call it last: it reports keys that no Read() or Find() asked for.
+  // Returns the first mistake. Call it last: it also reports keys that no Read() or Find() asked for.
   absl::Status Finish() {
     if (!status_.ok()) return status_;
     for (const auto& [key, value] : object_.items()) {

@@ -39,7 +39,8 @@ struct TuningRule {
   // The algorithm for these calls. `chunk_bytes` is the size of a message, or of a chunk in a slot of shared memory.
   Algorithm algorithm = Algorithm::kNothing;
   uint64_t chunk_bytes = uint64_t{256} << 10;
-  // Two-level only: how many ranks of each node talk to other nodes. 0: as many as the smallest node has ranks.
+  // Two-level only: how many ranks of each node exchange messages with other nodes. 0: as many as the smallest node has
+  // ranks.
   int drivers = 0;
 };
 
@@ -55,13 +56,13 @@ struct Tuning {
   std::vector<TuningRule> rules;
 };
 
-// "auto", "mpi" or "sockets".
+// Returns "auto", "mpi" or "sockets".
 absl::string_view NameOf(Tuning::BetweenNodes between);
 
-// The built-in rules. For every operation the last one fits any call.
+// The built-in rules. The last rule of each operation fits every call of that operation.
 const std::vector<TuningRule>& DefaultRules();
 
-// INVALID_ARGUMENT says which rule, what is wrong and what is allowed.
+// Reads a tuning from JSON. INVALID_ARGUMENT names the rule, what is wrong in it, and what is allowed.
 absl::StatusOr<Tuning> ParseTuning(absl::string_view text);
 // Formats a tuning as JSON that ParseTuning reads, one rule per line.
 std::string FormatTuning(const Tuning& tuning);

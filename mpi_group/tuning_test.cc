@@ -29,7 +29,7 @@ TEST(TuningTest, TextRoundTrip) {
   EXPECT_EQ(ParseTuning(FormatTuning({}))->rules.size(), 0);
 }
 
-// A hand-written file needs to say only what differs.
+// A tuning file may leave out everything that has its default value.
 TEST(TuningTest, WhatIsLeftOutIsTheDefault) {
   const absl::StatusOr<Tuning> tuning =
       ParseTuning(R"({"rules": [{"operation": "broadcast", "algorithm": "chain", "bytes_max": 100}]})");
@@ -42,7 +42,7 @@ TEST(TuningTest, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(tuning->rules[0].ranks_max, TuningRule::kAnyRanks);
 }
 
-// Each mistake is named, with its rule and what is allowed.
+// The error of ParseTuning names the mistake, its rule, and what is allowed.
 TEST(TuningTest, Mistakes) {
   const struct {
     const char* text;
