@@ -28,8 +28,8 @@ absl::Status ExchangeAndReduce(Transport& transport, const PairExchange& pair, c
                                const Call& call);
 
 // Reduces n ranks to a power of two for an algorithm that needs it. In each of the pairs (0, 1), (2, 3), ... the first
-// rank hands its values to the second and drops out. There are as many pairs as n exceeds the power of two. After Van
-// de Geijn's and Rabenseifner's all-reduces.
+// rank hands its values to the second and drops out. There are as many pairs as n exceeds the power of two. Van de
+// Geijn's and Rabenseifner's all-reduces do it in this way.
 class Folding {
  public:
   Folding(int rank, int ranks);

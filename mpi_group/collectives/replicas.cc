@@ -24,8 +24,9 @@ absl::Status CheckShapes(absl::Span<const TensorList> replicas) {
   return absl::OkStatus();
 }
 
-// The group's own checks cannot see that ranks disagree on the number of replicas, so we compare it here. `own` is the
-// result of CheckShapes() for this rank's lists.
+// Returns INVALID_ARGUMENT on all ranks if the ranks' arguments differ or some rank's `own` is an error. The group's
+// own checks cannot see that ranks disagree on the number of replicas, so it is compared here. `own` is the result of
+// CheckShapes() for this rank's lists.
 absl::Status Compare(Group& group, absl::Span<const TensorList> replicas, ReduceOp op, const absl::Status& own) {
   const auto lists = static_cast<int64_t>(replicas.size());
   const auto values = replicas.empty() ? 0 : static_cast<int64_t>(replicas[0].size());

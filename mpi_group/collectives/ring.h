@@ -5,7 +5,7 @@
 // shared. Every rank sends only to the next rank and receives only from the previous one. Values travel in chunks, with
 // a window of them under way in each direction: a chunk goes on as soon as it is reduced, while others travel.
 //
-// Among more than two ranks a ring would round sums of 16-bit values at every rank. They go by pairwise.h instead,
+// Among more than two ranks a ring would round sums of 16-bit values at every rank. Such sums go by pairwise.h instead,
 // which moves as many bytes. After an error the values are unspecified.
 
 #include "absl/status/status.h"
