@@ -1,8 +1,8 @@
 // Times all-reduces of device memory side by side in one run, and checks every answer before it times:
 //   mpirun -n N --bind-to none cuda_benchmark [--json FILE]
-// "staged" reduces on the device, with chunks in page-locked memory. "host" is the way of a program without us: it
-// copies all values to the host, calls MPI_Allreduce, and copies the result back. "nccl" runs if each rank has its own
-// device.
+// "staged" reduces on the device, with chunks in page-locked memory. "host" does what a program without Hooke would do:
+// it copies all values to the host, calls MPI_Allreduce, and copies the result back. "nccl" runs if each rank has its
+// own device.
 
 #include <cuda_runtime_api.h>
 #include <mpi.h>

@@ -1,5 +1,5 @@
-// Groups on the memory of one device compute the same as the host. Without a device every test is skipped, with the
-// driver's reason.
+// Tests that groups on the memory of one device compute the same results as the host. Without a device every test is
+// skipped, with the driver's reason.
 
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
@@ -154,7 +154,7 @@ TEST_F(CudaTest, KernelAgreesWithTheHost) {
   }
 }
 
-// 16-bit values become float32 and come back as on the host.
+// Converting 16-bit values to float32 and back on the device gives the same bits as on the host.
 TEST_F(CudaTest, WidenAndNarrowAgreeWithTheHost) {
   constexpr uint64_t kValues = 100003;
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
@@ -270,7 +270,7 @@ TEST_F(CudaTest, SixteenBitsAreRoundedOnce) {
     RunStagedGroups(n, absl::Seconds(30), [n](Group& group, int rank) {
       std::vector<float> numbers(kValues);
       std::vector<char> bytes(kValues * 2);
-      // 2048 on one rank, 1 on the others.
+      // Each value is 2048 on one rank and 1 on the others.
       for (uint64_t i = 0; i < kValues; ++i)
         numbers[i] = i % static_cast<uint64_t>(n) == static_cast<uint64_t>(rank) ? 2048 : 1;
       Narrow(DataType::kFloat16, numbers, absl::MakeSpan(bytes));
@@ -287,7 +287,7 @@ TEST_F(CudaTest, SixteenBitsAreRoundedOnce) {
   }
 }
 
-// Calls that differ on one rank are an error on all ranks, which names that rank, long before the deadline.
+// If one rank's call differs, all ranks get an error that names that rank, long before the deadline.
 TEST_F(CudaTest, DifferentCallsAreNamedOnAllRanks) {
   constexpr uint64_t kValues = 5000;
   constexpr int kRanks = 3;

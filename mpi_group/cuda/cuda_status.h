@@ -18,7 +18,7 @@ namespace hooke {
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 
 // Waits until all work given to the stream so far is done. It polls, and calls `healthy` meanwhile, whose first error
-// ends the wait. Errors: DEADLINE_EXCEEDED, that of `healthy`, or that of the stream's work.
+// ends the wait. Errors: DEADLINE_EXCEEDED, the error of `healthy`, or an error of the stream's work.
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy);
 
 }  // namespace hooke

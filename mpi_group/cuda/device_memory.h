@@ -33,8 +33,8 @@ using PinnedMemory = std::unique_ptr<char, FreePinnedMemory>;
 using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
 using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
-// All are made on the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed before the call
-// returns, so any stream may use it.
+// Each function makes its object on the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed
+// before the call returns, so any stream may use it.
 absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
 absl::StatusOr<Stream> MakeStream();

@@ -18,8 +18,9 @@ struct DeviceReduction {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   int mean_of = 0;  // As in Reduction.
-  // From 1 to kDevicePointersMax of each, in memory that the stream's device can reach, aligned for the type. A
-  // destination is one of the sources or overlaps none of them.
+  // There are 1 to kDevicePointersMax sources and 1 to kDevicePointersMax destinations. They lie in memory that the
+  // stream's device can reach, and are aligned for the type. A destination is one of the sources or overlaps none of
+  // them.
   int sources = 0;
   const void* source[kDevicePointersMax] = {};
   int destinations = 0;
@@ -31,7 +32,8 @@ struct DeviceReduction {
 // the number of sources or destinations is out of range.
 int LaunchReduce(const DeviceReduction& reduction, CUstream_st* stream);
 
-// Convert 16-bit values to float32, and back, rounded to nearest, ties to even. cudaErrorInvalidValue for other types.
+// LaunchWiden() converts 16-bit values to float32. LaunchNarrow() converts them back, rounded to nearest, ties to even.
+// For other types they return cudaErrorInvalidValue.
 int LaunchWiden(DataType type, const void* from, float* to, uint64_t values, CUstream_st* stream);
 int LaunchNarrow(DataType type, const float* from, void* to, uint64_t values, CUstream_st* stream);
 

@@ -20,7 +20,8 @@
 namespace hooke {
 namespace {
 
-// The group's communicators are non-blocking: calls may return ncclInProgress, and we wait for them with a deadline.
+// Converts a code of NCCL. ncclInProgress counts as OK: the group's communicators are non-blocking, and the group waits
+// for their work with a deadline.
 absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
   if (code == ncclSuccess || code == ncclInProgress) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", ncclGetErrorString(code)));
@@ -44,7 +45,8 @@ ncclDataType_t NcclType(DataType type) {
   return ncclInt64;
 }
 
-// A kMean is summed by NCCL and divided afterwards, by one kernel for all types.
+// Returns NCCL's operation for `op`. NCCL computes a kMean as a sum, and one kernel for all types divides it
+// afterwards.
 ncclRedOp_t NcclOp(ReduceOp op) {
   if (op == ReduceOp::kMin) return ncclMin;
   return op == ReduceOp::kMax ? ncclMax : ncclSum;
@@ -154,7 +156,8 @@ class NcclGroupOfLanes : public NcclGroup {
         ValueRange());
   }
 
-  // Calls one reduce to each owner of a part; NCCL runs the calls of one group together.
+  // Calls ncclReduce once for each part, to its owner. NCCL runs the calls between ncclGroupStart and ncclGroupEnd
+  // together.
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
     absl::Status status = CheckOneDevice();
     status.Update(CheckParts(parts, size(), values.size()));
@@ -326,8 +329,8 @@ class NcclGroupOfLanes : public NcclGroup {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
-  // Fails the group after invalid arguments: the other ranks are in this call, or will be, and would mistake this
-  // rank's next call for it.
+  // Fails the group after invalid arguments. The other ranks are in this call, or will be, and would mistake this
+  // rank's next call for this one.
   absl::Status Refuse(const absl::Status& status) { return failure_.ok() ? Fail(status) : failure_; }
 
   // Makes every later call return this error.

@@ -34,8 +34,9 @@ class NcclGroup : public Group {
   virtual absl::Status AllReduceReplicas(absl::Span<const TensorList> replicas, ReduceOp op) = 0;
 };
 
-// Collective. `control` brings the ranks together and carries a few bytes; it must outlive the group.
-// FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not all ranks came. INTERNAL: an error of CUDA or NCCL.
+// Makes a group of the ranks of `control`. Collective. `control` brings the ranks together and carries a few bytes; it
+// must outlive the result. FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not all ranks came. INTERNAL: an
+// error of CUDA or NCCL.
 //
 // Lists must have the same pieces on all ranks, because each piece is a call of NCCL. Except for Barrier the operations
 // of Group work only if devices[0] is the only device (FAILED_PRECONDITION otherwise), on lists in its memory.

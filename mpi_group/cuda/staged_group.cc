@@ -132,7 +132,7 @@ class StagedGroup : public Group {
   }
 
   // Runs a call and settles a failure with the other ranks, so that all get the same error soon. From then on every
-  // call returns it.
+  // call returns that error.
   template <typename Collective>
   absl::Status Run(const CallLabel& label, const Collective& collective) {
     if (!failure_.ok()) return failure_;
@@ -194,8 +194,9 @@ class StagedGroup : public Group {
     return absl::OkStatus();
   }
 
-  // Runs the passes. Received values are reduced into the list by `op`, or replace its values if there is none. The
-  // next passes' outgoing values leave the device while this pass's messages travel, unless they depend on them.
+  // Runs the passes. Received values are reduced into the list by `op`, or replace its values if there is no `op`. The
+  // outgoing values of the next passes leave the device while this pass's messages travel, unless they depend on the
+  // values that these messages bring.
   absl::Status RunAll(const TensorList& values, const std::vector<StagedPass>& passes, std::optional<ReduceOp> op,
                       absl::Time deadline) {
     uint64_t started = 0;

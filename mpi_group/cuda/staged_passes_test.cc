@@ -29,8 +29,8 @@ struct Rank {
 
 using Message = std::vector<int64_t>;
 
-// Moves the rank on; returns false if it cannot go on. `to` holds messages to the next rank, `from` those from the
-// previous one.
+// Does what the rank can do without waiting; returns false if it can do nothing. `to` holds messages to the next rank,
+// `from` those from the previous one.
 bool Advance(Rank& rank, bool reduces, std::deque<Message>& to, std::deque<Message>& from) {
   if (rank.done == rank.passes.size()) return false;
   while (rank.read.size() < rank.passes.size() && rank.read.size() < rank.done + kSlots &&

@@ -17,8 +17,8 @@
 
 namespace hooke {
 
-// One rank's slots, used in turn. All work goes to one stream, in order, so a chunk that is read after another was
-// written sees the new values. A slot is reused only when its copies are done.
+// One rank's slots for chunks on their way, used in turn. All work goes to one stream, in order, so a chunk that is
+// read after another was written sees the new values. A slot is reused only when its copies are done.
 class Staging {
  public:
   static constexpr int kSlots = 4;
@@ -29,13 +29,14 @@ class Staging {
   // Starts to copy a list of at most chunk_bytes bytes to outgoing slot `index` % kSlots. At most kSlots copies may be
   // under way.
   absl::Status StartOutgoing(uint64_t index, const TensorList& values);
-  // Waits for that copy and returns the bytes.
+  // Waits for the copy that StartOutgoing(index) started, and returns its bytes.
   absl::StatusOr<absl::Span<const char>> AwaitOutgoing(uint64_t index, absl::Time deadline);
 
   // Returns room for an incoming message of `bytes` bytes, after waiting for the slot's last use to end.
   absl::StatusOr<absl::Span<char>> IncomingRoom(uint64_t index, uint64_t bytes, absl::Time deadline);
-  // Starts to write the received bytes to `values`, or to reduce them into `values` on the device.
+  // Starts to copy the bytes received in incoming slot `index` % kSlots to `values`.
   absl::Status StartWriting(uint64_t index, const TensorList& values);
+  // Starts to reduce the bytes received in incoming slot `index` % kSlots into `values` on the device.
   absl::Status StartReducing(uint64_t index, const TensorList& values, const Reduction& reduction);
 
   // The stream that does all of this work, in order.
