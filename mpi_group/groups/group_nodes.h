@@ -57,13 +57,13 @@ class GroupNodes {
   // The local rank of this node's leader: the root on its own node, else 0.
   int LocalLeaderFor(int root) const { return NodeOf(root) == node() ? LocalRank(root) : 0; }
 
-  // Collective: makes an arena in memory that the ranks of each node share. Null on all ranks if one node has no room;
-  // *why then says so. `number` is the same on all ranks, and different from those of the group's other arenas and of
-  // the arenas that a clone works in.
+  // An arena and the memory that it lies in.
   struct Arena {
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<SharedArena> arena;
   };
+  // Collective: makes an arena in memory that the ranks of each node share. Null on all ranks if one node has no room;
+  // *why then says so. `number` is the same on all ranks, and different for all arenas in which the group can work.
   absl::StatusOr<std::unique_ptr<Arena>> NewArena(uint64_t bytes, uint64_t number, absl::Time deadline,
                                                   std::string* why);
 
