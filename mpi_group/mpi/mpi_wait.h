@@ -18,9 +18,9 @@ namespace hooke {
 // Else INTERNAL, with `what` and MPI's message.
 absl::Status MpiStatus(int code, absl::string_view what);
 
-// Waits until all requests are done, and returns true, or until the deadline has passed, and returns false. Requests
-// that are done become MPI_REQUEST_NULL. If MPI fails a request, the error is that of MpiStatus. `statuses` receives
-// MPI's results; it has as many elements as `requests`, or none.
+// Waits until all requests are done or the deadline has passed. Returns true if all are done. Requests that are done
+// become MPI_REQUEST_NULL. If MPI fails a request, the error is that of MpiStatus. `statuses` receives MPI's results;
+// it has as many elements as `requests`, or none.
 //
 // AwaitAll() polls, because MPI moves bytes only inside its calls: first without pause, then yielding, then with naps,
 // as ranks may outnumber cores.
