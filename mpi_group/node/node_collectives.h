@@ -30,11 +30,12 @@ struct NodeCall {
   uint64_t chunk_bytes = uint64_t{64} << 10;
 };
 
-// Returns the sizes of a meeting's memory that suffice for chunks of `chunk_bytes`.
+// Sizes of a meeting's memory (NodeMeeting::Options).
 struct StagingSizes {
   uint64_t slot_bytes = 0;
   uint64_t extra_bytes = 0;
 };
+// Returns the sizes of a meeting's memory that suffice for chunks of `chunk_bytes`.
 StagingSizes StagingFor(uint64_t chunk_bytes, int ranks);
 // The largest chunk for which the meeting's slots have room.
 uint64_t StagingRoom(const NodeMeeting& meeting);

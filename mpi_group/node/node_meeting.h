@@ -27,7 +27,7 @@
 
 namespace hooke {
 
-// The operation that a rank is about to do; all ranks must bring the same.
+// The operation that a rank is about to do. All ranks must bring equal purposes to a meeting.
 struct Purpose {
   uint64_t values = 0;
   uint64_t places = 0;  // A hash of the places of the values, as far as these must be the same on all ranks.
