@@ -23,8 +23,8 @@ struct Listener {
   FileDescriptor socket;
   uint16_t port = 0;
 };
-// Each listens on a free port: ListenAnywhere() on all addresses of this host, IPv4 and IPv6, ListenOnLoopback() only
-// on the loopback address, which no other host can reach.
+// ListenAnywhere() listens on a free port of all addresses of this host, IPv4 and IPv6. ListenOnLoopback() listens on a
+// free port of the loopback address only, which no other host can reach.
 absl::StatusOr<Listener> ListenAnywhere();
 absl::StatusOr<Listener> ListenOnLoopback();
 

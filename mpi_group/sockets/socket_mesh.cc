@@ -25,7 +25,7 @@ struct Endpoint {
   uint64_t identity = 0;  // Hash of MeshOptions::identity.
   GroupToken token = {};  // Rank 0's token becomes the group's.
   uint32_t addresses = 0;
-  uint16_t port = 0;  // 0: it cannot listen.
+  uint16_t port = 0;  // 0: the rank cannot listen.
   bool rdma = false;
   std::array<HostAddress, kAddresses> address;
 };
