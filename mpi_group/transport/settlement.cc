@@ -37,7 +37,8 @@ bool IsAhead(const Statement& rank, const Statement* other) {
   return own != nullptr && other != nullptr && own->number > LastCall(*other)->number;
 }
 
-// Lists the ranks that differ in a call, the smallest side first: it is likely the one in error.
+// Lists the ranks that make the same call, for each of the calls that differ. The smallest group comes first, because
+// it is likely the one in error.
 std::string Sides(std::map<std::string, std::vector<int>> ranks_of_text) {
   std::vector<std::pair<std::string, std::vector<int>>> sides(ranks_of_text.begin(), ranks_of_text.end());
   std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
@@ -177,7 +178,7 @@ std::optional<absl::Status> Settlement::Absence() const {
   // True if no rank ran into its deadline, so that the others saw at once that the absent ranks had gone. After a
   // deadline a rank that merely gave up also looks gone to others.
   bool gone = true;
-  // Statement of the waiting rank in the earliest call, the one that the absent ranks missed.
+  // The statement of the rank that waits in the earliest call. That is the call that the absent ranks missed.
   const Statement* earliest = nullptr;
   int64_t longest_us = 0;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
@@ -230,8 +231,8 @@ std::optional<absl::Status> Settlement::Absence() const {
   return std::nullopt;
 }
 
-// Picks the statement closest to the cause: a rank's own failure before a deadline, a deadline before a peer's leaving,
-// and last those who only heard of it.
+// Returns the error in the statement closest to the cause. A rank's own failure is closer than a deadline, a deadline
+// closer than a peer's leaving. Ranks that only heard of a failure come last.
 absl::Status Settlement::FirstFailure() const {
   const auto weight = [](const Statement& statement) {
     if (statement.kind == Statement::Kind::kHeard) return 0;

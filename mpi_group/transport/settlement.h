@@ -86,7 +86,7 @@ class Settlement {
   void HearLeft(int from) { left_[from] = true; }
 
   // Notes that the process of `rank` has ended without leaving the group. No statement will come from it. Verdict()
-  // names it like a rank that stays silent.
+  // names it as it names a rank that makes no statement.
   void HearLost(int rank) { lost_[rank] = true; }
 
   // any() is true once some rank has made a statement. FirstReport() is then the ABORTED error that names the first
@@ -103,8 +103,8 @@ class Settlement {
 
   // Returns the verdict that was heard, else the one that follows from the statements; there must be at least one.
   // Never OK. It names the ranks that diverge, are missing or failed. INVALID_ARGUMENT: ranks are in different calls.
-  // DEADLINE_EXCEEDED: some ranks did not come. UNAVAILABLE: some ranks left. Otherwise it has the code of the rank
-  // that failed.
+  // DEADLINE_EXCEEDED: some ranks did not come. UNAVAILABLE: some ranks left, or others saw before any deadline that
+  // they had gone. Otherwise it has the code of the rank that failed.
   absl::Status Verdict() const;
 
  private:

@@ -68,7 +68,7 @@ TEST(SettlementTest, OneRankAheadIsNoDivergence) {
                                         "call 2: all-reduce (sum) of 20 float32 (rank 1 waited)"));
 }
 
-// The verdict is UNAVAILABLE if ranks have left, but not if ranks are silent.
+// If a rank has left the group, the verdict is UNAVAILABLE and names that rank.
 TEST(SettlementTest, LeftRanksAreUnavailable) {
   Settlement settlement(3);
   settlement.HearLeft(1);
@@ -80,7 +80,8 @@ TEST(SettlementTest, LeftRanksAreUnavailable) {
                                    "float32 (rank 0 waited)"));
 }
 
-// Nobody waits for the statement of a rank whose process has ended. The verdict distinguishes it from a rank that left.
+// Nobody waits for the statement of a rank whose process has ended. The verdict calls that rank lost, not one that has
+// left.
 TEST(SettlementTest, LostRanksAreNotWaitedFor) {
   Settlement settlement(3);
   settlement.HearLost(1);
@@ -126,7 +127,7 @@ TEST(SettlementTest, RankAheadIsNotLate) {
                 "rank 0 failed in call 1: all-reduce (sum) of 10 float32: waited for rank 1 until the deadline"));
 }
 
-// A rank's own failure outranks its effects on others.
+// The verdict is a rank's own failure, rather than the effects of that failure on other ranks.
 TEST(SettlementTest, CauseOutranksEffects) {
   Settlement settlement(3);
   settlement.Hear(0, Says(Calls({10}), absl::UnavailableError("receiving from rank 1, which has left the group")));
