@@ -127,7 +127,7 @@ std::vector<std::unique_ptr<Group>> MakeGroups(const NodeNames& nodes, const std
 // Small whole numbers, whose sums are exact.
 float Value(int rank, uint64_t i) { return static_cast<float>((rank + 1) * (1 + i % 37)); }
 
-// Runs a mean on one rank and checks its values.
+// All-reduces a mean on one rank and checks the result.
 void CheckMean(Group& group, absl::Span<float> values) {
   for (uint64_t i = 0; i < values.size(); ++i) values[i] = Value(group.rank(), i);
   ASSERT_EQ(group.AllReduce(TensorList(values), ReduceOp::kMean), absl::OkStatus());
@@ -140,8 +140,8 @@ void CheckMean(Group& group, absl::Span<float> values) {
   }
 }
 
-// An all-reduce is right for nodes with equal and with different numbers of ranks, which are neighbours or not. The
-// sizes are those around the points where a rank of a node has one value or one chunk more than another.
+// An all-reduce is right for nodes with equal and with different numbers of ranks. A node's ranks may be neighbours or
+// not. The sizes are those around the points where a rank of a node has one value or one chunk more than another.
 TEST(TwoLevelRingTest, AllSizes) {
   const NodeNames kNodes[] = {
       {"a", "a", "b", "b"},

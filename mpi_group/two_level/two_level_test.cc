@@ -99,7 +99,7 @@ void ExpectAll(absl::Span<const uint16_t> values, uint16_t wanted, const char* o
                                      << wrong - values.begin();
 }
 
-// Runs the sums on one rank and checks its values.
+// Calls the summing collectives on one rank and checks the results.
 void CheckSums(Group& group, DataType type, absl::Span<uint16_t> values) {
   const int n = group.size();
   const TensorList list(type, MutableBytesOf(values));
