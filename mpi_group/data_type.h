@@ -55,8 +55,9 @@ inline absl::string_view NameOf(DataType type) {
   return "unknown type";
 }
 
-// kSum of integers wraps around. kMean divides the sum once by the number of ranks: floats are multiplied with its
-// rounded reciprocal, integers rounded towards zero. kMin and kMax are NaN where any rank's value is NaN.
+// kSum of integers wraps around. kMean divides the sum once by the number of ranks: floats are multiplied with the
+// rounded reciprocal of that number, integers are divided and rounded towards zero. kMin and kMax are NaN where any
+// rank's value is NaN.
 enum class ReduceOp : uint8_t { kSum, kMean, kMin, kMax };
 
 // The name of a reduction in messages, for instance "sum".
