@@ -53,8 +53,8 @@ bool Differs(Numbers numbers, DataType type, ReduceOp op) {
   return op == ReduceOp::kSum && (numbers == Numbers::kFractions ? is_float : SizeOf(type) == 2);
 }
 
-// Calls check(op, numbers) for all combinations worth testing: whole numbers for every reduction, fractions for sums of
-// floats, and a large number with ones for sums of 16-bit values.
+// Calls check(op, numbers) for all combinations worth testing. These are whole numbers for every reduction, fractions
+// for sums of floats, and kOneLarge for sums of 16-bit values.
 template <typename Check>
 void ForEachReduction(DataType type, const Check& check) {
   for (ReduceOp op : kOps) {
