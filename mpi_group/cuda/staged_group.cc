@@ -217,8 +217,8 @@ class StagedGroup : public Group {
     return absl::OkStatus();
   }
 
-  // Exchanges the messages of chunk `index`: sends the bytes of `out`, once they have left the device, to the next
-  // rank, and receives bytes for `in` from the previous rank.
+  // Exchanges the messages of chunk `index`. It sends the bytes of `out` to the next rank once they have left the
+  // device, and receives bytes for `in` from the previous rank.
   absl::Status Exchange(uint64_t index, const TensorList& out, const TensorList& in, absl::Time deadline) {
     const int n = size();
     Outgoing outgoing = {(rank() + 1) % n, {}};
