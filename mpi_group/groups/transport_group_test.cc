@@ -128,8 +128,8 @@ TEST(GroupTuningTest, EveryAlgorithm) {
   }
 }
 
-// A ring between nodes that runs while each node reduces and shares its chunks is right: with many chunks and few, with
-// nodes of one rank beside others, and with pieces that end anywhere.
+// A ring between nodes that runs while each node reduces and shares its chunks gives right results. That holds for many
+// chunks and few, for nodes of one rank beside others, and for pieces that end anywhere.
 TEST(GroupTuningTest, RingBetweenNodes) {
   GroupOptions options;
   for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
