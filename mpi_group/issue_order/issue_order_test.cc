@@ -315,8 +315,8 @@ TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
   }
 }
 
-// Three mistakes of the caller are lasting errors: to make a bucket ready twice, to name one that does not exist, and
-// to wait for one that is not ready.
+// After a mistake of the caller every Finish returns INVALID_ARGUMENT. Mistakes are to make a bucket ready twice, to
+// name a bucket that does not exist, to wait for a bucket that is not ready, and to finish before all are ready.
 TEST_P(IssueOrderTest, WrongUseIsAnError) {
   const Groups groups = MakeGroups(1, kDeadline);
   const std::vector<std::pair<std::string, void (*)(IssueOrder&)>> cases = {
@@ -403,8 +403,8 @@ TEST(FunneledOrderTest, TheCallerIsFree) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// In a funneled order, the caller of FinishWith calls the last bucket's collective itself, but not that of an earlier
-// bucket, for which the thread was already woken.
+// In a funneled order, the caller of FinishWith calls the last bucket's collective itself. It does not call that of an
+// earlier bucket, for which the thread was already woken.
 TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);
