@@ -12,8 +12,8 @@
 // the same reason two buffers are enough for any other memory that ranks write before one meeting and read before the
 // next.
 //
-// Calls come from one thread at a time. Errors are those of a Transport: DEADLINE_EXCEEDED names all missing ranks;
-// UNAVAILABLE a rank that has left or whose process has ended; INVALID_ARGUMENT, on all ranks, means that their
+// Calls come from one thread at a time. Errors are those of a Transport. DEADLINE_EXCEEDED names all missing ranks.
+// UNAVAILABLE names a rank that has left or whose process has ended. INVALID_ARGUMENT, on all ranks, means that their
 // purposes differ.
 
 #include <atomic>

@@ -5,8 +5,8 @@
 // is, so without this its peers would wait for it until their deadline.
 //
 // A process is watched through a pidfd (Linux 5.3), which needs no permission and never means another process that got
-// the same number later. Two kinds of peers are not watched: a peer in another PID namespace, whose number means
-// nothing here, and a peer for which the kernel or a container's rules refuse a pidfd. Not thread-safe.
+// the same number later. A peer in another PID namespace is not watched, because its number means nothing here. Nor is
+// a peer for which the kernel or a container's rules refuse a pidfd. Not thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -20,7 +20,7 @@ struct ProcessIdentity {
   uint64_t namespace_device = 0;
   uint64_t namespace_inode = 0;
 };
-// This process. Its number is 0 if /proc does not name the namespace.
+// Returns the identity of this process. `number` is 0 if /proc does not name the namespace.
 ProcessIdentity OwnProcess();
 
 class PeerProcesses {
