@@ -107,7 +107,8 @@ TEST(ProfileTest, AgreesWithExactReference) {
   }
 }
 
-// If there are more sizes than room, later ones are counted in their powers of two; no call is lost.
+// If there are more sizes than exact_sizes_max, later sizes are counted in their bins, the powers of two. No call is
+// lost.
 TEST(ProfileTest, BoundsExactSizes) {
   FakeClock clock;
   ProfileOptions options = clock.Options();
