@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_SOCKETS_MESH_MAKER_H_
 #define HOOKE_MPI_GROUP_SOCKETS_MESH_MAKER_H_
 
-// One rank's part in making a mesh: it connects to all lower peers and accepts connections from all higher ones, at the
-// same time and in one thread. A part of socket_mesh.cc, with a header of its own so that tests can connect to it as
-// strangers.
+// One rank's part in making a mesh. It connects to all peers of lower rank and accepts connections from all those of
+// higher rank, at the same time and in one thread. A part of socket_mesh.cc, with a header of its own so that tests can
+// connect to it as strangers.
 
 #include <cstdint>
 #include <deque>

@@ -136,8 +136,9 @@ TEST(SocketTransportTest, OtherCall) {
   }
 }
 
-// A rank that waits for one peer notices a message of another peer that it can never take: one of an earlier call, or
-// of the same number with another label. A message of a later call is no error, as that peer is only ahead.
+// A rank that waits for one peer notices a message of another peer that it can never take. Such a message is of an
+// earlier call, or of a call with the same number and another label. A message of a later call is no error, as that
+// peer is only ahead.
 TEST(SocketTransportTest, StrayMessages) {
   const struct {
     CallLabel call;
