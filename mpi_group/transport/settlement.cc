@@ -37,8 +37,8 @@ bool IsAhead(const Statement& rank, const Statement* other) {
   return own != nullptr && other != nullptr && own->number > LastCall(*other)->number;
 }
 
-// Lists the ranks that make the same call, for each of the calls that differ. The smallest group comes first, because
-// it is likely the one in error.
+// Lists the ranks that make the same call, for each of the calls that differ. The shortest list comes first, because
+// its ranks are likely the ones in error.
 std::string Sides(std::map<std::string, std::vector<int>> ranks_of_text) {
   std::vector<std::pair<std::string, std::vector<int>>> sides(ranks_of_text.begin(), ranks_of_text.end());
   std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {

@@ -32,8 +32,9 @@ Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 // Collective: returns rank 0's text, at most 1 MiB, on all ranks.
 absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
 
-// Collective: gathers one record of equal size from each rank. `records` has room for one per rank, in rank order; on
-// entry it holds this rank's record, on return those of all ranks. n-1 messages go to rank 0, and n-1 come from it.
+// Collective: gathers one record of equal size from each rank. `records` has room for one record per rank, in rank
+// order. On entry it holds this rank's record, on return those of all ranks. n-1 messages go to rank 0, and n-1 come
+// from rank 0.
 absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline);
 
 // Collective: gathers the identities of all ranks' nodes; `identity` is this rank's.

@@ -72,10 +72,10 @@ class Transport {
   // statement of `rank`.
   virtual void HearLost(int rank) = 0;
 
-  // Settles a collective that failed on this rank, in messages or in shared memory: tells all others and hears their
-  // statements, until all have spoken or `until` has come. Returns the error for the user, never OK; it is the same on
-  // all ranks that hear one another in time. Afterwards the transport is unusable, and later calls return the same
-  // error at once.
+  // Settles a collective that failed on this rank, in messages or in shared memory. It tells all other ranks and hears
+  // their statements, until it has heard all or `until` has come. Returns the error for the user, never OK; it is the
+  // same on all ranks that hear one another in time. Afterwards the transport is unusable, and later calls return the
+  // same error at once.
   virtual absl::Status Settle(const absl::Status& failure, absl::Time until) = 0;
 
   // Sends and receives at the same time; returns when both messages are done.
