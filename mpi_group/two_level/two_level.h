@@ -33,9 +33,9 @@ struct TwoLevelCall {
   int ranks;  // Number of ranks of the group.
 };
 
-// All-reduces in three stages: reduce-scatter inside the node, after which driver i has slice i of `drivers` slices;
-// all-reduce of slice i among the i-th drivers of all nodes; all-gather inside the node. With a ring a node sends
-// 2(h-1)/h of the values, or 3(h-1)/h for sums of 16-bit values.
+// All-reduces in three stages. A reduce-scatter inside the node gives driver i slice i of `drivers` slices. The i-th
+// drivers of all nodes all-reduce slice i. An all-gather inside the node brings all slices to all its ranks. With a
+// ring a node sends 2(h-1)/h of the values, or 3(h-1)/h for sums of 16-bit values.
 //
 // With a ring all three stages can run at the same time, chunk by chunk, so that links are not idle while a node works.
 // For values in an arena they always do. For other values they do unless 16-bit values are summed or some rank is no
@@ -57,9 +57,9 @@ struct NodesParts {
   int node;  // This rank's node.
 };
 
-// All-gathers in three stages: all-gather inside the node; all-gather between nodes, in which the i-th of `drivers`
-// sends slice i of its node's values to the i-th drivers of all other nodes; all-gather of the received values inside
-// the node. A node sends each of its values to the others once.
+// All-gathers in three stages. The first is an all-gather inside the node. In the second, the i-th of `drivers` sends
+// slice i of its node's values to the i-th drivers of all other nodes. The third is an all-gather of the received
+// values inside the node. A node sends each of its values to the others once.
 absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                int drivers);
 

@@ -15,9 +15,9 @@
 
 namespace hooke {
 
-// All-reduces without the last stage, which gives the results to all ranks of a node: after OK each driver has the sums
-// of its slice in its values. If call.algorithm can reduce-scatter, a node sends 3(h-1)/h V: float32 to the rank that
-// rounds, 16 bits from there. Other algorithms send float32 in both directions.
+// Does an all-reduce without its last stage, the all-gather inside each node. After OK each driver has the sums of its
+// slice in its values. If call.algorithm can reduce-scatter, a node sends 3(h-1)/h V: float32 to the rank that rounds,
+// 16 bits from there. Other algorithms send float32 in both directions.
 absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                            ReduceOp op);
 
