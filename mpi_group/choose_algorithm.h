@@ -55,7 +55,7 @@ Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const
 struct ExplainedChoice {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
-  bool rounds_once = false;  // As in Workload.
+  bool rounds_once = false;  // True if the range is for sums and means of 16-bit values.
   uint64_t bytes_from = 0;
   uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: no upper bound.
   Choice choice;

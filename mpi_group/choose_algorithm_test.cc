@@ -138,8 +138,8 @@ TEST(ChooseAlgorithmTest, TuningDecides) {
   }
 }
 
-// A rule is passed over if its algorithm is not possible: shared memory between nodes, an arena for values outside it,
-// or two levels with one rank per node.
+// A rule is passed over if its algorithm is not possible. The rules tried ask for shared memory between nodes, for an
+// arena where values lie elsewhere, and for two levels with one rank per node.
 TEST(ChooseAlgorithmTest, ImpossibleRulesArePassedOver) {
   for (Algorithm algorithm : {Algorithm::kArena, Algorithm::kStaged, Algorithm::kTwoLevel}) {
     Tuning tuning;

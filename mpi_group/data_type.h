@@ -55,8 +55,8 @@ inline absl::string_view NameOf(DataType type) {
   return "unknown type";
 }
 
-// kSum of integers wraps around. kMean divides the sum once by the number of ranks: floats are multiplied with the
-// rounded reciprocal of that number, integers are divided and rounded towards zero. kMin and kMax are NaN where any
+// kSum of integers wraps around. kMean divides the sum once, by the number of ranks. Float sums are multiplied with the
+// rounded reciprocal of that number. Integer sums are divided and rounded towards zero. kMin and kMax are NaN where any
 // rank's value is NaN.
 enum class ReduceOp : uint8_t { kSum, kMean, kMin, kMax };
 

@@ -14,14 +14,14 @@
 // A rank contributes one list of values to a call. A process that holds several vectors of equal length reduces them
 // together by AllReduceReplicas (collectives/replicas.h).
 //
-// Values may lie anywhere, but in the same way on all ranks: either all in one arena (AllocateShared), at the same
-// offsets on every rank, or all in other memory, at any address. If ranks differ in that, and the ranks of a node share
-// memory, the call returns INVALID_ARGUMENT on all ranks and the group fails.
+// The values of a call lie in one of two places, the same on all ranks. Either they all lie in one arena
+// (AllocateShared), at the same offsets on every rank. Or they all lie in other memory, at any address. If ranks differ
+// in that, and the ranks of a node share memory, the call returns INVALID_ARGUMENT on all ranks and the group fails.
 //
 // After an error the group is unusable and its rank must exit; a DEADLINE_EXCEEDED names the rank that was waited for.
 // Peers may still read and write the memory that was passed to the failed call, so it has to stay until the rank exits.
 // An error on one rank does not mean an error on all. A rank that comes after the others gave up may still find
-// everything it needs in shared memory or in its sockets, and return OK; one of its next calls fails.
+// everything it needs in shared memory or in its sockets. It then returns OK, and one of its next calls fails.
 
 #include <cstdint>
 #include <limits>
