@@ -9,9 +9,10 @@
 
 namespace hooke {
 
-// Halving-doubling all-reduce (Rabenseifner, 2004). First a reduce-scatter: pairs of ranks, at half the distance in
-// each step, exchange halves of the values they still have to reduce. Then an all-gather takes the reduced parts back
-// the same way. 2 log2 n steps; each rank sends 2(n-1)/n of the values, as in a ring but in fewer steps.
+// Halving-doubling all-reduce (Rabenseifner, 2004). First comes a reduce-scatter: in each step pairs of ranks exchange
+// halves of the values that they still have to reduce. The distance between the two ranks halves from step to step.
+// Then an all-gather brings the reduced parts back through the same steps in reverse. There are 2 log2 n steps; each
+// rank sends 2(n-1)/n of the values, as in a ring but in fewer steps.
 //
 // If n is no power of two, some ranks first hand all their values to a neighbour and at the end get the result from it.
 // That costs two more steps, and twice the values for these pairs. Among more than two ranks sums of 16-bit values

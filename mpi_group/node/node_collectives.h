@@ -53,7 +53,7 @@ absl::Status ArenaReduceScatter(const NodeCall& call, const SharedArena& arena, 
 // many values as the part. The values stay unchanged.
 absl::Status ArenaWideReduceScatter(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                                     absl::Span<const ValueRange> parts, absl::Span<float> sums);
-// Each rank writes its own part to all others.
+// Each rank writes its own part into the memory of all others.
 absl::Status ArenaAllGather(const NodeCall& call, const SharedArena& arena, const TensorList& values,
                             absl::Span<const ValueRange> parts);
 // Each rank copies 1/n of the root's values to all others.

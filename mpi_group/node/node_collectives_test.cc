@@ -17,8 +17,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(20);
-constexpr uint64_t kUntouched =
-    3;  // Number of guard values in each gap: before, between and after the pieces of a list.
+// Number of guard values in each gap: before, between and after the pieces of a list.
+constexpr uint64_t kUntouched = 3;
 
 struct Case {
   int ranks = 2;
