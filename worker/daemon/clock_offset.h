@@ -32,10 +32,10 @@ class ClockOffset {
   void Add(const ClockRoundTrip& trip);
 
   struct Estimate {
-    int64_t offset = 0;  // Add it to this machine's clock for the coordinator's.
+    int64_t offset = 0;  // This machine's time plus `offset` is the coordinator's time.
     int64_t error = 0;   // Bound: the true offset is at most this far from `offset`.
   };
-  // nullopt before the first round trip.
+  // The best estimate at time `now`; nullopt before the first round trip.
   std::optional<Estimate> Best(int64_t now) const;
 
  private:

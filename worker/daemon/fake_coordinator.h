@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
 #define HOOKE_WORKER_DAEMON_FAKE_COORDINATOR_H_
 
-// A coordinator for tests. As the test says, it welcomes workers or refuses them, and sends them commands. It keeps the
-// messages that they send.
+// A coordinator for tests. It welcomes workers or refuses them, and sends them commands, as the test tells it. It keeps
+// the messages that workers send.
 
 #include <functional>
 #include <memory>
@@ -20,10 +20,10 @@ namespace hooke {
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   struct Options {
-    int port = 0;         // 0: a free one.
-    bool ack = true;      // Answer events with EventsSeen.
-    bool welcome = true;  // Answer hello at all.
-    grpc::Status refuse;  // If not OK: the answer to hello.
+    int port = 0;         // 0: a free port.
+    bool ack = true;      // Whether to answer events with EventsSeen.
+    bool welcome = true;  // Whether to answer hello at all.
+    grpc::Status refuse;  // If not OK, the error with which hello is answered.
   };
 
   explicit FakeCoordinator(Options options);
@@ -38,7 +38,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   // Returns the first of all messages so far for which `wanted` holds. Waits at most 20 s for one, then returns an
   // empty message.
   v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
-  // Waits at most 20 s for `count` such messages; false if there are fewer.
+  // Waits at most 20 s until `wanted` holds for `count` messages; false if it holds for fewer.
   bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
   // All messages so far.
   std::vector<v1::WorkerMessage> received();

@@ -6,8 +6,8 @@
 //   fail      rank 1 reports a failure
 //   exit3     rank 1 exits without a report
 //   all fail  all ranks report a failure
-//   children  rank 0 leaves a child in a session of its own; all run for ever
-//   talk      prints odd lines, then like "done"
+//   children  rank 0 leaves a child in a session of its own; all ranks run for ever
+//   talk      prints odd lines, then behaves like "done"
 
 #include <signal.h>
 #include <spawn.h>

@@ -16,7 +16,8 @@
 namespace hooke {
 namespace {
 
-// Read by ourselves: CLI11 reads "-1" for an unsigned number, and names none of what is allowed.
+// Returns "" if the text is a number of slots, otherwise what is allowed. We parse it ourselves: CLI11 reads "-1" for
+// an unsigned number, and its errors do not name the allowed numbers.
 std::string CheckSlots(const std::string& text) {
   int slots;
   if (absl::SimpleAtoi(text, &slots) && slots >= 1 && static_cast<uint32_t>(slots) <= kSlotsMax) return "";
@@ -35,15 +36,15 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
-// The same file by its folder's real name. Open MPI takes the folder above that of an absolute mpirun for its prefix
-// and refuses "/", which is what /bin/mpirun says where /bin is a link to /usr/bin.
+// Returns the path with links in its folder resolved. Open MPI uses the parent of an absolute mpirun's folder as its
+// prefix, and refuses "/". Where /bin is a link to /usr/bin, "/bin/mpirun" would give that prefix.
 std::string InRealFolder(const std::string& path) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::path(path).parent_path(), error);
   return error ? path : (folder / std::filesystem::path(path).filename()).string();
 }
 
-// The flags that are not yet in their place in WorkerFlags.
+// Flags that are parsed into WorkerFlags later.
 struct RawFlags {
   std::string slots;
   std::string log_level = "info";
@@ -95,14 +96,15 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
     std::cerr << "--state-dir: $HOME is not set, so that a folder must be given\n";
     return {std::nullopt, 2};
   }
-  if (!absl::SimpleAtoi(raw.slots, &worker.slots)) worker.slots = 0;  // Refused later; checked above.
+  // CheckSlots has checked the text; slots = 0 would be refused later.
+  if (!absl::SimpleAtoi(raw.slots, &worker.slots)) worker.slots = 0;
   worker.launch.threads_per_rank = std::max(1u, defaults.cores / std::max(1u, worker.slots));
   worker.launch.rank_binary = Absolute(worker.launch.rank_binary);
   if (worker.launch.mpirun.find('/') == std::string::npos)
     worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
   worker.launch.mpirun = InRealFolder(worker.launch.mpirun);
   worker.state_dir = Absolute(worker.state_dir);
-  // A stopped rank lets its group's collectives fail first, where there are others; then the daemon ends the group.
+  // If a rank stops, the collectives of the group's other ranks fail first. Only then does the daemon end the group.
   worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;
   flags.log_level = spdlog::level::from_str(raw.log_level);
   return {std::move(flags), 0};

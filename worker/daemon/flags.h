@@ -13,7 +13,7 @@
 
 namespace hooke {
 
-// The facts from which main makes the flags' defaults.
+// Facts about the machine, from which the flags' defaults are made.
 struct FlagDefaults {
   std::string home;  // $HOME; empty: not set.
   std::string path;  // $PATH.
@@ -23,13 +23,14 @@ struct FlagDefaults {
 };
 
 struct WorkerFlags {
-  WorkerOptions worker;    // All but version, logger, on_welcome, launch.environment and launch.as_root.
-  std::string ready_file;  // Empty: none.
+  // All options but version, logger, on_welcome, launch.environment and launch.as_root.
+  WorkerOptions worker;
+  std::string ready_file;  // Empty: write no such file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
-// The flags. If there are none, the program ends with `exit_status`: 0 after --help or --version, 2 after a usage
-// error, which has been printed.
+// The flags that were given. Without `flags` the program ends with `exit_status`. It is 0 after --help or --version,
+// and 2 after a usage error, which has been printed.
 struct ParsedFlags {
   std::optional<WorkerFlags> flags;
   int exit_status = 0;

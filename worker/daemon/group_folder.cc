@@ -38,7 +38,8 @@ absl::StatusOr<std::string> MakeMemoryFolder() {
   return absl::FailedPreconditionError(absl::StrCat("cannot make a folder in /dev/shm or /tmp: ", strerror(errno)));
 }
 
-// Removes a group's folder and the folder that its link names. That one is removed only if it looks like one of ours.
+// Removes a group's folder and the folder to which its link "memory" points. The latter is removed only if it has one
+// of our prefixes and our owner.
 void RemoveGroup(const fs::path& path) {
   std::error_code error;
   const std::string memory = fs::read_symlink(path / "memory", error).string();

@@ -6,11 +6,10 @@
 // <state folder>/lock               held by the daemon that uses the folder
 // <state folder>/groups/<group>/    one for each running group: its start file and the launcher's session files
 // /dev/shm/hooke-XXXXXX/            the group's unix socket, and files that ranks share through the MPI library. It is
-// on
-//                                   a tmpfs, and its name is short enough for a socket. The link "memory" in the
+//                                   on a tmpfs, and its name is short enough for a socket. The link "memory" in the
 //                                   group's folder points to it. Without /dev/shm it is in /tmp.
 //
-// Only their owner can read the folders. A daemon that opens the state folder removes the remains of a killed one.
+// Only their owner can read the folders. A daemon that opens the state folder removes what a killed daemon has left.
 
 #include <memory>
 #include <string>
@@ -40,7 +39,8 @@ class WorkerFolder {
 
 class GroupFolder {
  public:
-  // `groups` is WorkerFolder::groups(). `name` is 1 to 100 characters of [a-z0-9-]; no other running group may have it.
+  // Makes the two folders of a group. `groups` is WorkerFolder::groups(). `name` is 1 to 100 characters of [a-z0-9-];
+  // no other running group may have it.
   static absl::StatusOr<std::unique_ptr<GroupFolder>> Make(const std::string& groups, absl::string_view name);
   // Removes both folders.
   ~GroupFolder();

@@ -13,9 +13,10 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// A rank that speaks was started by a launcher that was: only a daemon that is stopped has not said so yet.
+// How long a rank's hello may wait for GroupStarted. A rank that reports has been started by a launcher, so only a
+// daemon that was stopped takes this long to say so.
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
-constexpr size_t kTextBytesMax = 4096;  // Of a rank's message.
+constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
 RankWatchOptions WatchOptions(RankWatchOptions options, uint32_t ranks) {
@@ -52,7 +53,8 @@ absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots) {
   const std::string& job_id = start.group().job_id();
   const auto allowed = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-'; };
   if (job_id.empty() || job_id.size() > 80 || !std::all_of(job_id.begin(), job_id.end(), allowed)) {
-    return absl::InvalidArgumentError("a job id must be 1 to 80 of [a-z0-9-]");  // It names folders.
+    // The id is part of folder names.
+    return absl::InvalidArgumentError("a job id must be 1 to 80 of [a-z0-9-]");
   }
   if (start.ranks() < 1) return absl::InvalidArgumentError("a group must have at least one rank");
   if (start.ranks() > slots) {
@@ -125,7 +127,8 @@ GroupVerdict GroupRun::RunToEnd() {
   announced_.Notify();
 
   const ProcessEnd end = WatchUntilEnd(**process);
-  server->reset();  // All that the ranks said has been heard.
+  // Afterwards all reports of the ranks have been read.
+  server->reset();
   absl::MutexLock lock(&mutex_);
   return watch_.Verdict({end.ok(), absl::StrCat("mpirun ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }
@@ -145,11 +148,13 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
   return Process::Start(std::move(process));
 }
 
-// However long that takes: until the launcher is gone, nothing else may have its slots. But not without a word.
+// Waits for the launcher's end, however long it takes: until the launcher is gone, nothing else may have its slots. If
+// it does not end, SayThatItIsStuck reports it.
 //
-// The launcher is never sent SIGTERM. While it ends a group by itself, which it does when a rank has left, Open MPI's
-// takes that for a second order to abort, and crashes with a trace of its stack in the job's log. So it is waited for
-// where it ends by itself, and killed with all that it started where it does not. Its files are in the group's folder.
+// The launcher is never sent SIGTERM. After a rank has left, the launcher ends the group by itself. If SIGTERM comes
+// meanwhile, Open MPI's launcher takes it for a second order to abort. It crashes, with a stack trace in the job's log.
+// So a launcher that ends by itself is waited for. Any other launcher is killed with all processes that it started. Its
+// files are in the group's folder, which the daemon removes.
 ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
   absl::Time kill_at = absl::InfiniteFuture();
   bool killed = false;
@@ -244,13 +249,13 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
     }
     if (event.has_done()) watch_.Done(rank, now);
     if (event.has_failed()) {
-      // A failure of code OK would be none.
+      // Code OK would mean that nothing failed.
       auto code = static_cast<absl::StatusCode>(event.failed().code());
       if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
       watch_.Failed(rank, absl::Status(code, CleanLine(event.failed().message(), kTextBytesMax)), now);
     }
   }
-  // Not one of ours makes such a profile, and the next one would be as large.
+  // None of our ranks makes such a profile. It is dropped, because the next one would be as large.
   if (event.has_profile() && event.ByteSizeLong() > kProfileBytesMax) return;
   if (event.has_failed()) passed.mutable_failed()->set_message(CleanLine(event.failed().message(), kTextBytesMax));
   if (event.has_notice()) passed.mutable_notice()->set_text(CleanLine(event.notice().text(), kTextBytesMax));
@@ -268,7 +273,7 @@ void GroupRun::ReadLine(absl::string_view line) {
     absl::MutexLock lock(&mutex_);
     const bool from_rank = tagged.source != "mpirun";
     if (!from_rank) ReadLauncherLine(options_.launch.flavour, line, launcher_said_);
-    // A rank's words tell more than the launcher's, whose frames say nothing.
+    // A line of a rank tells more than a line of the launcher, which also prints lines of dashes around its messages.
     const bool says_something = tagged.text.find_first_not_of("-= \t\r") != absl::string_view::npos;
     if (says_something && (from_rank || !rank_spoke_)) last_words_ = CleanLine(tagged.text, 500);
     rank_spoke_ = rank_spoke_ || from_rank;

@@ -1,10 +1,10 @@
 #ifndef HOOKE_WORKER_DAEMON_GROUP_RUN_H_
 #define HOOKE_WORKER_DAEMON_GROUP_RUN_H_
 
-// One group running on this node: its folder, its launcher (mpirun) with all that comes from it, its ranks' reports.
-// From the moment it is made until GroupEnded, which is its last event and comes in every case.
+// One group running on this node: its folder, its launcher (mpirun) with all processes that the launcher starts, and
+// the reports of its ranks. A run's last event is always GroupEnded.
 //
-// Made and destroyed by WorkerDaemon. It has one thread of its own, and those of its process and of its server.
+// WorkerDaemon makes and destroys it. It has one thread of its own, and those of its process and of its server.
 
 #include <functional>
 #include <memory>
@@ -32,25 +32,28 @@ namespace hooke {
 
 struct GroupRunOptions {
   std::string groups_folder;  // WorkerFolder::groups().
-  // What is the same for all groups of the daemon; ranks, files and folders are filled in.
+  // Launch options that all groups of the daemon share. GroupRun fills in the ranks, their arguments and the folders.
   LaunchOptions launch;
-  // `ranks` and `started` are filled in.
+  // GroupRun fills in `ranks` and `started`.
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);    // A rank has given up: the launcher is killed after so long.
-  absl::Duration stuck_after = absl::Seconds(10);  // A launcher that lives so long after SIGKILL is spoken of.
+  // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
+  absl::Duration stop_grace = absl::Seconds(2);
+  // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
+  absl::Duration stuck_after = absl::Seconds(10);
   std::shared_ptr<spdlog::logger> logger;          // Not null.
 };
 
 // Called on the run's threads, without a lock held.
 struct GroupRunCallbacks {
-  std::function<void(v1::GroupEvent)> event;                                  // Group and number are not set.
-  std::function<void(absl::string_view source, absl::string_view text)> log;  // A line of output.
-  std::function<void()> ended;  // After the last event; the run may be destroyed, by another thread.
+  std::function<void(v1::GroupEvent)> event;                                  // The event's group and number are not
+                                                                              // set.
+  std::function<void(absl::string_view source, absl::string_view text)> log;  // Called for each line of output.
+  std::function<void()> ended;  // Called after the last event. From then on another thread may destroy the run.
 };
 
 class GroupRun final {
  public:
-  // Returns at once. `start` has been checked by CheckStartGroup, and its daemon_socket is filled in here.
+  // Starts the run and returns at once. `start` has passed CheckStartGroup. GroupRun fills in its daemon_socket.
   GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks);
   // Stops the group if it still runs, and waits for its end.
   ~GroupRun();
@@ -58,11 +61,11 @@ class GroupRun final {
   GroupRun& operator=(const GroupRun&) = delete;
 
   const v1::GroupId& id() const { return id_; }
-  // Ends the group; `why` becomes its message. Returns at once; later calls change nothing.
+  // Ends the group; `why` becomes the message of GroupEnded. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
 
  private:
-  // Called by the server of the ranks' reports.
+  // RankHello, RankEvent and RankStreamEnded are called by the server of the ranks' reports.
   absl::Status RankHello(const v1::RankHello& hello);
   void RankEvent(uint32_t rank, const v1::RankEvent& event);
   void RankStreamEnded(uint32_t rank);
@@ -71,7 +74,8 @@ class GroupRun final {
   GroupVerdict RunToEnd();
   absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
   ProcessEnd WatchUntilEnd(Process& process);
-  // When to kill the launcher: now, or after `stop_grace`; never while nothing stops the group.
+  // When to kill the launcher: now, or after `stop_grace` if it ends the group by itself. InfiniteFuture while nothing
+  // stops the group.
   absl::Time KillTime();
   void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
@@ -82,27 +86,29 @@ class GroupRun final {
   const std::string name_;  // "fashion-1-0-1".
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
-  v1::StartGroup start_;          // The run's thread.
-  absl::Notification announced_;  // GroupStarted was sent: reports may follow.
+  v1::StartGroup start_;          // Only the run's thread uses it.
+  absl::Notification announced_;  // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for
+                                  // it.
 
   absl::Mutex mutex_;
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_
-      ABSL_GUARDED_BY(mutex_);  // Why the group was stopped from outside or by its watch; OK: it was not.
+      // Why the group was stopped, from outside or by watch_; OK: it was not stopped.
+      ABSL_GUARDED_BY(mutex_);
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
-// Which start of which group it is.
+// Returns the job, the group and the incarnation of `start`.
 v1::GroupId IdOf(const v1::GroupStart& start);
 
 // "<job>-<group>-<incarnation>".
 std::string GroupName(const v1::GroupId& group);
 
-// INVALID_ARGUMENT or RESOURCE_EXHAUSTED, with what is allowed, for a command that this worker cannot obey.
+// OK if this worker can obey the command. Otherwise INVALID_ARGUMENT or RESOURCE_EXHAUSTED, with what is allowed.
 absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots);
 
 }  // namespace hooke

@@ -67,7 +67,7 @@ bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger
 }
 
 int Main(int argc, char** argv) {
-  // Before the first thread: all inherit it, so that signals come to this one alone.
+  // Blocked before the first thread is made: all threads inherit the mask, so only this one takes the signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -103,7 +103,8 @@ int Main(int argc, char** argv) {
   if (absl::Status stopped = (*daemon)->StopAll(kStopLimit); !stopped.ok()) {
     logger->error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
     logger->flush();
-    _exit(1);  // Waiting for them may take for ever; whatever can be killed dies with this process.
+    // Waiting for these groups may take for ever. Whatever can be killed dies with this process.
+    _exit(1);
   }
   daemon->reset();
   logger->info("stopped");

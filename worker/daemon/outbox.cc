@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Events of these kinds replace their rank's last one of the same kind.
+// Whether an event replaces the last one of its kind from the same rank.
 bool IsReplaceable(const v1::RankEvent& event) { return event.has_progress() || event.has_profile(); }
 
 bool Replaces(const v1::RankReport& report, const v1::GroupEvent& older) {
@@ -20,7 +20,7 @@ bool IsDroppable(const v1::GroupEvent& event) {
   return event.has_silence() || (event.has_report() && event.report().event().has_notice());
 }
 
-// Length of the UTF-8 character with which `text` begins; 0 if it begins with none.
+// Length of the UTF-8 character with which `text` begins; 0 if it does not begin with one.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -86,7 +86,8 @@ bool Outbox::HasNext() const {
 }
 
 std::optional<v1::WorkerMessage> Outbox::TakeNext() {
-  // Ends and the lines for which they wait go first: other groups may have a new event each time.
+  // Ends and the log lines for which they wait go first. Otherwise they could wait for ever, because other groups may
+  // have a new event each time.
   for (auto& [key, group] : groups_) {
     const v1::GroupEvent* const event = NextEvent(group);
     if (event == nullptr || !event->has_ended()) continue;

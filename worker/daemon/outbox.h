@@ -2,11 +2,13 @@
 #define HOOKE_WORKER_DAEMON_OUTBOX_H_
 
 // A worker's messages that the coordinator has not stored yet. Events are kept by group, each with its number, until
-// EventsSeen. Log lines are kept until they were sent. Pure: no threads, network or clock. Not thread-safe.
+// the coordinator's EventsSeen. Log lines are kept until they were sent. Pure: no threads, network or clock. Not
+// thread-safe.
 //
 // Its memory is bounded, even while the coordinator is away for days. Only the newest progress report and the newest
-// profile of a rank are kept. Past `events_max` in a group the oldest notices and silences are dropped; of the log, the
-// oldest lines. The log says what was dropped. Starts, ends, failures and evaluations are never dropped.
+// profile of a rank are kept. If a group has more than `events_max` events, its oldest notices and SilenceChanged
+// events are dropped. If the log is too long, its oldest lines are dropped. The log says what was dropped. Starts,
+// ends, failures and evaluations are never dropped.
 
 #include <cstdint>
 #include <deque>
@@ -22,8 +24,8 @@
 namespace hooke {
 
 struct OutboxOptions {
-  size_t events_max = 4096;          // Events of one group.
-  size_t log_bytes_max = 4 << 20;    // Log lines of all groups.
+  size_t events_max = 4096;          // Most events of one group.
+  size_t log_bytes_max = 4 << 20;    // Most bytes of log lines, of all groups together.
   size_t log_line_bytes_max = 8192;  // Longer lines are cut.
   size_t log_message_bytes_max = 256 << 10;
 };
@@ -37,21 +39,21 @@ class Outbox {
   // `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
-  // The next message to send; nullopt if all were sent. Events come before log lines. But a group's end comes after the
-  // group's own lines, so that its job's log ends with the reason of the end. An end that is next in its group, and the
-  // lines for which it waits, come before the events of other groups.
+  // HasNext: whether there is a message to send. TakeNext: the next one; nullopt if all were sent. Events come before
+  // log lines. But a group's end comes after the group's own lines, so that its job's log ends with the reason of the
+  // end. An end that is next in its group, and the lines for which it waits, come before the events of other groups.
   bool HasNext() const;
   std::optional<v1::WorkerMessage> TakeNext();
 
-  // The coordinator has stored the group's events up to `number`.
+  // Call it when the coordinator has stored the group's events up to `number`; they are dropped here.
   void Seen(const v1::GroupId& group, uint64_t number);
-  // Call it for a new stream: all events that were not seen are sent again.
+  // Call it for a new stream: all events that the coordinator has not stored are sent again.
   void Rewind();
 
-  // Groups whose end has not been seen.
+  // Groups whose end the coordinator has not stored yet.
   std::vector<v1::GroupId> EndedGroups() const;
   bool HasEnded(const v1::GroupId& group) const;
-  // Whether all events were sent and seen, and all lines sent.
+  // Whether all events were sent and stored, and all lines were sent.
   bool empty() const;
 
  private:
@@ -61,7 +63,8 @@ class Outbox {
     uint64_t last_number = 0;
     uint64_t sent = 0;  // Events up to this number were sent on this stream.
     bool ended = false;
-    uint64_t dropped = 0;               // Notices and silences, since the log last said so.
+    // Notices and SilenceChanged events dropped since the log last told how many were dropped.
+    uint64_t dropped = 0;
     std::deque<v1::GroupEvent> events;  // Ascending numbers.
   };
   struct LogLine {
@@ -69,7 +72,7 @@ class Outbox {
     std::string text;
   };
   static Key KeyOf(const v1::GroupId& group);
-  // Null if all were sent.
+  // The group's next event to send; null if all were sent.
   static const v1::GroupEvent* NextEvent(const Group& group);
   static v1::WorkerMessage Take(const v1::GroupEvent& event, Group& group);
   bool HasLogLines(const Key& key) const;
@@ -84,7 +87,7 @@ class Outbox {
   uint64_t log_lines_dropped_ = 0;
 };
 
-// Valid UTF-8 of at most `bytes_max` bytes without control characters but tabs.
+// Returns the text as valid UTF-8 of at most `bytes_max` bytes, without control characters except tabs.
 std::string CleanLine(absl::string_view text, size_t bytes_max);
 
 }  // namespace hooke

@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_DAEMON_PROGRESS_FILTER_H_
 #define HOOKE_WORKER_DAEMON_PROGRESS_FILTER_H_
 
-// Which of the ranks' progress reports does the coordinator need? It shows users those of rank 0, and of the others
-// only the servers that they miss. Each rank reports twice a second, so passing all on would cost a large cluster's
-// coordinator most of its time. Pure. Not thread-safe.
+// Decides which of the ranks' progress reports the coordinator gets. Of rank 0 it shows users everything, of the other
+// ranks only the servers that they miss. Each rank reports twice a second. If all reports were passed on, they would
+// cost a large cluster's coordinator most of its time. Pure. Not thread-safe.
 
 #include <cstdint>
 #include <set>
@@ -14,8 +14,8 @@ namespace hooke {
 
 class ProgressFilter {
  public:
-  // True for each report of rank 0, and for the first of every rank. Of the others, those that name absent servers
-  // pass, and the first one after them that names none.
+  // True for each report of rank 0 and for the first report of every rank. From another rank, reports that name absent
+  // servers pass, and the first report after them that names none.
   bool MustPass(uint32_t rank, const v1::RankProgress& progress);
 
  private:

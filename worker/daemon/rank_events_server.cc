@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<RankEventsServer>> RankEventsServer::Start(const 
   int bound = 0;
   builder.AddListeningPort(absl::StrCat("unix:", socket), grpc::InsecureServerCredentials(), &bound);
   builder.RegisterService(server->service_.get());
-  // Each rank's stream takes a thread for its whole life; waiting for new ones needs no more than one.
+  // Each rank's stream has a thread of its own for its whole life. One more thread is enough to wait for new streams.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
   server->server_ = builder.BuildAndStart();
@@ -59,7 +59,7 @@ RankEventsServer::RankEventsServer(RankEventCallbacks callbacks)
     : service_(std::make_unique<Service>(std::move(callbacks))) {}
 
 RankEventsServer::~RankEventsServer() {
-  // Streams of ranks that have ended are read to their end first: their last words are in them.
+  // Streams of ranks that have ended are read to their end first, because their last reports are still in them.
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
 }
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_RANK_EVENTS_SERVER_H_
 #define HOOKE_WORKER_DAEMON_RANK_EVENTS_SERVER_H_
 
-// Where the ranks of one group report: the gRPC service RankEvents on a unix socket. Checks what comes and passes it
-// on. There is one for each running group.
+// The gRPC service RankEvents on a unix socket, where the ranks of one group report. It checks the messages and passes
+// them on. Each running group has one.
 
 #include <cstdint>
 #include <functional>
@@ -19,22 +19,22 @@ class Server;
 
 namespace hooke {
 
-// Called on the server's threads, for one rank by one thread at a time. All are set.
+// The callbacks run on the server's threads. Only one thread at a time calls them for a rank. All are set.
 struct RankEventCallbacks {
-  // A process reports for the first time. An error refuses it; then nothing more comes from it.
+  // A process has sent its first report. An error refuses the process, and then nothing more comes from it.
   std::function<absl::Status(const v1::RankHello& hello)> hello;
-  // An event other than hello; its oneof is set.
+  // A rank has sent an event other than hello; its oneof is set.
   std::function<void(uint32_t rank, const v1::RankEvent& event)> event;
-  // The stream ended, in peace or not. The last call for a rank.
+  // The rank's stream has ended, with or without an error. This is the last call for the rank.
   std::function<void(uint32_t rank)> stream_ended;
 };
 
 class RankEventsServer {
  public:
-  // Listens on `socket` (absolute path). UNAVAILABLE when it cannot be bound.
+  // Listens on `socket` (absolute path). UNAVAILABLE if the socket cannot be bound.
   static absl::StatusOr<std::unique_ptr<RankEventsServer>> Start(const std::string& socket,
                                                                  RankEventCallbacks callbacks);
-  // Ends all streams; the last callback has returned then.
+  // Ends all streams. The last callback has returned when it returns.
   ~RankEventsServer();
   RankEventsServer(const RankEventsServer&) = delete;
   RankEventsServer& operator=(const RankEventsServer&) = delete;

@@ -113,7 +113,7 @@ uint64_t RankWatch::FurthestStep() const {
 
 GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const {
   if (AllDone() && launcher.exit_ok) return {true, absl::StatusCode::kOk, "all ranks are done"};
-  // A reason from outside comes first, then a rank's own failure, then the launcher's knowledge.
+  // The daemon's reason for a stop comes first, then a rank's own failure, then what the launcher knows.
   const bool stopped_for_failure = first_failure_.has_value() && stopped == first_failure_->status;
   if (!stopped.ok() && !stopped_for_failure) return {false, stopped.code(), std::string(stopped.message())};
   if (first_failure_.has_value() && !first_failure_->gone) {
@@ -123,7 +123,8 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
   if (AllDone())
     return {false, absl::StatusCode::kUnavailable, absl::StrCat("all ranks were done, but ", launcher.exit)};
   const LauncherVerdict said =
-      stopped.ok() ? launcher.said : LauncherVerdict();  // If we stopped it, it reports our own signals.
+      // If we stopped the group, the launcher reports our own signals.
+      stopped.ok() ? launcher.said : LauncherVerdict();
   const std::optional<uint32_t> rank = FirstToDie(said);
   std::string message;
   if (!rank.has_value()) {
@@ -139,8 +140,8 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
 }
 
 std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const {
-  // A launcher that names a rank saw it die first (Open MPI). Our streams cannot tell: several may break within
-  // microseconds.
+  // A launcher that names a rank (Open MPI) saw that rank die first. The ranks' streams cannot tell which rank died
+  // first, because several may break within microseconds.
   if (said.rank.has_value() && *said.rank < ranks_.size()) return said.rank;
   // A launcher that names a process (MPICH) may name one that it killed itself, so a broken stream is better evidence.
   if (first_failure_.has_value()) return first_failure_->rank;
@@ -151,7 +152,8 @@ std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const
 }
 
 void RankWatch::NoteFailure(Failure failure) {
-  // Later failures are mostly consequences: a rank waited for the first one, or the launcher killed it.
+  // Only the first failure counts. Later ones are mostly consequences: a rank waited for the first one, or the launcher
+  // killed it.
   if (!first_failure_.has_value()) first_failure_ = std::move(failure);
 }
 

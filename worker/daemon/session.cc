@@ -16,7 +16,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   grpc::ChannelArguments arguments;
   // Each try gets a channel of its own, because we do the backoff between tries ourselves.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Keepalive also sets TCP_USER_TIMEOUT, which is what we need: unanswered heartbeats then break the connection to a
+  // We set keepalive because it also sets TCP_USER_TIMEOUT: unanswered heartbeats then break the connection to a
   // machine that is gone. The pings themselves are rare enough for any server's limits.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
@@ -155,8 +155,8 @@ bool Session::AwaitWelcome() {
   return link_ == Link::kWelcomed;
 }
 
-// After a failed write, waits for the reader to see the stream's end too. False: the stream is still up, so the caller
-// must cancel it.
+// After a failed write, waits until the reader has seen the stream's end too. Returns false if the stream is still up;
+// the caller must then cancel it.
 bool Session::AwaitDown() {
   absl::MutexLock lock(&mutex_);
   if (link_ == Link::kConnecting) return false;
@@ -199,7 +199,8 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
   if (command.has_clock()) return HandleClock(command.clock());
-  if (!command.has_seen()) return;  // An unknown command, from a newer coordinator.
+  // A command that this version does not know, from a newer coordinator.
+  if (!command.has_seen()) return;
   absl::MutexLock lock(&mutex_);
   outbox_.Seen(command.seen().group(), command.seen().number());
 }

@@ -29,15 +29,17 @@ namespace hooke {
 
 struct SessionOptions {
   std::string coordinator;  // host:port.
-  v1::WorkerHello hello;    // All but `running`.
+  v1::WorkerHello hello;    // All fields but `running`.
   absl::Duration heartbeat_every = absl::Seconds(1);
   absl::Duration welcome_within = absl::Seconds(10);
-  absl::Duration backoff_min = absl::Milliseconds(200);  // Doubles with each failure in a row.
+  absl::Duration backoff_min = absl::Milliseconds(200);  // The first pause before reconnecting. It doubles with each
+                                                         // failure in a row.
   absl::Duration backoff_max =
       absl::Seconds(1);  // Short, because people wait for news after a restart of the coordinator.
   OutboxOptions outbox;
-  std::string machine;             // MachineClockName() of this machine; "": not known.
-  std::function<int64_t()> clock;  // Reads that clock in nanoseconds, from any thread. Null: profiles get no offset.
+  std::string machine;             // MachineClockName() of this machine; "" if it is not known.
+  // Reads the monotonic clock of this machine, in nanoseconds, from any thread. Null: profiles get no offset.
+  std::function<int64_t()> clock;
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
@@ -46,8 +48,8 @@ struct SessionCallbacks {
   std::function<std::vector<v1::GroupId>()> running_groups;
   std::function<void(const v1::StartGroup&)> start_group;
   std::function<void(const v1::StopGroup&)> stop_group;
-  std::function<void()> welcomed;  // Once, after the first welcome.
-  // Called at most once, before any welcome: the coordinator refuses this worker for good. The session does not try
+  std::function<void()> welcomed;  // Called once, after the first welcome.
+  // Called at most once, before any welcome, if the coordinator refuses this worker for good. The session does not try
   // again.
   std::function<void(const absl::Status&)> refused;
 };
@@ -65,10 +67,11 @@ class Session {
 
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
-  // Whether the group has ended, but the coordinator has not stored that yet.
+  // Whether the group has ended, but the coordinator has not stored its end yet.
   bool EndIsPending(const v1::GroupId& group);
 
-  // Waits until the coordinator has everything; false if it has not by `deadline`, or is not there.
+  // Waits until the coordinator has all events and log lines. False if that is not so at `deadline`, or when the
+  // session is not connected.
   bool Flush(absl::Time deadline);
 
  private:

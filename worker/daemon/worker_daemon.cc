@@ -53,7 +53,7 @@ absl::Status CheckOptions(const WorkerOptions& options) {
   return absl::OkStatus();
 }
 
-// The clock of the ranks' profiles.
+// The clock for the ranks' profiles.
 int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -106,7 +106,7 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
 
 WorkerDaemon::~WorkerDaemon() {
   (void)StopAll(absl::ZeroDuration());
-  collector_.join();  // The collector ends after the last run.
+  collector_.join();  // The collector ends after the last run has ended.
   session_->Flush(absl::Now() + options_.flush_within);
   session_.reset();
 }
@@ -154,7 +154,8 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   const std::string name = GroupName(id);
   if (runs_.count(name) > 0) return;  // A repeated command: the group runs.
   if (shutdown_) {
-    // We do not answer. The coordinator then takes the group for lost with this worker's session, not for failed.
+    // Does not answer the command. The coordinator then takes the group for lost with this worker's session, and not
+    // for failed.
     options_.logger->warn("not starting group {}: this worker is shutting down", name);
     return;
   }
@@ -181,7 +182,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   callbacks.event = [this, id](v1::GroupEvent event) { session_->AddEvent(id, std::move(event)); };
   callbacks.log = [this, id](absl::string_view source, absl::string_view text) {
     options_.logger->debug("{} {}: {}", GroupName(id), std::string(source), std::string(text));
-    // A job's log holds the lines of all its groups.
+    // Names the group, because a job's log holds the lines of all its groups.
     session_->AddLog(id, absl::StrCat("group ", id.group(), " ", source), text);
   };
   callbacks.ended = [this, name = GroupName(id)] {
@@ -195,7 +196,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
 void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
   absl::MutexLock lock(&mutex_);
   const auto found = runs_.find(GroupName(stop.group()));
-  // A group that is not here has ended, and the session delivers its end.
+  // A group that is not in runs_ has ended, and the session delivers its end.
   if (found != runs_.end()) found->second.run->Stop(absl::CancelledError(absl::StrCat("stopped: ", stop.reason())));
 }
 
@@ -222,7 +223,8 @@ void WorkerDaemon::NoteRefusal(const absl::Status& why) {
 
 void WorkerDaemon::CollectEndedRuns() {
   while (true) {
-    std::vector<std::unique_ptr<GroupRun>> ended;  // Destroyed without the lock, because that waits for their threads.
+    // Destroyed without the lock, because destroying a run waits for its threads.
+    std::vector<std::unique_ptr<GroupRun>> ended;
     absl::MutexLock lock(&mutex_);
     auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return any_ended_ || (shutdown_ && runs_.empty()); };
     mutex_.Await(absl::Condition(&work));

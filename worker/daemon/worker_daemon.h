@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
 #define HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
 
-// A node's worker. It keeps a session with the coordinator, starts and stops groups on its commands, and reports their
-// events. Groups go on while the coordinator is away. Several workers fit in one process.
+// A node's worker. It keeps a session with the coordinator, starts and stops groups on the coordinator's commands, and
+// reports the groups' events. Groups go on while the coordinator is away. Several workers fit in one process.
 
 #include <functional>
 #include <map>
@@ -32,7 +32,8 @@ struct WorkerOptions {
   uint32_t slots = 1;     // 1 to 4096.
   std::string state_dir;  // Absolute path of a folder that no other worker uses.
   std::string version;
-  // How groups are started. Only flavour, mpirun, rank_binary, threads_per_rank, as_root and environment are set.
+  // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
+  // environment.
   LaunchOptions launch;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
@@ -40,7 +41,8 @@ struct WorkerOptions {
   absl::Duration stop_grace = absl::Seconds(2);    // GroupRunOptions::stop_grace.
   absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
   absl::Duration flush_within =
-      absl::Seconds(2);                    // How long the end waits for the coordinator to take the last events.
+      // How long the destructor waits for the coordinator to take the last events.
+      absl::Seconds(2);
   std::function<void()> on_welcome;        // Called once, from a thread of the daemon; may be empty.
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
@@ -51,17 +53,17 @@ class WorkerDaemon {
   // state folder cannot be used. All messages say what to do.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some have not ended within
-  // `limit`; the message names them. Then only the end of this process ends them, and the destructor would wait for
+  // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
+  // `limit`; the message names them. The destructor would wait for these groups; only the end of this process ends
   // them.
   absl::Status StopAll(absl::Duration limit);
 
-  // Stops all groups without a limit, delivers their ends to the coordinator, and ends the session.
+  // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator and ends the session.
   ~WorkerDaemon();
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;
 
-  // OK, or why the coordinator refuses this worker; the daemon then does nothing more.
+  // Returns OK, or why the coordinator refuses this worker. A refused daemon does nothing more.
   absl::Status Refusal();
 
  private:

@@ -10,9 +10,9 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kMostRemembered = 1 << 16;  // They take 1 MiB.
+constexpr size_t kMostRemembered = 1 << 16;  // These take 1 MiB.
 
-// "61,706".
+// Writes 61706 as "61,706".
 std::string Grouped(uint64_t number) {
   std::string text = absl::StrCat(number);
   for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");

@@ -18,7 +18,7 @@ namespace hooke {
 struct Setback {
   uint64_t exchanges = 0;  // Exchanges that were answered and are lost.
   bool more = false;       // Even more are lost, but we did not remember them.
-  absl::Duration time;     // From the snapshot's last exchange to the last one answered.
+  absl::Duration time;     // From the answer to the snapshot's last exchange to the answer to the last lost one.
 };
 
 class AcknowledgedExchanges {
@@ -29,8 +29,8 @@ class AcknowledgedExchanges {
   // Sequence of the last exchange; 0: none.
   uint64_t last() const { return answered_.empty() ? 0 : answered_.back().sequence; }
 
-  // The server restarted from a snapshot that has the exchanges up to `snapshot`; `last` was the last one before the
-  // restart. Returns what was lost, and forgets it.
+  // The server restarted from a snapshot that has the exchanges up to `snapshot`; `last` is the last exchange before
+  // the restart. Returns what was lost, and forgets the lost exchanges.
   Setback GoBack(uint64_t snapshot, uint64_t last);
 
  private:
@@ -38,19 +38,19 @@ class AcknowledgedExchanges {
     uint64_t sequence = 0;
     absl::Time at;
   };
-  std::deque<Answered> answered_;  // The most recent ones, oldest first.
-  bool dropped_ = false;           // Older ones were dropped.
+  std::deque<Answered> answered_;  // The most recent exchanges, oldest first.
+  bool dropped_ = false;           // Whether exchanges older than those of answered_ were dropped.
 };
 
-// Which server went back to which snapshot, and its part of the center.
+// A server that restarted from a snapshot, and its part of the center.
 struct SetbackPlace {
   std::string address;
   absl::Time snapshot;
   Range shard;          // Not empty.
   uint64_t values = 1;  // Length of the whole center.
 };
-// "server 10.0.0.2:7411 came back from its snapshot of 2026-11-23T14:03:05Z: parameters 30,000-61,706 of the center (51
-// %) went back by 37 exchanges, 4.1 s".
+// For example "server 10.0.0.2:7411 came back from its snapshot of 2026-11-23T14:03:05Z: parameters 30,000-61,706 of
+// the center (51 %) went back by 37 exchanges, 4.1 s".
 std::string SetbackText(const SetbackPlace& place, const Setback& setback);
 
 }  // namespace hooke

@@ -7,7 +7,7 @@ namespace {
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
-// Exchanges every 16 steps, one in a tenth of a second, up to step 1600.
+// Returns a hundred acknowledged exchanges: one every 16 steps and every 0.1 s, up to step 1600.
 AcknowledgedExchanges AHundred() {
   AcknowledgedExchanges exchanges;
   for (uint64_t i = 1; i <= 100; ++i) exchanges.Note(16 * i, At(0.1 * static_cast<double>(i)));
@@ -39,7 +39,8 @@ TEST(AcknowledgedExchanges, ForgetsWhatIsLost) {
   EXPECT_EQ(exchanges.GoBack(1440, exchanges.last()).exchanges, 1u);
 }
 
-// A restarted server may answer an exchange before it says which snapshot it has. That exchange is not lost.
+// A restarted server may answer an exchange before a Locate call tells which snapshot it has. That exchange is not
+// lost.
 TEST(AcknowledgedExchanges, WhatTheNewStartAnsweredIsNotLost) {
   AcknowledgedExchanges exchanges = AHundred();
   exchanges.Note(1616, At(20));

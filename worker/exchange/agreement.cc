@@ -14,7 +14,7 @@
 namespace hooke {
 namespace {
 
-// Longer texts are cut.
+// A text as it is broadcast. Longer texts are cut.
 template <size_t kBytesMax>
 struct SentText {
   uint64_t bytes = 0;
@@ -27,11 +27,12 @@ struct SentText {
 struct SentOutcome {
   int64_t code = 0;
   SentText<1000> message;
-  SentText<304> server;  // For want of which it failed.
+  // Address of the server whose absence caused the failure; empty if none did.
+  SentText<304> server;
 };
 static_assert(sizeof(SentOutcome) % sizeof(int64_t) == 0, "it travels as whole numbers");
 
-// Collectives know signed numbers of 64 bits; the bits are the same.
+// Views the numbers as signed ones with the same bits, because collectives have only signed integers of 64 bits.
 TensorList ListOf(absl::Span<uint64_t> numbers) {
   return TensorList(absl::MakeSpan(reinterpret_cast<int64_t*>(numbers.data()), numbers.size()));
 }

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Numbers and outcomes cross the group unharmed, the largest too.
+// Broadcasts and sums leave numbers and outcomes unchanged, also the largest numbers and the longest messages.
 TEST(AgreementTest, NumbersAndOutcomes) {
   constexpr int kRanks = 3;
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(kRanks);

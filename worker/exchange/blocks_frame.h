@@ -21,12 +21,13 @@
 namespace hooke {
 
 ValuesHeader HeaderOf(const BlocksToSend& blocks);
-// The payload of the message, as long as the header announces. Points into the memory that `blocks` points into.
+// Returns the message's payload. Its length is the one in HeaderOf(blocks). It points into the memory that `blocks`
+// points into.
 absl::Span<const char> PayloadOf(const BlocksToSend& blocks);
 
 // The limits of an answer.
 struct ExpectedAnswer {
-  uint64_t values_max = 0;  // The most values that one message has carried; 0: none was sent.
+  uint64_t values_max = 0;  // The most values that one message has carried; 0: no message was sent.
   Encoding encoding;
 };
 
@@ -42,12 +43,12 @@ class SentMessages {
   ExpectedAnswer expected_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Prepares `answer` for an answer with this header. Returns the place for its payload: float32 values go into `answer`
+// Prepares `answer` for an answer with this header. Returns the memory for its payload: float32 values go into `answer`
 // itself, all other encodings into `encoded`. INTERNAL: the header breaks the limits; no memory was taken.
 absl::StatusOr<absl::Span<char>> RoomFor(const ValuesHeader& header, const ExpectedAnswer& expected,
                                          std::vector<char>& encoded, AnsweredBlocks* answer);
-// Decodes the payload that was put where RoomFor said. INTERNAL: it does not decode to finite values, which is the
-// server's fault.
+// Decodes the payload after it was read into the memory from RoomFor. INTERNAL: it does not decode to finite values,
+// which is the server's fault.
 absl::Status DecodeAnswer(const ValuesHeader& header, absl::Span<const char> payload, AnsweredBlocks* answer);
 
 }  // namespace hooke

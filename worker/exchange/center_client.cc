@@ -14,7 +14,7 @@
 namespace hooke {
 namespace {
 
-// OK, or FAILED_PRECONDITION with the first parameter that differs.
+// Returns OK if the layouts are equal, otherwise FAILED_PRECONDITION with the first parameter that differs.
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& model) {
   const std::optional<LayoutDifference> differs = FindDifference(center, model);
   if (!differs.has_value()) return absl::OkStatus();
@@ -133,7 +133,7 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
   }
 }
 
-// Asks once, and sends the initial values if the server asks for them.
+// Attaches once, and sends the initial values if the server asks for them.
 absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl::Span<const float> vector,
                                                             absl::Time deadline) const {
   const Cut cut{server, options_.servers.size()};

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_CENTER_CLIENT_H_
 #define HOOKE_WORKER_EXCHANGE_CENTER_CLIENT_H_
 
-// The center as a whole, over all of a job's servers. Rank 0 of a group attaches to it or creates it, reads it and has
-// it saved. Any rank calls AttachShard when a server has lost its shard. Thread-safe.
+// The center as a whole, over all of a job's servers. Rank 0 of a group attaches to the center or creates it, reads it,
+// and makes the servers save it. Any rank calls AttachShard when a server has lost its shard. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -25,7 +25,8 @@ namespace hooke {
 
 struct CenterOptions {
   v1::Sender sender;
-  v1::JobSpecForShard job;  // Without shard_index, shard_count and job_key, which is the sender's.
+  // Without shard_index and shard_count, which the client fills in, and without job_key, which is in `sender`.
+  v1::JobSpecForShard job;
   ModelLayout layout;
   std::optional<v1::ModelDescription> model;             // Stored with the shards that this group creates, for exports.
   Partition partition{0};                                // Partition of layout.values() values.
@@ -36,8 +37,8 @@ struct CenterOptions {
 };
 
 struct Attached {
-  uint64_t last_sequence = 0;  // The lowest of the servers; the group goes on from there.
-  uint32_t window_blocks = 1;  // The lowest of the servers.
+  uint64_t last_sequence = 0;  // The lowest sequence of the servers; the group goes on from there.
+  uint32_t window_blocks = 1;  // The smallest window of the servers.
 };
 
 v1::Layout LayoutMessage(const ModelLayout& layout, const std::optional<v1::ModelDescription>& model);
@@ -53,7 +54,7 @@ class CenterClient {
   // the server and its last error. Any other error comes from a server and is final.
   absl::StatusOr<Attached> Attach(absl::Span<const float> vector, absl::Time deadline) const;
 
-  // The same for one server. Reads only that shard's values of `vector`.
+  // Like Attach, but for one server. Reads only that shard's values of `vector`.
   absl::StatusOr<Attached> AttachShard(size_t server, absl::Span<const float> vector, absl::Time deadline) const;
 
   // Reads the center's values into `vector`. FAILED_PRECONDITION: the center has another layout; the message names the

@@ -103,7 +103,7 @@ class Groups {
     return pulled;
   }
 
-  // A small window makes messages of fewer blocks.
+  // Returns a group's exchange client. A small window makes messages of fewer blocks.
   std::unique_ptr<ExchangeClient> Client(uint32_t group, const Encoding& encoding, uint32_t window_blocks = 16) const {
     ExchangeOptions options;
     options.sender = Sender(group);
@@ -129,8 +129,8 @@ class Groups {
   std::vector<std::unique_ptr<CenterClient>> centers_;  // By group.
 };
 
-// Under the elastic rule the center moves by exactly the difference that the groups are told, bit by bit. So the sum of
-// center and groups stays. A single answer that is rounded otherwise would miss the tolerance by far.
+// Under the elastic rule the center moves by exactly the difference that is sent to the groups, bit by bit. So the sum
+// of center and groups stays the same. One answer with another rounding would exceed the tolerance by far.
 TEST(CompressedExchange, ElasticConserves) {
   const RestartableServer server("127.0.0.1");
   for (const Compression compression :
@@ -190,7 +190,7 @@ TEST(CompressedExchange, AllGroupsSeeTheSameCenter) {
   }
 }
 
-// A group that sends another type than the job's changes nothing; the error names both types.
+// If a group sends another type than the job's, the center does not change. The error names both types.
 TEST(CompressedExchange, OtherTypesAreRefused) {
   const RestartableServer server("127.0.0.1");
   Groups groups(server, {{Compression::kInt8, 0}});

@@ -19,7 +19,7 @@ namespace {
 // A host that stays silent for this long is probably behind a firewall that lets only gRPC's port through.
 constexpr absl::Duration kConnectTimeout = absl::Seconds(1);
 
-// "[::1]:7411" -> "::1".
+// Returns the host of an address: "::1" for "[::1]:7411".
 std::string HostOf(const std::string& address) {
   const absl::string_view host = absl::string_view(address).substr(0, address.rfind(':'));
   return std::string(absl::StripSuffix(absl::StripPrefix(host, "["), "]"));
@@ -74,7 +74,8 @@ class SocketStream final : public ExchangeStream {
   std::atomic<bool> cancelled_{false};
   std::vector<char> encoded_;  // The reading thread's buffer for an encoded answer.
   absl::Status broken_;        // Why reading ended: set by the reading thread, read by Finish.
-  bool refused_ = false;       // Likewise: the server itself has said why.
+  // Whether the server itself has refused the stream. Set by the reading thread, read by Finish.
+  bool refused_ = false;
 };
 
 // Decides at the first Write whether it goes through a SocketStream or through gRPC. The reader waits for the decision.
@@ -118,7 +119,8 @@ class DirectStream final : public ExchangeStream {
   }
 
  private:
-  // Null if the server could not be asked where it takes connections; failure_ then says why.
+  // Opens the stream at the first Write. Returns null if the Locate call failed or was cancelled; failure_ then has the
+  // error.
   std::shared_ptr<ExchangeStream> Connect() {
     absl::StatusOr<std::shared_ptr<ExchangeStream>> stream = MakeStream();
     absl::MutexLock lock(&mutex_);
@@ -144,7 +146,7 @@ class DirectStream final : public ExchangeStream {
     }
     if (!descriptor.ok()) return options_.open_by_grpc();
     auto stream = std::make_shared<SocketStream>(*descriptor, options_.address);
-    // A failure shows in the first Write.
+    // If this fails, the first Write fails too.
     stream->Open(options_.sender).IgnoreError();
     return stream;
   }

@@ -14,11 +14,11 @@
 
 namespace hooke {
 
-// One question to a server: where does it take direct connections?
+// A Locate call, which asks a server where it takes direct connections.
 class LocateCall {
  public:
   virtual ~LocateCall() = default;
-  // Blocks until the answer comes. Cancel ends it at once, even if it was called before.
+  // Blocks until the answer comes. Cancel ends Run at once, even if Cancel was called first.
   virtual absl::StatusOr<v1::LocateResponse> Run() = 0;
   virtual void Cancel() = 0;
 };
@@ -26,8 +26,8 @@ class LocateCall {
 struct DirectStreamOptions {
   std::string address;  // HOST:PORT where the server takes gRPC calls.
   v1::Sender sender;
-  bool local = true;   // Try a Unix socket first.
-  bool direct = true;  // Try TCP next.
+  bool local = true;   // Whether to try a Unix socket first.
+  bool direct = true;  // Whether to try TCP next.
   std::unique_ptr<LocateCall> locate;
   // Opens the stream if no direct connection can be made.
   std::function<std::shared_ptr<ExchangeStream>()> open_by_grpc;

@@ -44,8 +44,8 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
   }
 }
 
-// Stops all before the first one is destroyed. Each may have to wait for a server that does not answer a question; so
-// they wait at the same time.
+// Stops all exchanges before the first one is destroyed. Each may have to wait for a Locate call to a server that does
+// not answer, so all wait at the same time.
 ExchangeClient::~ExchangeClient() {
   for (const auto& exchange : exchanges_) exchange->Stop();
 }

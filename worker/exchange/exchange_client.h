@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_CLIENT_H_
 #define HOOKE_WORKER_EXCHANGE_EXCHANGE_CLIENT_H_
 
-// Exchanges a rank's slice of the vector with all servers at once: with every one whose shard overlaps the slice.
-// GroupExchange uses it; it knows no update rule. A server that fails leaves its part of the slice unchanged and does
-// not delay the others. Calls come from one thread.
+// Exchanges a rank's slice of the vector with all servers whose shards overlap the slice, at the same time.
+// GroupExchange uses ExchangeClient, which knows no update rule. A server that fails leaves its part of the slice
+// unchanged and does not delay the others. Calls come from one thread.
 
 #include <cstdint>
 #include <functional>
@@ -31,11 +31,11 @@ struct ExchangeOptions {
   Encoding encoding;                  // Encoding of the values sent: the job's compression.
   bool answers_center = false;        // AnswersWithCenter of the job's rule; it decides how answers are encoded.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
-  // Creates a shard again from the group's values, after its server has said that it does not know the job. Called
-  // between Start and the end of Wait, from other threads than Start's caller, for several servers at once.
+  // Creates a shard again from the group's values, after its server has said that it does not know the job. It is
+  // called between Start and the end of Wait, from other threads than Start's caller, for several servers at once.
   std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // Called when a server becomes absent, with the time since when, and with nullopt when it is back. Called at any
-  // time, from other threads. May be empty.
+  // Called with the time when the server was first missed when a server becomes absent, and with nullopt when it is
+  // back. Called at any time, from other threads. May be empty.
   std::function<void(size_t server, std::optional<absl::Time> since)> on_presence;
   // Called with SetbackText when a server went back to a snapshot, only on the rank that exchanges the shard's first
   // block. Called at any time, from other threads. May be empty.
@@ -55,7 +55,7 @@ class ExchangeClient {
   // The values that this rank exchanges. With more ranks than blocks some ranks have none.
   Range slice() const { return slice_; }
 
-  // Whether exchanges skip the server now: it failed an exchange and has answered no question since.
+  // Whether exchanges skip the server now: it failed an exchange and has answered no Locate call since.
   bool Skips(absl::string_view address) const;
   // Whether exchanges skip any server now.
   bool SkipsSome() const;
@@ -66,15 +66,16 @@ class ExchangeClient {
   // server that has blocks to exchange.
   std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
 
-  // The same in two halves, so that the group can do something else in between. Start returns at once. Wait returns at
-  // the latest when the call's patience is over; `sent` and everything that `sink` uses must live until then.
+  // Start and Wait do together what Exchange does, and the group can do something else in between. Start returns at
+  // once. Wait returns at the latest when the call's patience is over; `sent` and everything that `sink` uses must live
+  // until then.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
   std::vector<ServerOutcome> Wait();
 
  private:
   Range slice_;
   std::vector<std::unique_ptr<ServerExchange>> exchanges_;
-  std::vector<ServerExchange*> started_;  // Those started since the last Wait.
+  std::vector<ServerExchange*> started_;  // The exchanges started since the last Wait.
 };
 
 }  // namespace hooke

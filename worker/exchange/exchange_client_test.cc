@@ -25,12 +25,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kAlpha = 0.25;
-// The default timeout is generous; tests about deadlines pass their own.
+// Returns an exchange of the whole slice. The default timeout is generous; tests of deadlines pass their own.
 ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
   return {sequence, {timeout, timeout}};
 }
 
-constexpr uint64_t kValues = 45 * kBlockValues + 100;  // 46 blocks: more than two windows.
+constexpr uint64_t kValues = 45 * kBlockValues + 100;  // There are 46 blocks, more than two windows.
 
 // Applies answers to a group's values, as training does with rule `elastic`.
 AnswerSink Into(std::vector<float>& group) {
@@ -132,8 +132,8 @@ class ExchangeTest : public ::testing::Test {
   std::vector<std::string> setbacks_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Three exchanges over two servers move the group and the center by exactly the elastic rule, bit by bit, over one
-// stream for each server.
+// Three exchanges over two servers move the group and the center by exactly the elastic rule, bit by bit. Each server
+// gets one stream.
 TEST_F(ExchangeTest, ExactNumbers) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
@@ -150,7 +150,7 @@ TEST_F(ExchangeTest, ExactNumbers) {
   EXPECT_EQ(servers_[1]->streams(), 1);
 }
 
-// Streams that break again and again, with answers lost on the way, change nothing about the numbers: every block is
+// Streams break again and again, and answers are lost on the way. The values do not change, because every block is
 // applied once.
 TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::vector<float> center = Ramp(1, 0.001f);
@@ -159,7 +159,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   uint64_t sequence = 0;
-  for (int after : {1, 2, 3, 4, 5, 6}) {  // That server gets six messages.
+  for (int after : {1, 2, 3, 4, 5, 6}) {  // The second server gets six messages.
     servers_[0]->BreakAfterApplying(after);
     ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);
@@ -170,8 +170,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   EXPECT_EQ(servers_[1]->repeated(), 0);
 }
 
-// A server that cannot be reached costs its own part of the exchange and nothing else; when it is back, exchanges work
-// again.
+// If a server cannot be reached, only its part of the exchange fails. When the server is back, exchanges work again.
 TEST_F(ExchangeTest, OneServerGone) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -190,8 +189,9 @@ TEST_F(ExchangeTest, OneServerGone) {
   EXPECT_LT(group.back(), 5.0f);
 }
 
-// Blocks that were applied but not answered by the deadline are settled at the next exchange, from the values sent
-// then: center plus group is conserved exactly, although the group has moved on meanwhile.
+// Blocks that were applied but not answered by the deadline are answered before the next exchange begins. Their answers
+// belong to the values sent then. So the sum of center and group stays exactly the same, although the group has trained
+// on meanwhile.
 TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -201,18 +201,19 @@ TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   EXPECT_FALSE(outcomes[0].status.ok());
   EXPECT_TRUE(outcomes[1].status.ok());
   EXPECT_EQ(group.front(), 5.0f);
-  for (float& value : group) value += 8;  // Training goes on.
+  for (float& value : group) value += 8;  // The group trains on.
 
   servers_[0]->SetLosingAnswers(false);
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
-  // By hand, for a value of the first window: the old x = 5 first, then x = 13 - 1 = 12 against c = 2.
+  // The numbers for a value of the first window: the late answer moves x = 13 by -1. Then x = 12 is exchanged with c =
+  // 2.
   EXPECT_EQ(group.front(), 12 - (12 - 2) * 0.25f);
   EXPECT_EQ(Center().front(), 2 + (12 - 2) * 0.25f);
   EXPECT_EQ(group.front() + Center().front(), 5 + 8 + 1);
 }
 
-// A compressed message that is sent again, over a new stream or in a later exchange, has the same bytes. Its answer
-// comes with the values that the server decoded. It does not matter that the group's values have changed meanwhile.
+// A compressed message that is sent again has the same bytes, on a new stream or in a later exchange. The group's
+// values may have changed meanwhile. BlockAnswer::sent then has the values that the server decoded.
 TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
   Attach(Ramp(1, 0.001f));
   std::vector<float> center = Ramp(1, 0.001f);
@@ -250,7 +251,7 @@ TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
   EXPECT_GT(late, 0u);  // A window of blocks on each server was written by the deadline.
 }
 
-// Values that are not finite cannot be compressed: the exchange ends at once and names the first one.
+// Values that are not finite cannot be compressed. The exchange ends at once, and its error names the first such value.
 TEST_F(ExchangeTest, CompressedValuesAreFinite) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client({Compression::kFloat16, 0});
@@ -272,12 +273,12 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   servers_[0]->Forget();
   EXPECT_TRUE(servers_[0]->center().empty());
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
-  EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // The group's own value, so nothing pulls.
+  EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // This is the group's own value, so the exchange changes nothing.
   EXPECT_EQ(group.front(), 4.0f);
 }
 
 // A server that failed the previous exchange comes back without its disk. It gets the exchange's whole time to take its
-// shard again, not the short one: other groups may be creating the shard meanwhile.
+// shard again, not ExchangePatience::first: other groups may be creating the shard meanwhile.
 TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -304,7 +305,7 @@ TEST_F(ExchangeTest, FinalErrorsEndAtOnce) {
   }
 }
 
-// Ranks of a group share the work: their slices cover the vector, and together they do what one rank does alone.
+// Each rank of a group exchanges its own slice. The slices cover the vector, and the result is that of one rank alone.
 TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
@@ -328,15 +329,15 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
   EXPECT_EQ(Center(), center);
 }
 
-// A client that is destroyed while its streams are open ends them.
+// Destroying a client ends its open streams.
 TEST_F(ExchangeTest, DestroyedWhileIdle) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   ExpectAllOk(Client()->Exchange(Call(1), group, Into(group)));
 }
 
-// A server that has stopped without closing its connection costs the exchange its deadline and no more, even if it has
-// never answered.
+// If a server has stopped without closing its connection, the exchange ends at its deadline. That holds even if the
+// server has never answered.
 TEST_F(ExchangeTest, StoppedServer) {
   Attach(Ramp(1, 0));
   servers_[0]->SetAnswering(false);
@@ -353,8 +354,8 @@ TEST_F(ExchangeTest, StoppedServer) {
   EXPECT_LT(group.front(), 5.0f);
 }
 
-// A server that is away is waited for once. Later exchanges skip it at once, however long their patience is, until it
-// has answered the thread that asks it.
+// An exchange waits only once for a server that is away. Later exchanges skip it at once, however long their patience
+// is, until it has answered a Locate call.
 TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -368,7 +369,8 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
       servers_[0]->SetAnswering(false);
     }
     ExchangeCall call = Call(++sequence, absl::Milliseconds(100));
-    if (killed) call.patience.silence = absl::Hours(1);  // A refused connection is not waited for so long.
+    // With a refused connection, the exchange ends long before that.
+    if (killed) call.patience.silence = absl::Hours(1);
     EXPECT_FALSE(client->Exchange(call, group, Into(group))[0].status.ok());
     EXPECT_TRUE(client->Skips("first:1"));
     EXPECT_FALSE(client->Skips("second:2"));
@@ -391,8 +393,8 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
   }
 }
 
-// A server that waits for a quorum is tried again and again without pauses, or two groups could miss each other for
-// minutes. It is not reported absent.
+// Exchanges try a server that waits for a quorum again and again without pauses. Otherwise two groups could miss each
+// other for minutes. The server is not reported absent.
 TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -421,8 +423,8 @@ TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
   EXPECT_EQ(absences_, 1) << "a server that answers nothing is away under such a rule, too";
 }
 
-// A server that is there may also say UNAVAILABLE. Such an exchange is tried for longer than one with a server that
-// cannot be reached.
+// A server that can be reached may also answer UNAVAILABLE. Such an exchange is repeated for longer than one with a
+// server that cannot be reached.
 TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -438,7 +440,7 @@ TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   ExpectAllOk(client->Wait());
 }
 
-// A question that fails right after a restart of the server is repeated, even if no further exchange follows.
+// A Locate call that fails right after a restart of the server is repeated, even if no further exchange follows.
 TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -454,7 +456,7 @@ TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   EXPECT_THAT(Setbacks()[0], HasSubstr("went back by 5 exchanges"));
 }
 
-// The last exchange of a job reaches a server that was away, without waiting until it has answered a question.
+// The last exchange of a job reaches a server that was away, without waiting until it has answered a Locate call.
 TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -465,7 +467,8 @@ TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
 }
 
-// A server that restarts from its snapshot says which exchanges it has. The group reports once which are lost.
+// A server that restarts from its snapshot tells which exchanges the snapshot has. The group reports once which
+// exchanges are lost.
 TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
@@ -487,7 +490,7 @@ TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   EXPECT_EQ(Setbacks().size(), 1u);
 }
 
-// The error names the limit that has passed: the server's own, or that of the whole exchange.
+// The error names the limit that has passed: the one for a server's answer, or the one for the whole exchange.
 TEST_F(ExchangeTest, SaysWhichTimeHasPassed) {
   Attach(Ramp(1, 0));
   servers_[0]->SetAnswering(false);
@@ -500,12 +503,12 @@ TEST_F(ExchangeTest, SaysWhichTimeHasPassed) {
   call.patience.first = absl::Seconds(10);
   call.patience.whole = absl::Milliseconds(150);
   client->Start(call, group, Into(group));
-  absl::SleepFor(absl::Milliseconds(200));  // The group has trained meanwhile.
+  absl::SleepFor(absl::Milliseconds(200));  // In this time the group could have trained.
   EXPECT_THAT(std::string(client->Wait()[0].status.message()),
               testing::HasSubstr("the exchange with server first:1 was not complete within 150ms"));
 }
 
-// One server, and a slice so small that no thread is woken to send it.
+// A group with one server and a slice so small that Start writes the message itself.
 class SmallExchangeTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kSmall = 100;
@@ -540,7 +543,7 @@ class SmallExchangeTest : public ::testing::Test {
   std::vector<float> group_ = std::vector<float>(kSmall, 5.0f);
 };
 
-// Small exchanges, which their caller writes, follow the rule bit by bit, over one stream.
+// Small exchanges, which their caller writes, follow the elastic rule bit by bit, over one stream.
 TEST_F(SmallExchangeTest, ExactNumbers) {
   std::vector<float> x = group_;
   std::vector<float> center(kSmall, 1.0f);
@@ -555,7 +558,8 @@ TEST_F(SmallExchangeTest, ExactNumbers) {
   EXPECT_EQ(server_.streams(), 1);
 }
 
-// The stream of a small exchange breaks after the server has applied it: it is sent again on another, and applied once.
+// The stream of a small exchange breaks after the server has applied the message. The message is sent again on a new
+// stream, and is applied only once.
 TEST_F(SmallExchangeTest, BrokenStream) {
   ASSERT_TRUE(Exchange(1).ok());
   server_.BreakAfterApplying(1);
@@ -566,7 +570,7 @@ TEST_F(SmallExchangeTest, BrokenStream) {
   EXPECT_EQ(server_.streams(), 2);
 }
 
-// A server that stops between two small exchanges costs the second its deadline; its answer comes with the third.
+// A server stops between two small exchanges. The second one ends at its deadline, and its answer comes with the third.
 TEST_F(SmallExchangeTest, StoppedServer) {
   ASSERT_TRUE(Exchange(1).ok());
   server_.SetLosingAnswers(true);
@@ -578,8 +582,8 @@ TEST_F(SmallExchangeTest, StoppedServer) {
   EXPECT_EQ(server_.applied(), 3);
 }
 
-// Attach creates the center from the first group's values, waits where the server says so, and finds the lowest
-// sequence.
+// Attach creates the center from the first group's values. It waits where a server answers WAIT. It returns the lowest
+// sequence of the servers.
 TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   servers_[1]->MakeWait(3);
   std::vector<float> initial = Ramp(1, 0.5f);
@@ -613,7 +617,7 @@ TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
   EXPECT_THAT(std::string(attached.status().message()), HasSubstr("connection refused"));
 }
 
-// A center of another model is not read as ours: the first parameter that differs is named.
+// A center of another model is refused. The error names the first parameter that differs.
 TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
   Attach(Ramp(1, 0));
   CenterOptions other;

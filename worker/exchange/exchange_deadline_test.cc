@@ -9,7 +9,7 @@ namespace {
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 const ExchangePatience kPatience = {absl::Seconds(5), absl::Seconds(1), absl::Seconds(20)};
 
-// Each answer gives the server the same time again, until the exchange's own end.
+// After each answer the server has the whole `silence` again, until the limit of the whole exchange.
 TEST(ExchangeDeadline, IsOfSilence) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, false}), kStart + absl::Seconds(5));
   for (const int seconds : {1, 4, 9, 15}) {
@@ -25,8 +25,8 @@ TEST(ExchangeDeadline, ASuspectMustAnswerSoon) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, true}), kStart + absl::Seconds(1));
 }
 
-// A server that refuses connections is given up after the short patience, from the start or the last answer; the last
-// exchange waits for it as for a silent one.
+// A server that refuses connections is given up after ExchangePatience::first, counted from the start or from the last
+// answer. The last exchange waits for it as long as for a silent one.
 TEST(ExchangeDeadline, ARefusedConnectionIsGivenUpSoon) {
   EXPECT_FALSE(GivesUpUnreachable(kPatience, {kStart, {}, false}, kStart + absl::Milliseconds(999)));
   EXPECT_TRUE(GivesUpUnreachable(kPatience, {kStart, {}, false}, kStart + absl::Seconds(1)));
@@ -56,7 +56,8 @@ TEST(ExchangeDeadline, ASlowLinkCarriesALargeModel) {
   }
 }
 
-// An exchange ends before the ranks that wait for it give up. A rank alone also gets the time that its values take.
+// An exchange ends before the ranks that wait for it give up. The only rank of a group also gets the time that its
+// values take.
 TEST(ExchangeDeadline, EndsBeforeTheOtherRanksGiveUp) {
   GroupPatience group = {absl::Seconds(5), absl::Seconds(3), absl::Seconds(30), 2, 1 << 30, false};
   EXPECT_EQ(PatienceOf(group).whole, absl::Seconds(20));

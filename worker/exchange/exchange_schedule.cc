@@ -46,7 +46,8 @@ void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistic
   statistics[kTurn] = ranks * static_cast<float>(next_turn_ % options_.rhythm.fragments);
 }
 
-// If the server does not answer, the group keeps its interval and turn; the exchange itself reports the failure.
+// Asks the first server for the pace of the fastest group and for the next fragment. If it does not answer, the group
+// keeps its interval and turn; the exchange itself reports the failure.
 void ExchangeSchedule::Ask() {
   if (options_.skips_first_server && options_.skips_first_server()) return;
   const double seconds = absl::ToDoubleSeconds(busy_);

@@ -4,11 +4,11 @@
 // Decides when a group exchanges and which part of the vector (ExchangePlan). Some rhythms need a fact that only rank 0
 // has:
 //
-//   by time                     the time on its clock
-//   by an adapted interval      the pace of the fastest group, for which it asks the first server at each exchange
+//   by time                     the time on rank 0's clock
+//   by an adapted interval      the pace of the fastest group. Rank 0 asks the first server for it at each exchange
 //                               (pace.h)
-//   with fragments and rounds   the fragment whose turn it is, for which it asks, too. So groups that joined late or
-//                               lagged behind exchange the same fragment as the others.
+//   with fragments and rounds   the fragment whose turn it is. Rank 0 asks the first server for it, too. So groups that
+//                               joined late or lagged behind exchange the same fragment as the others.
 //
 // Rank 0 decides before a step. The step's collective, which averages the arena's statistics, tells the other ranks.
 
@@ -26,13 +26,16 @@ namespace hooke {
 
 struct ExchangeScheduleOptions {
   ExchangeRhythm rhythm;
-  // If not zero, an exchange is due when this much time has passed on rank 0's clock. The interval does not count then.
+  // If not zero, an exchange is due when this much time has passed on rank 0's clock. The interval in steps does not
+  // count then.
   absl::Duration interval_time = absl::ZeroDuration();
-  bool adapts = false;      // The interval is the fastest group's; slower groups have a shorter one.
+  // Whether the interval adapts to the group's pace: it is the fastest group's, and slower groups have a shorter one.
+  bool adapts = false;
   uint64_t first_step = 0;  // The step from which the group goes on.
-  bool in_rounds = false;   // The job's rule has rounds.
-  absl::Duration ask_timeout = absl::Seconds(1);  // How long a silent server may hold up an exchange.
-  // Whether the first server is known to be away; it is not asked then. May be empty.
+  bool in_rounds = false;   // Whether the job's rule has rounds.
+  // Limit for asking the first server. If it does not answer, it delays an exchange by this long.
+  absl::Duration ask_timeout = absl::Seconds(1);
+  // Whether the first server is known to be away; rank 0 does not ask it then. May be empty.
   std::function<bool()> skips_first_server;
   std::function<absl::Time()> clock;
 };
@@ -42,7 +45,7 @@ inline constexpr uint64_t kExchangeScheduleStatistics = 2;
 
 class ExchangeSchedule {
  public:
-  // `center` is null if the job has no servers; the schedule is not asked then. Group and center outlive the schedule.
+  // `center` is null if the job has no servers; nobody calls the schedule then. Group and center outlive the schedule.
   ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center);
 
   // The group after `step` steps. `in_flight_since` is the step after which the exchange in flight began, if there is
@@ -58,7 +61,7 @@ class ExchangeSchedule {
   // values.
   void Propose(const Moment& moment, absl::Span<float> statistics);
 
-  // Call it after that collective, with its result. All ranks get the same plan.
+  // Call it after the collective of that step, with the averaged statistics. All ranks get the same plan.
   ExchangePlan PlanAfter(const Moment& moment, absl::Span<const float> statistics) const;
 
   // Records that an exchange has begun after `step`.
@@ -66,7 +69,7 @@ class ExchangeSchedule {
 
  private:
   bool ByTime() const { return options_.interval_time != absl::ZeroDuration(); }
-  // Whether rank 0, not the step alone, decides when an exchange is due.
+  // Whether rank 0 decides when an exchange is due; otherwise it follows from the number of steps.
   bool Decides() const { return ByTime() || options_.adapts; }
   bool InTurns() const { return options_.in_rounds && options_.rhythm.fragments > 1; }
   bool Due(uint64_t step) const;
@@ -76,11 +79,11 @@ class ExchangeSchedule {
   const Group* const group_;
   const CenterClient* const center_;
 
-  // Only rank 0 uses these.
+  // Only rank 0 reads the fields below.
   absl::Time last_time_;    // When the last exchange began; before the first one, when training began.
-  uint64_t last_step_;      // The step after which it began.
+  uint64_t last_step_;      // The step after which the last exchange began.
   uint64_t interval_;       // Steps between two exchanges.
-  uint32_t next_turn_ = 0;  // The next fragment, as far as rank 0 knows.
+  uint32_t next_turn_ = 0;  // The next fragment, as far as this rank knows.
   // Recent steps and the time that they took, for the group's pace. Older steps count less.
   double steps_ = 0;
   absl::Duration busy_;

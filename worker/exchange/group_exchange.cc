@@ -19,7 +19,7 @@ using Phase = v1::RankProgress;
 
 Cut SliceOf(const Group& group) { return {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())}; }
 
-// Left uninitialized: pages that nobody writes to take no memory.
+// Does not initialize the values: pages that nobody writes to take no memory.
 std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
 
 }  // namespace
@@ -68,8 +68,8 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   return std::make_unique<ExchangeClient>(std::move(options));
 }
 
-// Rebuilds the shard from the values from which contributions count: our last copy of the center or else the vector.
-// Waits until the trainer rests in Finish, because training changes the vector.
+// Rebuilds a shard that its server has lost: from our last copy of the center if there is one, otherwise from the
+// vector. Waits until the trainer rests in Finish, because training changes the vector.
 absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
   {
     absl::MutexLock lock(&mutex_);
@@ -107,8 +107,8 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
   for (const Range& range : ranges_) {
     std::copy(prepared.begin() + range.begin, prepared.begin() + range.end, copy.begin() + range.begin);
   }
-  // Answers to earlier exchanges of this part may have come while another part was exchanged. They are not in the
-  // vector yet, but the copy must be as if they were.
+  // Answers to earlier exchanges of this part may have come while another part was exchanged. They have not been
+  // applied to the vector yet, but the copy must be as if they had.
   absl::MutexLock lock(&mutex_);
   for (const Held& held : held_) {
     if (InFragment(held.first)) rule_->CorrectCopy({held.first, held.sent, held.values}, copy);
@@ -126,8 +126,8 @@ void GroupExchange::Take(const BlockAnswer& answer) {
   if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
 }
 
-// After the all-gather the other ranks' slices hold what the servers answered, unless a server failed. This rank knows
-// only its own outcomes. A server with which it had nothing to exchange for this fragment has not failed here.
+// Copies the other ranks' slices into the known center, after the all-gather. It skips the values of servers that
+// failed this rank's exchange. A server with which this rank exchanged nothing counts as not failed.
 void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
   if (center_ == nullptr) return;
   for (uint64_t server = 0; server < servers_; ++server) {
@@ -156,7 +156,8 @@ void GroupExchange::Hold(const BlockAnswer& answer) {
   held_.push_back(std::move(held));
 }
 
-// Answers for other parts than this exchange's stay held: this all-gather would not carry their changes to the others.
+// Applies the held answers that belong to this exchange's fragment. Other answers stay held, because this all-gather
+// would not carry their changes to the other ranks.
 void GroupExchange::TakeHeld() {
   std::vector<Held> held;
   {
@@ -222,8 +223,8 @@ absl::Status GroupExchange::Finish() {
   return absl::OkStatus();
 }
 
-// Gathers all ranks' parts of the fragment, rank after rank. A rank that is done waits here for one whose server is
-// slow.
+// Gathers all ranks' parts of the fragment, in the order of the ranks. A rank that is done waits here for ranks whose
+// servers are slow.
 absl::Status GroupExchange::AllGather() {
   std::vector<absl::Span<float>> pieces;
   std::vector<ValueRange> slices;

@@ -7,15 +7,15 @@
 // An exchange has two halves, and the group may train in between:
 //
 //   Begin   copies the values to send, because training changes them, and starts to send them
-//   Finish  waits for the missing answers, applies all answers, which were kept aside, and runs the all-gather
+//   Finish  waits for the missing answers, applies all answers, which are kept until then, and runs the all-gather
 //
 // If Finish always follows Begin at once (no GroupExchangeOptions::overlaps), nothing is copied or kept: answers are
 // applied as they come.
 //
-// A server that fails leaves its part of the vector unchanged. Its answer may come with a later exchange. It is applied
-// when the group exchanges the same part again, so that all ranks always hold the same vector.
+// A server that fails leaves its part of the vector unchanged. Its answer may come with a later exchange. The answer is
+// applied when the group exchanges the same part again, so that all ranks always hold the same vector.
 //
-// The trainer's thread makes and uses it. All ranks call Begin and Finish after the same steps.
+// The trainer's thread makes and uses the GroupExchange. All ranks call Begin and Finish after the same steps.
 
 #include <cstdint>
 #include <functional>
@@ -43,7 +43,7 @@
 
 namespace hooke {
 
-// All outlive the exchange.
+// All these objects outlive the GroupExchange.
 struct GroupExchangeDependencies {
   Group* group = nullptr;
   const Arena* arena = nullptr;
@@ -55,7 +55,7 @@ struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
   Encoding encoding;            // Encoding of the values that the group sends.
-  bool overlaps = false;        // Finish does not always follow Begin at once, or there are fragments.
+  bool overlaps = false;        // Whether there are fragments, or Finish may come later than right after Begin.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an answer may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
@@ -67,7 +67,7 @@ struct GroupExchangeOptions {
 
 class GroupExchange {
  public:
-  // The arena's vector equals the center.
+  // When it is called, the arena's vector must equal the center.
   GroupExchange(const GroupExchangeDependencies& deps, GroupExchangeOptions options);
   // Gives up the exchange in flight, if there is one.
   ~GroupExchange();
@@ -84,7 +84,7 @@ class GroupExchange {
   // the ranks must agree.
   bool missed() const { return missed_; }
   uint64_t finished() const { return finished_; }  // Number of finished exchanges.
-  // Whether the first server is known to be away, so that it need not be asked.
+  // Whether the first server is known to be away. The schedule then does not ask it.
   bool SkipsFirstServer() const;
   // Whether this rank's exchanges skip any server now.
   bool SkipsSome() const { return client_->SkipsSome(); }
@@ -96,7 +96,7 @@ class GroupExchange {
     Cut fragment = {0, 1};
     bool last = false;
   };
-  // No other exchange may be in flight.
+  // Begins `exchange`. No other exchange may be in flight.
   void Begin(const Exchange& exchange);
 
   // Ends the exchange in flight. OK even if servers missed it; a notice names them. An error comes from a server or
@@ -108,7 +108,7 @@ class GroupExchange {
   struct Held {
     uint64_t first = 0;
     std::vector<float> values;
-    std::vector<float> sent;  // The values that it answers; empty if they lie in copy_.
+    std::vector<float> sent;  // The values that were sent and are answered; empty if they lie in copy_.
     bool earlier = false;     // BlockAnswer::earlier.
   };
 
@@ -134,28 +134,29 @@ class GroupExchange {
   std::unique_ptr<GroupRule> rule_;
   ServerNotices notices_;
   std::optional<uint64_t> in_flight_since_;
-  Exchange exchange_;  // The latest one.
+  Exchange exchange_;  // The exchange that began last.
   bool missed_ = false;
   uint64_t finished_ = 0;
   std::vector<Range> ranges_;  // The values of exchange_ that this rank exchanges.
   // Only if exchanges overlap: a copy of the values being sent, as long as the vector. Only this rank's slice is ever
   // touched, so only that takes memory.
   std::unique_ptr<float[]> copy_;
-  // Only if SendsFromLastAnswer(rule): our last copy of the center, as long as the vector, from which Recreate rebuilds
-  // a lost shard. Only the shards of servers with which this rank exchanges are meaningful.
+  // Only if SendsFromLastAnswer(rule): our last copy of the center, with as many values as the vector. Recreate
+  // rebuilds a lost shard from it. Only the shards of servers with which this rank exchanges are meaningful.
   //
   // Our own slice comes from answers. The other ranks' slices come from the all-gather, if our own exchange with that
-  // server succeeded. They are not exact: they include steps that were trained during a delay or after a failed
-  // exchange, and what compression left out.
+  // server succeeded. The other ranks' slices are not exact: they include steps that were trained during a delay or
+  // after a failed exchange, and what compression left out.
   std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // The trainer waits in Finish and does not touch the vector.
-  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun: nobody finishes it any more.
-  // In the order of arrival. A block has at most two, one of them to an earlier exchange.
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun, so Finish will not be called again.
+  // Answers in the order of arrival. At most two of them are for the same block; one of the two answers an earlier
+  // exchange.
   std::vector<Held> held_ ABSL_GUARDED_BY(mutex_);
 
-  std::unique_ptr<ExchangeClient> client_;  // Last, so destroyed first: its threads use the rest.
+  std::unique_ptr<ExchangeClient> client_;  // The last member, so destroyed first: its threads use the others.
 };
 
 }  // namespace hooke

@@ -38,8 +38,8 @@ struct RankResult {
   v1::RankProgress progress;
 };
 
-// One group, whose ranks are threads, exchanges with two servers by the elastic rule. It follows a rhythm as a trainer
-// does.
+// One group, whose ranks are threads, exchanges with two servers by the elastic rule. Its ranks call Begin and Finish
+// by an exchange rhythm, as a trainer does.
 class GroupExchangeTest : public ::testing::Test {
  protected:
   GroupExchangeTest() {
@@ -121,8 +121,8 @@ class GroupExchangeTest : public ::testing::Test {
     return plan.waits ? exchange.Finish() : absl::OkStatus();
   }
 
-  // The slow, obvious version for one value of fragment `fragment`, in double precision: the group's value and the
-  // center's. The answer to the exchange that began after step `lost` comes with the next exchange.
+  // The slow, obvious version for one value of fragment `fragment`, in double precision. It computes the group's value
+  // and the center's. The answer to the exchange that began after step `lost` comes with the next exchange.
   struct Pair {
     double x = kStart;
     double center = kStart;
@@ -132,7 +132,7 @@ class GroupExchangeTest : public ::testing::Test {
     double difference = 0;
     double late = 0;
     const uint64_t stride = rhythm_.interval / rhythm_.fragments;
-    uint64_t begun = 0;  // 0: none is in flight.
+    uint64_t begun = 0;  // 0: no exchange is in flight.
     for (uint64_t step = 1; step <= rhythm_.steps_total; ++step) {
       const bool last = step == rhythm_.steps_total;
       pair.x = Trained(pair.x, step);
@@ -167,14 +167,15 @@ class GroupExchangeTest : public ::testing::Test {
   uint64_t stop_after_ = 0;         // The ranks stop after this step; 0: at the end.
   uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
   absl::Duration timeout_ = absl::Seconds(10);
-  std::function<void(uint64_t step)> before_step_;  // Called on rank 0; the others wait.
-  std::atomic<int> seconds_{0};                     // The reporters' clock: a step takes one second, all else none.
+  std::function<void(uint64_t step)> before_step_;  // Called on rank 0 while the other ranks wait.
+  // The reporters' clock: a step takes one second, and nothing else takes time.
+  std::atomic<int> seconds_{0};
   std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   std::vector<std::unique_ptr<ServerCalls>> calls_;
 };
 
-// With any delay and any number of fragments, group and center end where the formula says, block by block. All ranks
-// end with the same bits.
+// With any delay and any number of fragments, group and center end with the reference's values, in every block. All
+// ranks end with the same bits.
 TEST_F(GroupExchangeTest, FollowsTheReference) {
   const ExchangeRhythm rhythms[] = {
       {.interval = 4, .steps_total = 18},
@@ -210,7 +211,8 @@ TEST_F(GroupExchangeTest, FollowsTheReference) {
   }
 }
 
-// With fragments a step moves at most one fragment, so the peak falls. An interval moves as much as before.
+// With fragments each step exchanges at most one fragment, so fewer blocks are exchanged at once. In an interval as
+// many blocks are exchanged as without fragments.
 TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
   constexpr uint64_t kInterval = 6;
   for (const uint32_t fragments : {1, 2, 3}) {
@@ -230,8 +232,8 @@ TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
   }
 }
 
-// While a server holds its answers back, the group goes on with its steps. The answers are applied when they are due,
-// and no exchange counts as failed.
+// While a server holds its answers back, the group trains on. The answers are applied when they are due, and no
+// exchange counts as failed.
 TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   rhythm_ = {.interval = 8, .delay = 5, .steps_total = 30};
   uint64_t steps_meanwhile = 0;
@@ -256,11 +258,11 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   }
 }
 
-// A server that stays silent beyond the delay is waited for until the timeout, as without a delay, and tried again. Its
-// late answer is applied once, with the answer to the next exchange of the same blocks.
+// If a server stays silent beyond the delay, the group waits for it until the timeout, as without a delay. Later
+// exchanges try it again. Its late answer is applied once, with the answer to the next exchange of the same blocks.
 TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
   timeout_ = absl::Seconds(2);
-  awaits_servers_at_ = 9;  // An exchange that begins earlier would skip them: a second failure.
+  awaits_servers_at_ = 9;  // An exchange that begins earlier would skip the servers, and fail as well.
   before_step_ = [&](uint64_t step) {
     // The servers apply the blocks, but their answers are lost: at step 8 the group gives up.
     if (step == 6 || step == 9) {
@@ -283,8 +285,8 @@ TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
   }
 }
 
-// A server that comes back without its disk gets its shard from the group's vector while the group waits, not while
-// training changes the vector. The exchange is still in time.
+// A server comes back without its disk. It gets its shard from the group's vector while the group waits, not while
+// training changes the vector. The exchange still ends in time.
 TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromAVectorAtRest) {
   rhythm_ = {.interval = 8, .delay = 4, .steps_total = 24};
   before_step_ = [&](uint64_t step) {
@@ -323,7 +325,7 @@ TEST_F(GroupExchangeTest, ALostShardIsMadeAgainFromTheLastFragments) {
   EXPECT_EQ(made_again, 19);
 }
 
-// A final error for the exchange in flight ends the rank when the exchange is finished.
+// If an exchange in flight fails with a final error, Finish returns the error on the rank.
 TEST_F(GroupExchangeTest, AFinalErrorEndsTheRank) {
   rhythm_ = {.interval = 8, .delay = 4, .steps_total = 24};
   before_step_ = [&](uint64_t step) {
@@ -334,8 +336,8 @@ TEST_F(GroupExchangeTest, AFinalErrorEndsTheRank) {
   EXPECT_EQ(results[0].steps, 12u);
 }
 
-// A rank that ends while an exchange is in flight, with a server that does not answer or has lost its shard, ends at
-// once.
+// A GroupExchange is destroyed while an exchange is in flight, with a server that does not answer or has lost its
+// shard. The destructor returns at once.
 TEST_F(GroupExchangeTest, EndsInFlight) {
   rhythm_ = {.interval = 4, .delay = 3, .steps_total = 100};
   stop_after_ = 6;

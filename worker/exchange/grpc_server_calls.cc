@@ -79,7 +79,7 @@ class GrpcExchangeStream : public ExchangeStream {
   }
 
   bool Write(const BlocksToSend& blocks) override {
-    // Buffered, so that the opening leaves together with the first values.
+    // Buffered, so that the opening message leaves together with the first values.
     const auto later = grpc::WriteOptions().set_buffer_hint();
     if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
     opened_ = true;
@@ -109,7 +109,7 @@ class GrpcExchangeStream : public ExchangeStream {
     // lives.
     const bool lives = channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
     if (!status.ok()) return lives ? SaidByServer(status) : status;
-    // A server that ends the stream without an error while we want answers is going away.
+    // A server that ends the stream without an error, while answers are missing, is shutting down.
     return ForWantOf(address_, absl::UnavailableError(absl::StrCat("server ", address_, " ended the exchange")));
   }
 
@@ -224,7 +224,7 @@ class GrpcServerCalls : public ServerCalls {
   }
 
  private:
-  // A call of one request and one answer. Its error names the server.
+  // Makes a call of one request and one answer. Its error names the server.
   template <typename Response, typename Request>
   absl::StatusOr<Response> Call(grpc::Status (v1::ParameterServer::Stub::*method)(grpc::ClientContext*, const Request&,
                                                                                   Response*),

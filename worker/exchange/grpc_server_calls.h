@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_EXCHANGE_GRPC_SERVER_CALLS_H_
 #define HOOKE_WORKER_EXCHANGE_GRPC_SERVER_CALLS_H_
 
-// Calls to a parameter server over gRPC. Exchanges use connections of their own if these can be made.
+// Calls to a parameter server over gRPC. Exchanges use direct connections without gRPC if these can be made.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ struct DialOptions {
   bool direct = true;  // TCP without gRPC.
 };
 
-// Makes a channel of its own to `address` (host:port). Does not connect yet.
+// Returns calls to the server at `address` (host:port). They have a gRPC channel of their own. Does not connect yet.
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options = {});
 
 }  // namespace hooke

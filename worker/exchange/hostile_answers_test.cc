@@ -1,4 +1,5 @@
-// Answers that no server of ours sends, on each kind of stream. The rank reports what it got and survives.
+// Answers that none of our servers sends, on each kind of stream. The rank reports an error that describes the answer,
+// and does not crash.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A complete message. Its values are zeros, except that the first four bytes are `start`.
+// Returns a complete message. Its values are zeros, except that the first four bytes are `start`.
 std::string Answer(const ValuesHeader& header, float start) {
   std::string message(kValuesHeaderBytes + PayloadBytes(header), '\0');
   EncodeValuesHeader(header, absl::MakeSpan(&message[0], kValuesHeaderBytes));
@@ -44,7 +45,7 @@ std::string Answer(const ValuesHeader& header, float start) {
   return message;
 }
 
-// Sends `answer` after the second message of an Exchange, which carries the first values.
+// A gRPC server that sends `answer` after the second message of an Exchange. That message carries the first values.
 class FakeService final : public v1::ParameterServer::Service {
  public:
   explicit FakeService(std::string answer) : answer_(std::move(answer)) {
@@ -105,7 +106,7 @@ absl::Status EndByGrpc(const std::string& answer, const Encoding& answered) {
   return end;
 }
 
-// Answers with the name of a local socket.
+// Answers a Locate call with the name of a local socket.
 class FakeLocateCall final : public LocateCall {
  public:
   explicit FakeLocateCall(const std::string& name) { where_.set_local_name(name); }
@@ -116,7 +117,7 @@ class FakeLocateCall final : public LocateCall {
   v1::LocateResponse where_;
 };
 
-// A listening socket whose name the kernel chooses.
+// Makes a listening socket whose name the kernel chooses.
 int ListenLocally(std::string* name) {
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un own = {};
@@ -140,7 +141,7 @@ absl::Status EndDirectly(const std::string& answer, const Encoding& answered) {
     float values[2];
     EXPECT_TRUE(socket.ReceiveHeader().ok());
     EXPECT_TRUE(socket.ReceivePayload({reinterpret_cast<char*>(values), sizeof values}).ok());
-    // A header and a few bytes are enough; the client hangs up on them.
+    // The client closes the connection after a header and a few bytes, so no more is sent.
     const size_t bytes = std::min<size_t>(answer.size(), kValuesHeaderBytes + 8);
     EXPECT_EQ(send(descriptor, answer.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
     EXPECT_FALSE(socket.ReceiveHeader().ok());
@@ -161,11 +162,12 @@ struct HostileCase {
   ValuesHeader header;
   Encoding answered;
   std::string message;
-  float start = 0;  // First of the values.
+  float start = 0;  // The first of the values.
 };
 
-// These answers end the stream with an error that names the fault, and take no memory: 16 GiB of values announced in a
-// megabyte, one value too many, a type that does not follow from the job, and values that are not finite.
+// Each of these answers ends the stream with an error that names the fault, and takes no memory. One announces 16 GiB
+// of values in a megabyte. One has a value too many. One has a type that does not follow from the job. One has values
+// that are not finite.
 TEST(HostileAnswers, EndTheStream) {
   const HostileCase cases[] = {
       {{1, 0, kFrameValuesMax, WireType::kTopK, 1}, {}, "an answer of 4294967295 values; no message with more than 2 "},

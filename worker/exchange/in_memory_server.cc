@@ -165,7 +165,8 @@ absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& req
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
   paces_[request.sender().group()] = request.steps_per_second();
-  v1::PaceResponse response;  // next_fragment stays 0: the server has no rounds.
+  // next_fragment stays 0, because this server has no rounds.
+  v1::PaceResponse response;
   for (const auto& [group, pace] : paces_) {
     response.set_fastest_steps_per_second(std::max(response.fastest_steps_per_second(), pace));
   }

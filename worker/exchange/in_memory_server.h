@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
 #define HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
 
-// A parameter server without a network, for tests. It holds one shard of one job, keeps the contract of
-// proto/parameter_server.proto, and has faults that can be switched on. Thread-safe. It outlives what Dial returns.
+// A parameter server without a network, for tests. It holds one shard of one job and keeps the contract of
+// proto/parameter_server.proto. Tests can switch faults on. Thread-safe. The server outlives what Dial returns.
 
 #include <map>
 #include <memory>
@@ -26,19 +26,20 @@ class InMemoryServer {
 
   // False: calls fail with UNAVAILABLE, open streams break.
   void SetReachable(bool reachable);
-  // False: exchanges and questions get no answers, as from a stopped process; written messages wait.
+  // False: exchanges and Locate calls get no answer, as from a stopped process. Messages written meanwhile wait in a
+  // queue.
   void SetAnswering(bool answering);
-  // True: exchanges get no answers, but questions do, as from a server that waits for other groups.
+  // True: exchanges get no answers, but Locate calls do, as from a server that waits for other groups.
   void SetWaitingForGroups(bool waiting);
-  // The next `times` questions fail.
+  // The next `times` Locate calls fail.
   void FailQuestions(int times);
-  // True: blocks are applied, but no answer gets through, not even to a question.
+  // True: blocks are applied, but neither exchanges nor Locate calls get an answer.
   void SetLosingAnswers(bool losing);
   // The stream breaks after `messages` more messages were applied. The answer to the last of them is lost.
   void BreakAfterApplying(int messages);
   // Exchanges end with this error from now on; OK: no more.
   void SetError(absl::Status error);
-  // Restarts the server without its disk.
+  // Restarts the server with an empty disk, so it no longer knows the job.
   void Forget();
   // Restarts the server from its disk: it goes back to when it was last initialized or saved.
   void Restart();
@@ -46,15 +47,15 @@ class InMemoryServer {
   void RestartBeforeSave();
   // Saving ends with this error from now on; OK: no more.
   void SetSaveError(absl::Status error);
-  // Attach answers WAIT so many times.
+  // The next `times` Attach calls are answered WAIT.
   void MakeWait(int times);
 
   std::vector<float> center() const;  // The shard's values; empty before it was initialized.
-  int applied() const;                // Blocks to which the rule was applied.
-  int repeated() const;               // Blocks whose answer was repeated.
+  int applied() const;                // How often the rule was applied to a block.
+  int repeated() const;               // How often a block's earlier answer was sent again.
   int streams() const;                // Streams opened so far.
   v1::JobSpecForShard job() const;    // The job as the group that created the shard sent it.
-  v1::Layout layout() const;          // The layout that came with it.
+  v1::Layout layout() const;          // The layout as that group sent it.
 
  private:
   friend class InMemoryCalls;
@@ -85,7 +86,7 @@ class InMemoryServer {
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
   int failing_questions_ ABSL_GUARDED_BY(mutex_) = 0;
   bool losing_ ABSL_GUARDED_BY(mutex_) = false;
-  int break_after_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: never.
+  int break_after_ ABSL_GUARDED_BY(mutex_) = -1;  // Messages to apply before the stream breaks; -1: it does not break.
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   int waits_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::AttachRequest job_ ABSL_GUARDED_BY(mutex_);
@@ -96,18 +97,18 @@ class InMemoryServer {
   std::vector<float> disk_center_ ABSL_GUARDED_BY(mutex_);
   Applied disk_answered_ ABSL_GUARDED_BY(mutex_);
   Applied loaded_ ABSL_GUARDED_BY(mutex_);    // The answers that the last restart loaded.
-  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // Restarts from the disk.
+  int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // How often the server restarted from its disk.
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // The last pace of each group.
-  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest one seen of each group.
+  std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest incarnation seen of each group.
   int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older generation are broken.
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
   int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// "first:1" and "second:2".
+// Returns two servers with the addresses "first:1" and "second:2".
 std::vector<std::unique_ptr<InMemoryServer>> TwoInMemoryServers();
 
 }  // namespace hooke

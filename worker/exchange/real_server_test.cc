@@ -65,7 +65,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     return std::make_unique<CenterClient>(std::move(options));
   }
 
-  // Both ranks' clients, to be called one after the other.
+  // Makes the clients of both ranks. The tests call them one after the other.
   std::vector<std::unique_ptr<ExchangeClient>> Clients(uint32_t incarnation) {
     std::vector<std::unique_ptr<ExchangeClient>> clients;
     for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -127,7 +127,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
   std::unique_ptr<CenterClient> center_;
 };
 
-// Two ranks, two servers, three exchanges: the numbers of the elastic rule, bit by bit.
+// Two ranks make three exchanges with two servers. The result is that of the elastic rule, bit by bit.
 TEST_P(RealServerTest, ExactNumbers) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
@@ -149,13 +149,13 @@ TEST_P(RealServerTest, ExactNumbers) {
   EXPECT_EQ(again->last_sequence, 3u);
 }
 
-// A stopped server misses its part of the exchange. Restarted from its snapshot, it goes on where it was, and nobody
-// has to attach again.
+// A stopped server misses its part of the exchange. It restarts from its snapshot and goes on with the values from
+// there. No group has to attach again.
 TEST_P(RealServerTest, StoppedAndStartedAgain) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   auto clients = Clients(1);
-  ExchangeClient& second = *clients[1];  // Its slice lies on the second server.
+  ExchangeClient& second = *clients[1];  // The second rank's slice lies on the second server.
   ASSERT_TRUE(second.Exchange(Call(1), group, Into(group))[0].status.ok());
   EXPECT_EQ(group.back(), 4.0f);
   servers_[1].Stop();
@@ -169,8 +169,8 @@ TEST_P(RealServerTest, StoppedAndStartedAgain) {
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
 }
 
-// The snapshot is older than the group's present start. The server no longer knows that start, so the exchange
-// attaches.
+// The server's snapshot is older than the group's present incarnation, so the restarted server does not know that
+// incarnation. The exchange then attaches the group again.
 TEST_P(RealServerTest, ASnapshotOlderThanTheGroupsStart) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
@@ -237,11 +237,11 @@ TEST_P(RealServerTest, FinalErrors) {
   EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
 }
 
-// With a quorum of two and no grace window, two groups meet as soon as both are there. It does not matter how long the
-// first one has waited for the second.
+// With a quorum of two and no grace window, two groups make a round as soon as both have come. It does not matter how
+// long the first one has waited for the second.
 TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
   constexpr int kLonelyTries = 6;
-  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // Generous, for a busy machine.
+  constexpr absl::Duration kAtOnce = absl::Seconds(5);  // Long enough for a busy machine.
   std::atomic<int> tries{0}, met{0};
   const auto train = [&](uint32_t group) {
     CenterOptions center;

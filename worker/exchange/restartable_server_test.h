@@ -18,7 +18,7 @@ namespace hooke {
 
 class RestartableServer {
  public:
-  // `direct_host` is ParameterServerOptions.direct_host.
+  // Starts the server. `direct_host` is ParameterServerOptions.direct_host.
   explicit RestartableServer(std::string direct_host = "") : direct_host_(std::move(direct_host)) { Start(); }
 
   const std::string& address() const { return address_; }
@@ -29,11 +29,11 @@ class RestartableServer {
     server_ = std::make_unique<TestServer>(std::move(options), address_);
     address_ = server_->address();
   }
-  // A second call does nothing.
+  // Stops the server. A second call does nothing.
   void Stop() { server_.reset(); }
-  // Call it while the server is stopped.
+  // Empties the server's disk. Call it while the server is stopped.
   void LoseDisk() { storage_ = std::make_shared<InMemoryStorage>(); }
-  // Call it while the server runs.
+  // Ends the job at the server. Call it while the server runs.
   void Seal(const std::string& job) { EXPECT_TRUE(server_->parameters().Seal(job).ok()); }
 
  private:

@@ -19,21 +19,22 @@
 
 namespace hooke {
 
-// Most blocks in a message: 256 KiB. The fixed cost of a message is small beside that. Several messages still fit into
-// a window of 16 blocks, so that sending, applying and answering overlap.
+// Most blocks in a message: 256 KiB. The fixed cost of such a message is relatively small. Several messages still fit
+// into a window of 16 blocks, so that sending, applying and answering overlap.
 inline constexpr uint64_t kMessageBlocks = 4;
 
 // One message of an exchange. It carries whole blocks: the values [first, first + values.size()) of the whole vector.
 struct BlocksToSend {
   uint64_t sequence = 0;
   uint64_t first = 0;
-  absl::Span<const float> values;  // As the server will decode them.
+  absl::Span<const float> values;  // The values as the server will decode them.
   Encoding encoding = {};
-  absl::Span<const char> encoded = {};  // The payload; empty without compression, as `values` is the payload then.
+  absl::Span<const char> encoded = {};  // The encoded values; empty without compression, because `values` is the
+                                        // payload then.
   Encoding answered = {};               // The encoding that the answer must have.
 };
 
-// The answer to such a message.
+// A server's answer to one BlocksToSend.
 struct AnsweredBlocks {
   uint64_t sequence = 0;
   uint64_t first = 0;
@@ -49,10 +50,10 @@ class ExchangeStream {
   // Write and Read block, and return false once the stream is broken or cancelled. Write copies the values before it
   // returns.
   virtual bool Write(const BlocksToSend& blocks) = 0;
-  // Overwrites `answer` and reuses its memory. A message that answers nothing that was sent breaks the stream with
+  // Overwrites `answer` and reuses its memory. An answer to something that was not sent breaks the stream with
   // INTERNAL.
   virtual bool Read(AnsweredBlocks* answer) = 0;
-  // Never blocks.
+  // Breaks the stream. Never blocks.
   virtual void Cancel() = 0;
   // Returns why the stream broke. Called once, after Read has returned false and while nobody writes.
   virtual absl::Status Finish() = 0;
@@ -79,16 +80,16 @@ class ServerCalls {
   virtual absl::Status Pull(const std::string& job_id, absl::Time deadline,
                             const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
-  // OK: everything that the server answered before the call is on its disk.
+  // Makes the server save the sender's shard. OK: everything that the server answered before the call is on its disk.
   virtual absl::Status Save(const v1::Sender& sender, absl::Time deadline) = 0;
   // Asks whether the server is there, where it takes direct connections, and from which snapshot it restored the
   // sender's shard. One attempt, which costs the server next to nothing.
   virtual absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) = 0;
-  // Never blocks. If the server cannot be reached, Read fails.
+  // Opens a stream. Never blocks. If the server cannot be reached, Read fails.
   virtual std::shared_ptr<ExchangeStream> OpenExchange(const v1::Sender& sender) = 0;
 };
 
-// host:port -> its calls. Never blocks, never null.
+// Returns the calls for a server's host:port. Never blocks, never returns null.
 using ServerDialer = std::function<std::unique_ptr<ServerCalls>(const std::string& address)>;
 
 }  // namespace hooke

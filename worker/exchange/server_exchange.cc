@@ -13,12 +13,12 @@ namespace {
 
 // Pause between two attempts: short enough to find a restarted server soon, long enough to cost little.
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
-// Limit for the answer to a question. The job's last exchange may have to wait this long.
+// Limit for a Locate call. The job's last exchange may have to wait this long.
 constexpr absl::Duration kQuestionTimeout = absl::Seconds(1);
-// Pause after a failed question to a server that answers exchanges.
+// Pause after a failed Locate call to a server that answers exchanges.
 constexpr absl::Duration kQuestionPause = absl::Milliseconds(500);
-// Start itself writes messages of up to this many values. They fit into the smallest window and into the smallest
-// socket buffer of an idle connection, so writing cannot block.
+// Start itself writes a message of at most this many values. Such a message fits into the smallest window and into the
+// smallest socket buffer of an idle connection, so writing cannot block.
 constexpr uint64_t kCallerValues = 8192;
 
 }  // namespace
@@ -129,14 +129,15 @@ void ServerExchange::Run() {
       presence_.Ended(end, progress_.started, absl::Now());
       since = presence_.absent_since();
     }
-    // Reported before End, so that a caller of Wait sees the change.
+    // Reported before End, so that the change is visible when Wait returns.
     Tell(since);
     const bool well = result.ok();
     {
       absl::MutexLock lock(&mutex_);
       End(std::move(result));
     }
-    // Asked while the group trains. A server that failed the exchange is asked at presence_.next_question().
+    // This Locate call runs while the group trains. After a failed exchange, presence_.next_question() says when to
+    // ask.
     if (well && asks_) Ask();
   }
 }
@@ -155,11 +156,12 @@ void ServerExchange::Ask() {
   Tell(since);
 }
 
-// A restarted server has lost everything that it answered after its snapshot.
+// Reports a setback if the server has restarted: it has lost everything that it answered after its snapshot.
 void ServerExchange::NoteOrigin(const v1::LocateResponse& answer) {
-  // Without a new stream the server has answered no exchange since its start, so all acknowledged ones came before.
+  // Without a new stream the server has answered no exchange since its start, so all acknowledged exchanges came
+  // before.
   const bool has_new_stream = std::exchange(asks_, false);
-  // 0 if the server was not started from a snapshot.
+  // The value is 0 if the server was not started from a snapshot.
   const int64_t start = answer.restored().loaded_unix_us();
   const bool again = start != 0 && start_.has_value() && *start_ != start;
   start_ = start;
@@ -302,7 +304,8 @@ void ServerExchange::CutPiece() {
   next_block_ = blocks.end;
 }
 
-// Old exchanges are settled before a new one begins, so that sequences only grow.
+// Whether the next message may be written now. Messages of earlier exchanges must be answered first, so that sequences
+// only grow.
 bool ServerExchange::CanWrite() const {
   if (written_ < unanswered_.size()) return true;
   const bool settling = !unanswered_.empty() && unanswered_.back().old;
@@ -320,7 +323,7 @@ bool ServerExchange::CanWriteInCaller() const {
 }
 
 uint64_t ServerExchange::NextPieceBlocks() const {
-  // At most half a window, so that two messages overlap even in a small one.
+  // A message takes at most half a window, so that two messages overlap even in a small window.
   const uint64_t most = std::min(kMessageBlocks, (uint64_t{options_.window_blocks} + 1) / 2);
   return std::min(most, blocks_.end - next_block_);
 }
@@ -350,7 +353,8 @@ void ServerExchange::ReadAnswers(ExchangeStream* stream) {
     Delivery to;
     {
       absl::MutexLock lock(&mutex_);
-      if (!answer_error_.ok()) continue;  // We cancelled the stream; answers still on their way do not count.
+      // We cancelled the stream, so answers that still arrive do not count.
+      if (!answer_error_.ok()) continue;
       auto due = CheckAnswer(answer);
       if (!due.ok()) {
         answer_error_ = due.status();
@@ -412,7 +416,8 @@ void ServerExchange::KeepUnanswered() {
   }
 }
 
-// Called when the server has lost its shard. Nothing of earlier exchanges is left to settle then.
+// Drops the messages kept from earlier exchanges. Called when the server has lost its shard: the group creates the
+// shard again from values that do not need them.
 void ServerExchange::ForgetKept() {
   unanswered_.erase(
       std::remove_if(unanswered_.begin(), unanswered_.end(), [](const Piece& piece) { return piece.old; }),
@@ -425,7 +430,7 @@ void ServerExchange::OpenStream() {
     absl::MutexLock lock(&mutex_);
     if (stream_ != nullptr && !broken_) return;
   }
-  CloseStream().IgnoreError();  // It broke while nobody used it.
+  CloseStream().IgnoreError();  // The stream broke while nobody used it.
   std::shared_ptr<ExchangeStream> stream = options_.calls->OpenExchange(options_.sender);
   {
     absl::MutexLock lock(&mutex_);
@@ -450,8 +455,8 @@ absl::Status ServerExchange::CloseStream() {
     stream = stream_;
   }
   if (stream == nullptr) return absl::OkStatus();
-  // A write may fail before the reader has received the reason, so the reader gets a moment. Only a stream that still
-  // lives is cancelled.
+  // A write may fail before the reader has received the reason, so we wait a moment for the reader. Only a stream that
+  // still lives is cancelled.
   {
     absl::MutexLock lock(&mutex_);
     auto broken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return broken_; };

@@ -12,11 +12,11 @@
 // which blocks it has applied and repeats its answer, so each block is applied exactly once. But a server that is
 // killed loses the exchanges since its last snapshot: docs/wire.md.
 //
-// Blocks still unanswered at the deadline are kept, with the values that were sent. They are settled before the next
-// exchange begins, so an answer may be applied late.
+// Blocks still unanswered at the deadline are kept, with the values that were sent. The next exchange begins only after
+// they were sent again and answered, so an answer may be applied late.
 //
-// After a failed exchange the server counts as away (server_presence.h). Later exchanges fail at once, and meanwhile
-// the thread asks the server whether it is back.
+// After a failed exchange the server counts as away (server_presence.h). Later exchanges fail at once. Meanwhile the
+// thread makes Locate calls to learn whether the server is back.
 //
 // With compression a message is encoded once, right before it is first written, and its bytes are kept for repeats. The
 // group gets the answer together with the values that these bytes stand for. So whatever compression left out remains
@@ -58,8 +58,8 @@ struct ServerExchangeOptions {
   // Creates the shard again from `vector`, after the server has said that it does not know the job (it lost its disk).
   // Runs in the exchange's thread.
   std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // Called when the server becomes absent, with the time since when, and with nullopt when it is back. Runs in the
-  // exchange's thread. May be empty.
+  // Called with the time when the server was first missed when it becomes absent, and with nullopt when it is back.
+  // Runs in the exchange's thread. May be empty.
   std::function<void(std::optional<absl::Time> since)> on_presence;
   // Called when the server restarted from a snapshot written at `snapshot` and has lost exchanges. Runs in the
   // exchange's thread. May be empty.
@@ -71,9 +71,9 @@ struct ServerExchangeOptions {
 bool IsFatalExchangeError(const absl::Status& status);
 
 struct ExchangeCall {
-  uint64_t sequence = 1;  // Grows from exchange to exchange.
+  uint64_t sequence = 1;  // Each exchange has a higher sequence than the one before.
   ExchangePatience patience;
-  // The part of the common blocks that is exchanged (fragments.h); {0, 1}: all.
+  // The part of the common blocks that is exchanged (fragments.h); {0, 1} is all of them.
   Cut fragment = {0, 1};
 };
 
@@ -85,8 +85,8 @@ class ServerExchange {
  public:
   explicit ServerExchange(ServerExchangeOptions options);
   ~ServerExchange();
-  // Lets nothing new begin and ends a running exchange soon. The destructor does the same; an earlier Stop shortens its
-  // wait.
+  // Ends a running exchange soon; no new one begins. The destructor does the same. If Stop was called before, the
+  // destructor waits less.
   void Stop();
   ServerExchange(const ServerExchange&) = delete;
   ServerExchange& operator=(const ServerExchange&) = delete;
@@ -113,10 +113,10 @@ class ServerExchange {
   absl::Status Wait();
 
  private:
-  // A copy of values that were sent, because the vector goes on changing.
+  // A copy of values that were sent. The vector itself goes on changing.
   struct Kept {
     std::vector<float> values;
-    std::vector<char> encoded;  // Empty where nothing is compressed.
+    std::vector<char> encoded;  // Empty without compression.
   };
   // The content of one message.
   struct Piece {
@@ -125,7 +125,7 @@ class ServerExchange {
     // Null while the vector still has the values: without compression as long as the exchange runs, with compression
     // until the piece is encoded.
     std::shared_ptr<const Kept> kept;
-    bool old = false;  // Its exchange is over.
+    bool old = false;  // Whether its exchange is over.
   };
   // A message for Write, and the owner of the memory that it points to.
   struct Outgoing {
@@ -139,7 +139,7 @@ class ServerExchange {
   void NoteOrigin(const v1::LocateResponse& answer);
   void Tell(std::optional<absl::Time> since);
   absl::Status Exchange();
-  // Call it after the deadline has passed.
+  // Says which limit was exceeded, for an error message. Call it after the deadline has passed.
   std::string WhatTookTooLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Attempt();
   absl::Status EncodeNext() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -147,7 +147,7 @@ class ServerExchange {
   Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
-  // The receiver of an answer. `sink` is null if the answer comes too late to count.
+  // Where an answer goes. `sink` is null if the answer comes too late to count.
   struct Delivery {
     std::shared_ptr<const AnswerSink> sink;
     absl::Span<const float> sent;      // The values that were sent.
@@ -171,24 +171,25 @@ class ServerExchange {
 
   const ServerExchangeOptions options_;
 
-  // The writing thread alone uses these.
+  // Only the writing thread uses these fields.
   std::thread reader_;
   // The last argument of on_presence.
   std::optional<absl::Time> told_;
-  // A stream was opened since the server last answered a question, so the server may have restarted.
+  // Whether a stream was opened since the server last answered a Locate call. If so, the server may have restarted.
   bool asks_ = false;
-  // When to repeat a failed question because of `asks_`.
+  // When to repeat a failed Locate call because of `asks_`.
   absl::Time asks_again_ = absl::InfiniteFuture();
   // The last acknowledged exchange when `asks_` became true.
   uint64_t last_before_ = 0;
-  // Restored.loaded_unix_us of the last answer. It differs between two starts of the server.
+  // Restored.loaded_unix_us of the last answer to a Locate call. It differs between two starts of the server.
   std::optional<int64_t> start_;
 
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // Between Start and the end of the exchange.
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // True from Start to the end of the exchange.
   bool caller_writes_ ABSL_GUARDED_BY(mutex_) =
-      false;                                         // Start writes this exchange; the thread acts only on a failure.
+      // Start writes this exchange itself. The thread takes over if the stream breaks or the deadline passes.
+      false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // Start is still writing.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;     // The running exchange's deadline has passed.
   ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Only the thread changes it.
@@ -199,7 +200,7 @@ class ServerExchange {
   std::shared_ptr<const AnswerSink> sink_ ABSL_GUARDED_BY(mutex_);  // Null while no exchange runs.
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
   Range blocks_ ABSL_GUARDED_BY(mutex_);                  // The call's blocks.
-  uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // The first one not yet written in this exchange.
+  uint64_t next_block_ ABSL_GUARDED_BY(mutex_) = 0;       // The first block not yet written in this exchange.
   std::deque<Piece> unanswered_ ABSL_GUARDED_BY(mutex_);  // In the order written.
   size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // How many of unanswered_ were written on this stream.
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);

@@ -6,8 +6,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(500);
-// Each try of a server that answers questions but no exchanges costs training the short patience of an exchange. So the
-// pause between such tries doubles up to this limit.
+// Each exchange that tries a server which answers only Locate calls delays training by ExchangePatience::first. So the
+// pause between such exchanges doubles up to this limit.
 constexpr absl::Duration kLongestPause = absl::Seconds(16);
 constexpr uint32_t kMostDoublings = 10;
 

@@ -1,17 +1,17 @@
 #ifndef HOOKE_WORKER_EXCHANGE_SERVER_PRESENCE_H_
 #define HOOKE_WORKER_EXCHANGE_SERVER_PRESENCE_H_
 
-// Decides whether a server takes part in a rank's exchanges, and when an absent one is asked whether it is back. Pure:
-// the caller passes the time.
+// Decides whether a server takes part in a rank's exchanges, and when a Locate call asks an absent one whether it is
+// back. Pure: the caller passes the time. The states of a server:
 //
 //   with us    exchanges wait for it as long as their patience lasts
-//   away       exchanges skip it at once; a thread beside training asks it from time to time
-//   back       it has answered: the next exchange tries it, for a short time
+//   away       exchanges skip it at once; a thread beside training makes a Locate call from time to time
+//   back       it has answered a Locate call: the next exchange tries it, for a short time
 //
 // After a failed exchange a server is away; after a successful one it is with us.
 //
-// A server whose round lacks its quorum answers no exchange either, but it answers questions. So it is tried again as
-// soon as it has answered one, and nobody is told that it is absent.
+// A server whose round lacks its quorum answers no exchange either, but it answers Locate calls. So the next exchange
+// tries it as soon as it has answered one. Such a server is not reported as absent.
 
 #include <cstdint>
 #include <optional>
@@ -34,28 +34,28 @@ class ServerPresence {
   bool skipped() const { return missed_since_.has_value() && !back_; }
   // Whether the last exchange that tried the server failed.
   bool suspect() const { return missed_since_.has_value(); }
-  // When the first exchange began that the server has missed since it was last with us; nullopt while it is with us.
+  // When the first exchange began that the server has missed since it was with us; nullopt while it is with us.
   std::optional<absl::Time> missed_since() const { return missed_since_; }
-  // Like missed_since, but for people. It is also nullopt while the server waits for other groups, and once an absent
-  // server has answered a question. A server that answers a question and then fails an exchange stays absent until it
-  // answers an exchange.
+  // Since when users are told that the server is absent. Like missed_since, but also nullopt while the server waits for
+  // other groups, and once an absent server has answered a Locate call. A server that answers a Locate call and then
+  // fails an exchange stays absent until it answers an exchange.
   std::optional<absl::Time> absent_since() const;
 
   // Records an exchange that tried the server: it began at `began` and ended at `now`.
   void Ended(ExchangeEnd end, absl::Time began, absl::Time now);
 
-  // When the server is to be asked; InfiniteFuture: not at all.
+  // When the next Locate call is due; InfiniteFuture: none is due.
   absl::Time next_question() const { return next_question_; }
-  // Records a question that ended at `now`.
+  // Records a Locate call that ended at `now`.
   void Asked(bool answered, absl::Time now);
 
  private:
   std::optional<absl::Time> missed_since_;
-  bool back_ = false;        // It has answered a question since the last exchange that tried it.
+  bool back_ = false;        // It has answered a Locate call since the last exchange that tried it.
   bool may_wait_ = false;    // The last exchange that tried it ended as kMayWait.
-  bool silenced_ = false;    // The last question had no answer.
-  bool unreliable_ = false;  // An exchange has failed although the server had answered a question before.
-  uint32_t silent_ = 0;      // Number of exchanges in a row without any answer.
+  bool silenced_ = false;    // The last Locate call had no answer.
+  bool unreliable_ = false;  // An exchange has failed although the server had answered a Locate call before.
+  uint32_t silent_ = 0;      // How many exchanges in a row ended as kSilent.
   absl::Time next_question_ = absl::InfiniteFuture();
 };
 

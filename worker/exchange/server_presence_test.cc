@@ -14,7 +14,8 @@ constexpr double kNever = -1;
 
 // One event, and the state that must follow from it.
 struct Event {
-  // "complete", "partial", "silent" or "may wait": an exchange ended; "answers" or "no answer": it was asked.
+  // What happened. "complete", "partial", "silent" or "may wait": an exchange ended so. "answers" or "no answer": a
+  // Locate call ended.
   std::string what;
   double now = 0;
   bool skipped = false;
@@ -50,7 +51,7 @@ TEST(ServerPresence, IsAskedUntilItAnswers) {
           {"silent", 20, true, 20}});
 }
 
-// A server that answers questions but then no exchange is tried more and more rarely, at last every 16 seconds.
+// Exchanges try a server that answers Locate calls but no exchanges more and more rarely, at last every 16 seconds.
 TEST(ServerPresence, PromisesThatAreNotKeptCostLess) {
   Follow({{"silent", 10, true, 10},
           {"answers", 10, false, kNever},
@@ -67,7 +68,8 @@ TEST(ServerPresence, PromisesThatAreNotKeptCostLess) {
           {"silent", 100, true, 100}});
 }
 
-// A slow server is asked at once, however often it is too slow.
+// After an exchange that a slow server answered in part, its next Locate call is due at once, however often that
+// happens.
 TEST(ServerPresence, SlowIsNotAway) {
   Follow({{"partial", 10, true, 10},
           {"answers", 10, false, kNever},
@@ -78,7 +80,8 @@ TEST(ServerPresence, SlowIsNotAway) {
           {"partial", 50, true, 50}});
 }
 
-// A server whose round lacks its quorum is asked and tried at once, however often. It is not reported absent.
+// After an exchange that lacked a quorum, the next Locate call is due at once, and the next exchange tries the server.
+// That holds however often it happens. The server is not reported absent.
 TEST(ServerPresence, WaitingForOtherGroupsIsNotAway) {
   ServerPresence presence;
   for (int i = 0; i < 100; ++i) {
@@ -89,7 +92,7 @@ TEST(ServerPresence, WaitingForOtherGroupsIsNotAway) {
     EXPECT_FALSE(presence.skipped());
     EXPECT_EQ(presence.absent_since(), std::nullopt);
   }
-  // It is killed: it answers no question either.
+  // The server was killed, so it answers no Locate call either.
   presence.Ended(ExchangeEnd::kMayWait, At(100), At(101));
   presence.Asked(false, At(102));
   EXPECT_TRUE(presence.skipped());
@@ -98,7 +101,7 @@ TEST(ServerPresence, WaitingForOtherGroupsIsNotAway) {
   EXPECT_EQ(presence.absent_since(), std::nullopt);
 }
 
-// A server that answers questions but no exchange does not count as present between two of them.
+// A server that answers Locate calls but no exchanges stays absent between two exchanges.
 TEST(ServerPresence, IsAbsentUntilItKeepsItsPromise) {
   ServerPresence presence;
   presence.Ended(ExchangeEnd::kSilent, At(1), At(2));

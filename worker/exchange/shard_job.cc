@@ -13,11 +13,12 @@ void StepLikeGroups(const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   *shard.mutable_schedule() = train.schedule();
 }
 
-// Momentum SGD steps the center. The distances that the groups have moved take the place of gradients.
+// The center is stepped by momentum SGD, with the distances that the groups have moved in place of gradients.
 void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
   optimizer.set_name(v1::OptimizerSpec::SGD);
-  if (averaging.interval_seconds() > 0 || averaging.interval_auto()) shard.set_interval(0);  // It varies.
+  // 0, because the interval varies.
+  if (averaging.interval_seconds() > 0 || averaging.interval_auto()) shard.set_interval(0);
   const RuleFacts& facts = FactsOf(*RuleOf(averaging.rule()));
   optimizer.set_learning_rate(facts.has_momentum ? averaging.learning_rate() : 1);
   optimizer.set_momentum(facts.has_momentum ? averaging.momentum() : 0);

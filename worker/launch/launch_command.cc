@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// Variables of the schedulers and launchers that may have started this process.
+// Prefixes of environment variables that a scheduler or another launcher sets for this process.
 constexpr absl::string_view kForeignPrefixes[] = {"SLURM_", "PMI_",  "PMIX_",         "HYDRA_",
                                                   "HYDI_",  "ORTE_", "OMPI_COMM_",    "OMPI_UNIVERSE_",
                                                   "MPIR_",  "PRTE_", "OMPI_MCA_ess_", "OMPI_MCA_orte_"};
@@ -43,7 +43,8 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
   auto parameter = [&argv](absl::string_view name, absl::string_view value) {
     for (absl::string_view part : {absl::string_view("--mca"), name, value}) argv.emplace_back(part);
   };
-  // The user may choose more ranks than cores. Without binding, two groups do not end up on the same first cores.
+  // The user may choose more ranks than cores. Ranks are not bound to cores, because two groups would otherwise share
+  // the same first cores.
   for (absl::string_view part : {"--oversubscribe", "--bind-to", "none", "--tag-output"}) argv.emplace_back(part);
   if (options.as_root) argv.push_back("--allow-run-as-root");
   parameter("orte_tmpdir_base", options.session_folder);
@@ -59,7 +60,7 @@ void AppendMpich(std::vector<std::string>& argv) {
   for (absl::string_view part : {"-launcher", "fork", "-prepend-rank"}) argv.emplace_back(part);
 }
 
-// The NUMBER of "<prefix>NUMBER<rest>", which may stand anywhere in `line`.
+// Finds "<prefix>NUMBER<rest>" anywhere in `line` and returns NUMBER.
 template <typename Number>
 std::optional<Number> NumberAfter(absl::string_view line, absl::string_view prefix) {
   const size_t at = line.find(prefix);
@@ -77,19 +78,20 @@ void SetFirst(std::optional<Number> value, std::optional<Number>& field) {
 }
 
 void ReadOpenMpiLine(absl::string_view line, LauncherVerdict& verdict) {
-  // "mpirun noticed that process rank 1 with PID 0 on node n exited on signal 9 (Killed)." (The PID is not the rank's.)
+  // The line is "mpirun noticed that process rank 1 with PID 0 on node n exited on signal 9 (Killed)." The PID is not
+  // the rank's.
   if (absl::StrContains(line, "noticed that process rank")) {
     SetFirst(NumberAfter<uint32_t>(line, "process rank"), verdict.rank);
     SetFirst(NumberAfter<int>(line, "on signal"), verdict.signal);
   }
-  // "  Process name: [[18662,1],0]" and "  Exit code:    3".
+  // The lines are "  Process name: [[18662,1],0]" and "  Exit code:    3".
   if (absl::StrContains(line, "Process name: [[")) SetFirst(NumberAfter<uint32_t>(line, "],"), verdict.rank);
   if (absl::StrContains(line, "Exit code:")) SetFirst(NumberAfter<int>(line, "Exit code:"), verdict.exit_status);
 }
 
 void ReadMpichLine(absl::string_view line, LauncherVerdict& verdict) {
-  // "=   PID 9223 RUNNING AT n", "=   EXIT CODE: 9", "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal
-  // 9)".
+  // The lines are "=   PID 9223 RUNNING AT n", "=   EXIT CODE: 9" and "YOUR APPLICATION TERMINATED WITH THE EXIT
+  // STRING: Killed (signal 9)".
   if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<int64_t>(line, "PID"), verdict.pid);
   if (absl::StrContains(line, "EXIT CODE:")) SetFirst(NumberAfter<int>(line, "EXIT CODE:"), verdict.exit_status);
   if (absl::StrContains(line, "EXIT STRING:") && absl::StrContains(line, "(signal")) {
@@ -134,8 +136,9 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     SetVariable(name, absl::StrCat(options.threads_per_rank), command.environment);
   }
   SetVariable("TMPDIR", options.session_folder, command.environment);
-  // To find graphics cards, hwloc asks for X displays :0 to :9, in mpirun twice and in each rank. Where none listens,
-  // libxcb tries TCP and looks "localhost" up. Where no file has that name, each look-up waits for a name server.
+  // Keeps hwloc from looking for graphics cards, for which it asks X displays :0 to :9, in mpirun twice and in each
+  // rank. Where no display listens, libxcb tries TCP and looks "localhost" up. If no file has that name, each look-up
+  // waits for a name server.
   if (!HasVariable("HWLOC_COMPONENTS", command.environment)) {
     SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", command.environment);
   }
@@ -152,14 +155,14 @@ TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
   absl::string_view label = rest.substr(0, close);
   absl::string_view text = rest.substr(close + 1);
   if (flavour == MpiFlavour::kOpenMpi) {
-    // "[job,rank]<stdout>:text".
+    // Open MPI's lines are "[job,rank]<stdout>:text".
     const std::vector<absl::string_view> parts = absl::StrSplit(label, ',');
     uint32_t job;
     if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &job)) return launcher;
     if (!absl::ConsumePrefix(&text, "<stdout>:") && !absl::ConsumePrefix(&text, "<stderr>:")) return launcher;
     label = parts[1];
   } else if (!absl::ConsumePrefix(&text, " ") && !text.empty()) {
-    return launcher;  // "[rank] text".
+    return launcher;  // MPICH's lines are "[rank] text".
   }
   uint32_t rank;
   if (!absl::SimpleAtoi(label, &rank)) return launcher;

@@ -24,8 +24,8 @@ namespace hooke {
 namespace {
 
 constexpr size_t kLineBytesMax = 64 << 10;
-// How often the tree is scanned while all is well. A process is thereby known before it may become an orphan that has
-// dropped its environment, and with it the mark.
+// How often the tree is scanned while nothing ends. A scan finds a process before it can become an orphan without our
+// mark in its environment.
 constexpr absl::Duration kScanInterval = absl::Seconds(5);
 // Limit for killing the tree. Killed processes are gone in milliseconds, unless the kernel holds them.
 constexpr absl::Duration kKillLimit = absl::Seconds(5);
@@ -52,7 +52,7 @@ class Descriptor {
   int fd_;
 };
 
-// One of the child's output streams, cut into lines.
+// One of the child's output streams. It is cut into lines.
 struct Output {
   Descriptor read_end;
   Descriptor write_end;
@@ -85,7 +85,7 @@ int PollTimeoutMs(absl::Duration left) {
 
 }  // namespace
 
-// Runs in the process's thread.
+// The state and the loop of the process's thread.
 class Process::Runner {
  public:
   Runner(Process& process, ProcessOptions options) : process_(process), options_(std::move(options)) {}
@@ -117,8 +117,8 @@ class Process::Runner {
     return absl::OkStatus();
   }
 
-  // A parent with threads must not fork and then run code in the child. So setpriv is spawned: it sets the parent-death
-  // signal and then becomes the command.
+  // Starts the child. A parent with threads must not fork and then run code in the child. So it spawns setpriv, which
+  // sets the parent-death signal and then becomes the command.
   absl::Status Spawn() {
     std::vector<std::string> argv = {"setpriv", "--pdeathsig", "KILL", "--"};
     argv.insert(argv.end(), options_.argv.begin(), options_.argv.end());
@@ -136,7 +136,7 @@ class Process::Runner {
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
-    // Otherwise the child would inherit our blocked and ignored signals.
+    // Reset, because the child would otherwise inherit our blocked and ignored signals.
     sigset_t signals;
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes, &signals);
@@ -167,7 +167,8 @@ class Process::Runner {
     return std::max(std::min(next_scan_, *kill_at) - now, kKillRepeat);
   }
 
-  // Waits for output, a wake-up, the process's end or the timeout, and reads the output. True if the process has ended.
+  // Waits for output, a wake-up, the process's end or the timeout, and reads the output. Returns true if the process
+  // has ended.
   bool Poll(absl::Duration timeout) {
     std::array<pollfd, 4> polled = {{{outputs_[0].read_end.get(), POLLIN, 0},
                                      {outputs_[1].read_end.get(), POLLIN, 0},
@@ -189,7 +190,7 @@ class Process::Runner {
     const std::optional<absl::Time> kill_at = process_.kill_at();
     if (kill_at.has_value() && now >= *kill_at) {
       tree.Signal(SIGKILL);
-      // Processes that were born during the scan are killed by KillRest.
+      // KillRest kills the processes that were born during the scan.
       kill(process_.pid_, SIGKILL);
       next_scan_ = now + kScanInterval;
     } else if (kill_at.has_value() && !asked_) {
@@ -215,13 +216,14 @@ class Process::Runner {
     return end;
   }
 
-  // The root stays a zombie until its tree is gone, so that its id and group cannot be taken by anything else
-  // meanwhile.
+  // Kills all other processes of the tree, then reaps the root. The root stays a zombie until its tree is gone, so that
+  // nothing else can take its id and group meanwhile.
   void KillRest(ProcessTree& tree) {
     const absl::Time deadline = absl::Now() + kKillLimit;
     while (tree.Signal(SIGKILL) > 0 && absl::Now() < deadline) {
       tree.ReapOrphans();
-      poll(nullptr, 0, 2);  // These are not our children, so nothing tells us of their end.
+      // The processes are not our children, so we get no signal of their end.
+      poll(nullptr, 0, 2);
     }
     tree.ReapOrphans();
     waitpid(process_.pid_, nullptr, 0);
@@ -239,7 +241,7 @@ class Process::Runner {
     }
   }
 
-  // Reads once, and closes the stream at its end.
+  // Reads the stream once, and closes it at its end.
   void Read(Output& output) {
     char bytes[16 << 10];
     const ssize_t count = read(output.read_end.get(), bytes, sizeof bytes);
@@ -266,7 +268,7 @@ class Process::Runner {
   std::array<Output, 2> outputs_;
   Descriptor pid_fd_;
   absl::Time next_scan_;
-  bool asked_ = false;  // SIGTERM was sent.
+  bool asked_ = false;  // Whether SIGTERM was sent.
 };
 
 std::string SignalText(int signal) {

@@ -35,9 +35,10 @@ bool HasMark(pid_t pid, const std::string& mark) {
   return false;
 }
 
-// Signals the process only if it is still the one that was seen: the handle pins the id, then start times are compared.
+// Signals the process only if it is still the one that was seen. The handle (pidfd) keeps its id from being reused,
+// then start times are compared.
 void SignalProcess(const ProcessStat& process, int signal) {
-  // Through syscall: the header of glibc 2.36 declares these functions for C only.
+  // Called through syscall, because the header of glibc 2.36 declares these functions for C only.
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
   if (handle < 0) return;
   const std::optional<ProcessStat> now = ReadProcessStat(process.pid);
@@ -50,7 +51,7 @@ void SignalProcess(const ProcessStat& process, int signal) {
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::string text = ReadProcFile(pid, "stat").value_or("");
-  // "pid (name) state ppid ...": the name may hold anything, also ')'.
+  // The file is "pid (name) state ppid ...". The name may hold any character, also ')'.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= text.size()) return std::nullopt;
   const std::vector<absl::string_view> fields = absl::StrSplit(absl::string_view(text).substr(name_end + 2), ' ');

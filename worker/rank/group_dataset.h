@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_RANK_GROUP_DATASET_H_
 #define HOOKE_WORKER_RANK_GROUP_DATASET_H_
 
-// How the ranks of a group come to have the same image set: rank 0 reads and unpacks the files, the others get copies
-// of it. So a compressed file is unpacked once, and not by every rank on the cores that they share.
+// Gives all ranks of a group the same image set. Rank 0 reads and unpacks the files, and the others get copies from it.
+// So a compressed file is unpacked once, not by every rank on the cores that they share.
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -11,8 +11,9 @@
 
 namespace hooke {
 
-// Collective; only rank 0 looks at `options`. Returns the set on all ranks, or the error of IdxDataset::Load on all, or
-// the group's. Reading may take longer than `collective_timeout`, which bounds what the group lets one collective take.
+// Collective; only rank 0 looks at `options`. Returns the set on all ranks. An error of IdxDataset::Load comes on all
+// ranks, too; other errors are the group's. Reading may take longer than `collective_timeout`, the limit of one
+// collective.
 absl::StatusOr<IdxDataset> LoadInGroup(Group& group, const IdxOptions& options, absl::Duration collective_timeout);
 
 }  // namespace hooke

@@ -36,7 +36,7 @@ class GroupDatasetTest : public testing::Test {
 
   std::string Prefix() const { return folder_ + "/set"; }
 
-  // `images` images of 3 x 3, whose pixels and labels differ from one to the next.
+  // Writes a set of `images` images of 3 x 3. Pixels and labels differ from image to image.
   void Write(uint32_t images) const {
     std::string pixels, labels;
     for (uint32_t i = 0; i < images * 9; ++i) pixels.push_back(static_cast<char>(i * 7));
@@ -46,7 +46,8 @@ class GroupDatasetTest : public testing::Test {
     std::ofstream(Prefix() + "-labels-idx1-ubyte", std::ios::binary) << BigEndian(0x801) << BigEndian(images) << labels;
   }
 
-  // Returns what each rank of a group gets. Only rank 0 knows where the files are, so any other that reads would fail.
+  // Loads the set on `ranks` ranks and returns the result of each. Only rank 0 knows the folder, so any other rank that
+  // reads would fail.
   std::vector<absl::StatusOr<IdxDataset>> LoadByRanks(int ranks) const {
     GroupOptions options;
     options.deadline = kCollectiveTimeout;
@@ -68,7 +69,7 @@ class GroupDatasetTest : public testing::Test {
   std::string folder_;  // Folder of the files: `made_`, or a missing one below it.
 };
 
-// Only rank 0 reads files, and every rank gets the whole set, even if its bytes do not fill whole int32 values.
+// Only rank 0 reads files. Every rank gets the whole set, even if its bytes do not fill whole int32 values.
 TEST_F(GroupDatasetTest, OneRankReadsForAll) {
   for (uint32_t images : {1, 2, 3, 4, 5, 1000}) {
     Write(images);

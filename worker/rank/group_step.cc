@@ -10,22 +10,24 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// Longer than the group's own deadline, so that the group's error, which names ranks, comes first.
+// The deadline of collectives in an issue order. It is longer than the group's own deadline. So the group's error,
+// which names ranks, comes first.
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
 GroupStepOptions Effective(GroupStepOptions options, int ranks) {
-  if (ranks == 1) {  // There is no communication to hide, and no other rank.
+  if (ranks == 1) {  // There is no communication to hide.
     options.overlap = false;
     options.kind = AggregationKind::kAllReduce;
   }
   if (!options.overlap) {
-    options.order = IssuePolicy::kChained;  // It runs in the caller's own thread.
+    options.order = IssuePolicy::kChained;  // The chained order runs in the caller's own thread.
     options.bucket_bytes = UINT64_MAX;
   }
   return options;
 }
 
-// A bucket of parameters is cut into the same parts as the bucket of its gradients.
+// Combines the gradients of one bucket. A bucket of parameters is cut into the same parts as the bucket of its
+// gradients.
 absl::Status CombineGradients(AggregationKind kind, Group& group, const TensorList& bucket) {
   switch (kind) {
     case AggregationKind::kAllReduce:
@@ -51,7 +53,8 @@ GroupStep::Plan GroupStep::MakePlan(const ModelLayout& layout, uint64_t bucket_b
   for (const NamedShape& parameter : layout.parameters) values.push_back(parameter.values());
   Plan plan;
   plan.buckets = PlanBuckets(values, std::max<uint64_t>(bucket_bytes / sizeof(float), 1));
-  if (plan.buckets.empty()) plan.buckets.emplace_back();  // The loss needs a bucket.
+  // Without parameters there is still a bucket, for the loss.
+  if (plan.buckets.empty()) plan.buckets.emplace_back();
   plan.bucket_of.resize(values.size());
   for (size_t b = 0; b < plan.buckets.size(); ++b) {
     const Bucket& bucket = plan.buckets[b];
@@ -159,7 +162,8 @@ std::vector<TensorList> GroupStep::GradientLists() const {
   return lists;
 }
 
-// In the reverse order of the gradients: forward needs the first layers first, and with them the buffers and the loss.
+// Returns the buckets of parameters in the reverse order of the gradients. Forward needs the first layers first, and
+// with them the buffers and the loss.
 std::vector<TensorList> GroupStep::ParameterLists() const {
   const Arena& arena = *deps_.arena;
   std::vector<TensorList> lists;
@@ -184,7 +188,8 @@ absl::StatusOr<float> GroupStep::Run(const Batch& batch, double learning_rate) {
   if (absl::Status status = AwaitParameters(); !status.ok()) return status;
   last_.clear();
   for (size_t b = 0; b < plan_.buckets.size(); ++b) {
-    // The last bucket holds the loss. In the others, gradients on which the loss does not depend may be missing.
+    // The last bucket is completed only after the batch, because it holds the loss. In other buckets, gradients on
+    // which the loss does not depend may be missing.
     if (missing_[b] > 0 || b + 1 == plan_.buckets.size()) last_.push_back(b);
   }
   if (absl::Status status = gradients_->FinishWith(last_); !status.ok()) return status;
@@ -203,13 +208,15 @@ absl::StatusOr<float> GroupStep::Run(const Batch& batch, double learning_rate) {
 
 void GroupStep::GradientReady(size_t parameter) {
   if (distributing_)
-    AwaitParameters().IgnoreError();  // Backward has begun, so every layer was used. failure_ keeps the error.
+    // Backward has begun, so forward has used every layer. failure_ keeps the error.
+    AwaitParameters().IgnoreError();
   const size_t bucket = plan_.bucket_of[parameter];
   const bool last = bucket + 1 == plan_.buckets.size();
   if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
 }
 
-// With the chained order the rank waits for the others here, so the time counts as collective.
+// Hands a complete bucket to the order. With the chained order the rank waits for the others here, so the time counts
+// as collective.
 void GroupStep::MakeReady(IssueOrder& order, size_t bucket) {
   if (options_.order != IssuePolicy::kChained) return order.Ready(bucket);
   deps_.reporter->Enter(Phase::COLLECTIVE);
@@ -227,7 +234,8 @@ absl::Status GroupStep::Distribute() {
   distributing_ = true;
   std::fill(arrived_.begin(), arrived_.end(), false);
   for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);
-  // The first bucket has the loss, which all ranks must know, and the buffers, which a forward pass changes.
+  // Waits for the first bucket. It has the loss, which all ranks must know, and the buffers, which a forward pass
+  // changes.
   return WaitForParameters(0);
 }
 

@@ -44,37 +44,38 @@ enum class AggregationKind { kAllReduce, kRooted, kSharded };
 struct GroupStepOptions {
   AggregationKind kind = AggregationKind::kAllReduce;
   bool overlap = true;
-  // The rest is for overlap only.
+  // `order`, `bucket_bytes` and `lanes` are used only with overlap.
   IssuePolicy order = IssuePolicy::kFunneled;
   uint64_t bucket_bytes = 4 << 20;  // A bucket closes when its gradients have this many bytes.
-  int lanes = 2;                    // Number of communicators of the concurrent order.
+  int lanes = 2;                    // Number of communicators with IssuePolicy::kConcurrent.
 };
 
 class GroupStep {
  public:
-  // All of these outlive the group step. It uses the model's hooks as long as it lives.
+  // All these objects outlive the group step. It uses the model's hooks as long as it lives.
   struct Dependencies {
     Group* group = nullptr;
     Model* model = nullptr;        // Bound to the arena.
-    const Arena* arena = nullptr;  // With kGroupStepStatistics statistics.
+    const Arena* arena = nullptr;  // It has kGroupStepStatistics statistics.
     // `nullopt`: the servers step instead; `kind` must be kAllReduce.
     std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
   };
 
-  // Collective. INVALID_ARGUMENT: the ranks' steps would differ (on all ranks), or CheckOptimizer refuses the options.
+  // Collective. INVALID_ARGUMENT on all ranks: the ranks' options or models differ. INVALID_ARGUMENT also if
+  // CheckOptimizer refuses the options.
   static absl::StatusOr<std::unique_ptr<GroupStep>> Make(const Dependencies& deps, const GroupStepOptions& options);
   ~GroupStep();
   GroupStep(const GroupStep&) = delete;
   GroupStep& operator=(const GroupStep&) = delete;
 
-  // Collective. Returns the mean loss of all ranks' batches before the step. Afterwards all ranks have the same
-  // parameters, except for those that are still on their way: see AwaitParameters. Errors are the model's and the
-  // group's.
+  // Collective. Runs one step and returns the mean loss of all ranks' batches before the step. Afterwards all ranks
+  // have the same parameters, except for those whose collectives still run: see AwaitParameters. Errors are the model's
+  // and the group's.
   absl::StatusOr<float> Run(const Batch& batch, double learning_rate);
 
-  // Returns when the whole vector of the arena has arrived. Must be called before anything but Step reads or writes the
+  // Returns when the whole vector of the arena has arrived. Must be called before anything but Run reads or writes the
   // vector or calls a collective. A second call after the same step does nothing.
   absl::Status AwaitParameters();
 
@@ -88,7 +89,7 @@ class GroupStep {
 
   GroupStep(const Dependencies& deps, const GroupStepOptions& options, Plan plan);
 
-  // A range of the parameters that this rank steps.
+  // A range of the parameters that this rank's optimizer updates.
   struct Stepped {
     ValueRange values;
     std::unique_ptr<Optimizer> optimizer;
@@ -104,7 +105,7 @@ class GroupStep {
   void BeforeUse(size_t parameter);
   void GradientReady(size_t parameter);
   void MakeReady(IssueOrder& order, size_t bucket);
-  // With rooted and sharded: starts to send the new parameters to the ranks that have not stepped them.
+  // With rooted and sharded: starts to send the new parameters to the ranks that did not compute them.
   absl::Status Distribute();
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();
@@ -115,13 +116,14 @@ class GroupStep {
   std::vector<Stepped> stepped_;
   std::vector<std::unique_ptr<Group>> clones_;
   std::unique_ptr<IssueOrder> gradients_;
-  std::unique_ptr<IssueOrder> parameters_;  // In forward's order; null with all-reduce.
+  std::unique_ptr<IssueOrder> parameters_;  // Issues the collectives that spread parameters, in forward's order; null
+                                            // with all-reduce.
 
   // State of the running step.
-  std::vector<size_t> missing_;  // Gradients still missing in each bucket.
+  std::vector<size_t> missing_;  // For each bucket, the number of gradients still missing.
   std::vector<size_t> last_;     // Buckets that are complete only after the batch.
   bool distributing_ = false;
-  absl::Duration overlapped_;  // Overlapped time that was reported so far.
+  absl::Duration overlapped_;  // The overlapped time that the reporter has been told so far.
   std::vector<bool> arrived_;  // Buckets of parameters that have arrived.
   absl::Status failure_;
 };

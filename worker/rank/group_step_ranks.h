@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
 #define HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
 
-// For tests: ranks that are threads and step together, in every way that GroupStep supports.
+// For tests: ranks that are threads and step together, with every combination of options that GroupStep supports.
 
 #include <algorithm>
 #include <cmath>
@@ -26,13 +26,13 @@ inline GroupStepOptions Plain() {
   return options;
 }
 
-// A way of stepping, and its name in test failures.
+// One combination of options, and its name in test failures.
 struct Way {
   std::string name;
   GroupStepOptions options;
 };
 
-// All ways. Buckets of 256 bytes are small enough to divide the test's models into several.
+// All combinations. Buckets of 256 bytes are small enough to divide the test's models into several.
 inline std::vector<Way> AllWays() {
   std::vector<Way> ways;
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
@@ -93,7 +93,7 @@ inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, 
     absl::StatusOr<float> loss = (*group_step)->Run({pixels, labels}, 0.1);
     if (!loss.ok()) return loss.status();
     state->losses.push_back(*loss);
-    // Now and then, as if something else needed the vector.
+    // Awaits the parameters after every fourth step and the last one, as a caller does that sometimes needs the vector.
     if (step % 4 != 3 && step + 1 < run.steps) continue;
     if (absl::Status status = (*group_step)->AwaitParameters(); !status.ok()) return status;
     if (absl::Status status = run.group->Barrier(); !status.ok()) return status;

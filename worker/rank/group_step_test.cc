@@ -23,8 +23,9 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Whatever the aggregation, the overlap and the order: the same losses, parameters and buffers on all ranks, and those
-// of one all-reduce after backward. For two ranks, whose sums have one order only, bit by bit.
+// Every combination of aggregation, overlap and order gives the same losses, parameters and buffers on all ranks. They
+// are those of one all-reduce after backward. With two ranks, whose sums have only one order, they are the same bit by
+// bit.
 TEST(AggregationTest, EveryWayIsTheSameStep) {
   for (int ranks : {1, 2, 3, 4}) {
     const std::vector<RankState> plain = RunGroup(ranks, RunOf(Plain()));
@@ -43,7 +44,7 @@ TEST(AggregationTest, EveryWayIsTheSameStep) {
   }
 }
 
-// Passes everything on, and keeps account of what is called.
+// Passes every call on, and records the collectives.
 class CountingGroup : public Group {
  public:
   explicit CountingGroup(Group& group) : group_(group) {}
@@ -74,7 +75,8 @@ class CountingGroup : public Group {
   void SetDeadline(absl::Duration deadline) override { group_.SetDeadline(deadline); }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_.AllocateShared(bytes); }
 
-  const bool* in_batch = nullptr;  // Null: not counted yet.
+  // Whether the model is in a batch. Null: broadcasts and all-gathers are not recorded yet.
+  const bool* in_batch = nullptr;
   std::vector<std::string> calls;
 
  private:
@@ -85,7 +87,7 @@ class CountingGroup : public Group {
   Group& group_;
 };
 
-// Tells when it is in a batch.
+// Tells its group when it is in a batch.
 class WatchedModel : public QuadraticModel {
  public:
   explicit WatchedModel(CountingGroup& group) : QuadraticModel(60, 3), group_(group) {}
@@ -118,9 +120,9 @@ std::vector<std::string> CallsOfACompleteStep(const GroupStepOptions& options) {
   return calls;
 }
 
-// With overlap all buckets but the last one leave while backward goes on, in its order, and rooted broadcasts in the
-// order of forward, as sharded gathers; without, there is one collective after the batch. Buffer and loss ride with the
-// first layers.
+// With overlap, every bucket but the last is reduced during backward, last layers first. Broadcasts (rooted) and
+// all-gathers (sharded) come after backward, first layers first. Without overlap, each kind of collective is called
+// once, after the batch. The buffer and the loss are in the bucket of the first layers.
 TEST(AggregationTest, BucketsLeaveDuringBackward) {
   GroupStepOptions options = Plain();
   EXPECT_THAT(CallsOfACompleteStep(options), ElementsAre("all-reduce 62"));
@@ -143,7 +145,7 @@ TEST(AggregationTest, BucketsLeaveDuringBackward) {
               ElementsAre("reduce-scatter 40 in the batch", "reduce-scatter 22", "all-gather 22", "all-gather 40"));
 }
 
-// Ranks that mean different steps, by their options or by their models, say so at the start, all with the same words.
+// Ranks whose options disagree fail at the start. All ranks report an INVALID_ARGUMENT error that names the difference.
 TEST(AggregationTest, DifferentStepsAreNamed) {
   struct Case {
     std::function<void(RankRun&)> change;
@@ -192,7 +194,7 @@ class FailingModel : public QuadraticModel {
   int batches_ = 0;
 };
 
-// A batch that fails on one rank, in the middle of backward, ends the step on every rank within the deadline.
+// If a batch fails on one rank in the middle of backward, the step ends on every rank within the deadline.
 TEST(AggregationTest, AFailedBatchEndsEveryRank) {
   for (const Way& way : AllWays()) {
     SCOPED_TRACE(way.name);
@@ -212,7 +214,7 @@ TEST(AggregationTest, AFailedBatchEndsEveryRank) {
   }
 }
 
-// Time in collectives is what the step waited for; what ran beside it is counted apart.
+// Without overlap, the time in collectives counts as waiting, and no time counts as overlapped.
 TEST(AggregationTest, CountsWhatWasHidden) {
   GroupStepOptions options = Plain();
   for (const RankState& state : RunGroup(2, RunOf(options))) {
@@ -221,7 +223,8 @@ TEST(AggregationTest, CountsWhatWasHidden) {
   }
 }
 
-// Passes everything on, but the parameters of the later layers only when the next forward pass is at work.
+// Passes every call on. But the parameters of the later layers are passed on only when the next forward pass has used
+// the first layer.
 class GatedGroup : public CountingGroup {
  public:
   explicit GatedGroup(Group& group) : CountingGroup(group) { in_batch = &not_watched_; }
@@ -236,7 +239,7 @@ class GatedGroup : public CountingGroup {
   }
 
   absl::Notification at_work;
-  bool in_time = true;  // Each time.
+  bool in_time = true;  // Whether the forward pass came in time, each time.
 
  private:
   void Await(const TensorList& values) {
@@ -246,7 +249,7 @@ class GatedGroup : public CountingGroup {
   const bool not_watched_ = false;
 };
 
-// Its first layer takes its time in the second batch, and tells when it is through.
+// In the second batch its first layer takes 200 ms. Then it lets the GatedGroup pass the later layers' parameters on.
 class FirstLayerModel : public QuadraticModel {
  public:
   static constexpr absl::Duration kFirstLayer = absl::Milliseconds(200);
@@ -270,8 +273,8 @@ class FirstLayerModel : public QuadraticModel {
   int batches_ = 0;
 };
 
-// Rooted and sharded, the parameters of later layers are still on their way when the next forward pass is at the first;
-// what ran beside it is counted as hidden.
+// With rooted and sharded, the next forward pass uses the first layer while the later layers' parameters still travel.
+// The time of the collectives beside it counts as overlapped.
 TEST(AggregationTest, ParametersTravelDuringForward) {
   for (AggregationKind kind : {AggregationKind::kRooted, AggregationKind::kSharded}) {
     GroupStepOptions options;

@@ -11,8 +11,8 @@
 namespace hooke {
 namespace {
 
-// The same as in group_step_test.cc, but with LibTorch: its hooks report gradients, and batch norm has buffers. Two
-// groups run at a time in one process.
+// Like the test of this name in group_step_test.cc, but with LibTorch: its hooks report gradients, and batch norm has
+// buffers. Two groups run at a time in one process.
 TEST(AggregationTorchTest, EveryWayIsTheSameStep) {
   for (const std::string name : {"mlp", "resnet20"}) {
     RankRun base = RunOf(Plain());

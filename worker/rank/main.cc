@@ -1,5 +1,5 @@
-// hooke-rank: one process of a group. Started by mpirun (or srun) with the file that its node's daemon wrote; alone,
-// with a hand-written start file, for benchmarks.
+// hooke-rank: one process of a group. mpirun (or srun) starts it with the file that its node's daemon wrote. For
+// benchmarks it can also be started alone, with a hand-written start file.
 
 #include <google/protobuf/util/json_util.h>
 #include <malloc.h>
@@ -40,13 +40,14 @@ namespace {
 
 // Converts a file of a trained model to another format, without MPI. Both fields are set, or neither.
 struct Conversion {
-  std::string model;        // Safetensors.
-  std::string torchscript;  // The file to write.
+  std::string model;        // Path of a safetensors file.
+  std::string torchscript;  // Path of the TorchScript file to write.
 };
 
 struct Options {
-  std::string start;       // Binary GroupStart.
-  std::string start_json;  // The same as JSON. Exactly one of the two is set.
+  std::string start;       // Path of a binary GroupStart.
+  // Path of a GroupStart as JSON. Exactly one of `start` and `start_json` is set.
+  std::string start_json;
   std::string progress = "none";
   int threads = 1;
   Conversion conversion;
@@ -75,8 +76,8 @@ absl::StatusOr<v1::GroupStart> ReadStart(const Options& options) {
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
 }
 
-// Only concurrent collectives, which have a thread for each lane, need MPI's full thread support. Other jobs are spared
-// its cost.
+// The session's options. Only concurrent collectives, which have a thread for each lane, need MPI's full thread
+// support. Other jobs are spared its cost.
 MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   const v1::CollectivesSpec& collectives = start.job().collectives();
   MpiSession::Options options;
@@ -124,7 +125,7 @@ std::unique_ptr<Reporter> MakeReporter(const Options& options, const v1::GroupSt
   return std::make_unique<Reporter>(std::move(reporter));
 }
 
-// Ends the process itself after any failure, because MPI_Finalize would wait for the other ranks.
+// Runs the rank. After any failure it ends the process itself, because MPI_Finalize would wait for the other ranks.
 void Run(const Options& options) {
   absl::StatusOr<v1::GroupStart> start = ReadStart(options);
   if (!start.ok()) Die(-1, start.status());
@@ -140,7 +141,7 @@ void Run(const Options& options) {
 
   auto give_up = [&reporter, rank](const absl::Status& status) {
     reporter->Failed(status);
-    reporter.reset();  // Sends it.
+    reporter.reset();  // Sends the failure.
     Die(rank, status);
   };
   absl::StatusOr<GroupOptions> group_options = OptionsOfGroup(*start, logger);
@@ -156,7 +157,7 @@ void Run(const Options& options) {
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) return give_up(steps.status());
-  // Tell the daemon before MPI ends: from then on it limits how long that may take.
+  // Tells the daemon before MPI ends. From then on the daemon limits how long the end may take.
   reporter->Done(*steps);
   reporter.reset();
   profiled.reset();

@@ -85,8 +85,8 @@ class RankRun {
   std::unique_ptr<CenterClient> center_;
 };
 
-// Loads both sets in any case. Test images are normalized with the training set's numbers, and a missing file should
-// show at the start.
+// Loads the training set and the test set, whatever the task. Test images are normalized with the training set's
+// numbers, and a missing file should show at the start.
 absl::Status RankRun::LoadData() {
   const absl::Duration timeout = CollectiveTimeout(task_.start);
   for (auto [prefix, data] :
@@ -168,14 +168,15 @@ void RankRun::DialServers() {
   center_ = std::make_unique<CenterClient>(std::move(options));
 }
 
-// The ranks arrive here one after the other. From now on they run in step, so a rank that is late has failed or hangs.
+// Waits until all ranks have started, which they do one after the other. From now on they run in step, so a rank that
+// is late has failed or hangs.
 absl::Status RankRun::AwaitOthers() {
   if (absl::Status status = task_.group->Barrier(); !status.ok()) return status;
   task_.group->SetDeadline(CollectiveTimeout(task_.start));
   return absl::OkStatus();
 }
 
-// Steps of each group in an epoch, as the sampler cuts them; 0: the samples do not fill one step.
+// Steps of each group in an epoch, as the sampler computes them; 0: the samples do not fill one step.
 uint64_t RankRun::StepsPerEpoch() const {
   const uint64_t step = uint64_t{job_.groups().count()} * job_.groups().ranks() * job_.train().batch_size();
   return train_data_->size() / step;

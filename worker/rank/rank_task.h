@@ -14,8 +14,9 @@
 
 namespace hooke {
 
-// How long a collective may take while a group starts. Ranks do not start evenly: one loads its libraries from a cold
-// disk, or shares its node with other jobs. Once all of them are ready to train, `collective_timeout_seconds` counts.
+// How long a collective may take while a group starts. Ranks do not start evenly: one may load its libraries from a
+// cold disk, or share its node with other jobs. Once all ranks are ready to train, `collective_timeout_seconds` is the
+// limit.
 constexpr absl::Duration kStartTimeout = absl::Minutes(5);
 
 // The limit of a group's collectives from the beginning of RunRankTask: kStartTimeout, or the collective timeout if
@@ -24,15 +25,16 @@ absl::Duration StartTimeout(const v1::GroupStart& start);
 
 struct RankTask {
   v1::GroupStart start;
-  // Made with StartTimeout(start) as its deadline. Outlives the call; after an error it may be unusable.
+  // The group, whose deadline must be StartTimeout(start) when the call begins. It outlives the call. After an error it
+  // may be unusable.
   Group* group = nullptr;
   Reporter* reporter = nullptr;  // Outlives the call.
   ServerDialer dial;
-  int threads = 1;  // Threads of the model's kernels.
+  int threads = 1;  // Threads of the model's kernels in each rank.
 };
 
-// INVALID_ARGUMENT names the field that is out of range, and what is allowed. A job's unset field has its default; the
-// job must pass CheckJob (job/job_check.h). `ranks`: the group's size when it was started.
+// INVALID_ARGUMENT names the field that is out of range, and what is allowed. An unset field of the job counts as its
+// default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
 // Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. Errors are those

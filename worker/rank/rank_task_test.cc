@@ -37,7 +37,7 @@ std::string BigEndian(uint32_t value) {
   return bytes;
 }
 
-// Images that show their class: a bright column whose place is the label.
+// Writes images that show their class: the place of a bright column is the label.
 void WriteDataset(const std::string& prefix, uint32_t side) {
   std::ofstream images(prefix + "-images-idx3-ubyte", std::ios::binary);
   std::ofstream labels(prefix + "-labels-idx1-ubyte", std::ios::binary);
@@ -52,7 +52,7 @@ void WriteDataset(const std::string& prefix, uint32_t side) {
   }
 }
 
-// Keeps what rank 0 says.
+// Keeps the events that rank 0 sends.
 class KeepSink : public EventSink {
  public:
   explicit KeepSink(std::vector<v1::RankEvent>* events) : events_(events) {}
@@ -149,7 +149,7 @@ class RankTaskTest : public ::testing::Test {
     return start;
   }
 
-  // One thread for each rank; returns rank 0's result, after checking that all have the same.
+  // Runs a task with one thread for each rank. Returns rank 0's result, after checking that all ranks have the same.
   absl::StatusOr<uint64_t> Run(const v1::GroupStart& start) {
     const int ranks = static_cast<int>(start.job().groups().ranks());
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks);
@@ -169,7 +169,7 @@ class RankTaskTest : public ::testing::Test {
     return results[0];
   }
 
-  // What training by the book gives: one process, all ranks' batches as one.
+  // Trains in one process, with all ranks' batches as one, and returns the vector.
   std::vector<float> Reference(const v1::JobSpec& job) {
     std::unique_ptr<Model> model = *MakeModel({.name = job.model().name()});
     const uint64_t parameters = model->layout().parameter_values();
@@ -225,8 +225,8 @@ class RankTaskTest : public ::testing::Test {
   std::vector<v1::RankEvent> events_;
 };
 
-// Twelve steps of three ranks with batch 8 end where one process with batch 24 ends, to float's tolerance; the result
-// is read from the server, which rule none makes group 0's values.
+// Twelve steps of three ranks with batch 8 end with the same values as one process with batch 24, to the tolerance of
+// float. The values are read from the server: under rule none, group 0's values become the center.
 TEST_F(RankTaskTest, AGroupTrainsAsOneProcessWould) {
   v1::GroupStart start = Start(3);
   start.mutable_job()->mutable_train()->set_epochs(3);
@@ -243,7 +243,7 @@ TEST_F(RankTaskTest, AGroupTrainsAsOneProcessWould) {
 }
 
 // A rank may come minutes late to the start of its group. Reading the data, building the model and the barrier after
-// them have the start's deadline. Only then does the collective timeout count.
+// them have the start's deadline. Only then does the collective timeout apply.
 TEST_F(RankTaskTest, StartsWithMorePatienceThanItTrains) {
   v1::GroupStart start = Start(2);
   start.set_collective_timeout_seconds(21);
@@ -272,8 +272,8 @@ TEST_F(RankTaskTest, StartsWithMorePatienceThanItTrains) {
   EXPECT_EQ(StartTimeout(start), absl::Hours(1));
 }
 
-// Elastic training with a real server, a network with batch-norm buffers, then the evaluation of the center as a task
-// of its own.
+// A group trains by the elastic rule with a real server and a network with batch-norm buffers. Then another task
+// evaluates the center.
 TEST_F(RankTaskTest, TrainsThenEvaluatesTheCenter) {
   v1::GroupStart start = Start(2);
   start.mutable_job()->mutable_model()->set_name("resnet20");
@@ -295,7 +295,7 @@ TEST_F(RankTaskTest, TrainsThenEvaluatesTheCenter) {
   EXPECT_EQ(evaluated->evaluated().step(), 12u);
 }
 
-// Servers learn which job of that name it is.
+// A group attaches with the job's key, so servers can tell jobs of the same name apart.
 TEST_F(RankTaskTest, AttachesWithTheJobsKey) {
   InMemoryServer server("first:1");
   dial_ = [&server](const std::string&) { return server.Dial(); };
@@ -307,7 +307,8 @@ TEST_F(RankTaskTest, AttachesWithTheJobsKey) {
   EXPECT_EQ(server.job().job_key(), "5d41402abc4b");
 }
 
-// The servers keep what a user of the model must know: the network, and the very numbers that training normalizes with.
+// The servers keep what a user of the model must know: the network, and exactly the numbers by which training
+// normalizes.
 TEST_F(RankTaskTest, DescribesItsModel) {
   InMemoryServer server("first:1");
   dial_ = [&server](const std::string&) { return server.Dial(); };
@@ -325,7 +326,7 @@ TEST_F(RankTaskTest, DescribesItsModel) {
   const IdxDataset data = *IdxDataset::Load({start.job().data().train()});
   EXPECT_EQ(model.mean(), data.normalization().mean);
   EXPECT_EQ(model.deviation(), data.normalization().deviation);
-  // The formula of the description gives the inputs of training.
+  // The description's normalization, applied to raw pixels, gives the inputs of training.
   std::vector<float> inputs(data.image_values());
   data.WriteImages({0}, data.normalization(), absl::MakeSpan(inputs));
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -333,7 +334,8 @@ TEST_F(RankTaskTest, DescribesItsModel) {
   }
 }
 
-// Data that cannot be used fails the task with a code that is not tried again, and names the file or the model.
+// If the data cannot be used, the task fails with a code after which the coordinator does not try again. The message
+// names the file or the model.
 TEST_F(RankTaskTest, BadData) {
   v1::GroupStart start = Start(1);
   start.mutable_job()->mutable_data()->set_test(folder_ + "/nothing");
@@ -352,7 +354,7 @@ TEST_F(RankTaskTest, BadData) {
   EXPECT_EQ(Run(start).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A start file that makes no sense is refused with the field and what is allowed.
+// A wrong start file is refused. The message has the field and what is allowed.
 TEST_F(RankTaskTest, CheckStart) {
   struct Case {
     std::function<void(v1::GroupStart&)> change;

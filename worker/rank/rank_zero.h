@@ -2,10 +2,10 @@
 #define HOOKE_WORKER_RANK_RANK_ZERO_H_
 
 // Lets rank 0 do some work for the group, for example at the servers, while the other ranks wait. The work may take
-// longer than a collective may.
+// longer than the limit of a collective.
 //
-// A second thread of rank 0 does the work. Meanwhile its first thread sends one small broadcast after another. So the
-// other ranks know that rank 0 still works, and all learn soon if a rank is gone.
+// A second thread of rank 0 does the work. Meanwhile rank 0's first thread sends one small broadcast after another. So
+// the other ranks know that rank 0 still works, and all learn soon if a rank is gone.
 
 #include <functional>
 
@@ -25,15 +25,16 @@ struct RankZeroCall {
 };
 
 struct RankZeroWork {
-  // Makes one attempt until `deadline`. It is repeated after an error that is not final (IsFatalExchangeError).
+  // Makes one attempt, which ends by `deadline`. InRankZero repeats it after an error that is not final
+  // (IsFatalExchangeError).
   std::function<absl::Status(absl::Time deadline)> attempt;
   // Called when the group has failed: makes a running attempt end soon, with any error. If empty, the attempt runs
   // until its deadline.
   std::function<void()> stop;
 };
 
-// Collective. Rank 0 attempts the work; the others ignore `work`. All return the outcome of the last attempt, or the
-// group's error. Only `attempt` may use the things that it touches until this returns.
+// Collective. Rank 0 attempts the work; the others ignore `work`. All ranks return the outcome of the last attempt, or
+// the group's error. Until InRankZero returns, nothing else may use the objects that `attempt` uses.
 absl::Status InRankZero(Group& group, const RankZeroCall& call, const RankZeroWork& work);
 
 }  // namespace hooke

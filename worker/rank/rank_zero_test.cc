@@ -40,7 +40,8 @@ std::vector<absl::Status> OfAllRanks(int ranks, const std::function<absl::Status
   return statuses;
 }
 
-// If the work takes longer than a collective may, no rank gives up, and all can go on together afterwards.
+// The work may take longer than the limit of a collective. No rank gives up, and afterwards the group can still be
+// used.
 TEST(InRankZeroTest, TakesLongerThanACollective) {
   const std::vector<absl::Status> statuses = OfAllRanks(3, [](Group& group) {
     RankZeroWork work;
@@ -54,7 +55,7 @@ TEST(InRankZeroTest, TakesLongerThanACollective) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// All ranks learn the final outcome. Errors that may pass lead to another attempt; a final error ends the work.
+// All ranks get the final outcome. After an error that may pass, the work is attempted again; a final error ends it.
 TEST(InRankZeroTest, AllLearnTheOutcome) {
   int attempts = 0;
   const std::vector<absl::Status> statuses = OfAllRanks(3, [&attempts](Group& group) {

@@ -40,10 +40,12 @@
 
 namespace hooke {
 
-inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // A buffer follows in the third block.
+inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // Number of parameters. The buffer follows in the
+                                                                 // third block.
 inline constexpr uint64_t kSamples = 96;
 inline constexpr float kStart = 40;  // Initial value of every parameter.
-inline constexpr float kTarget = 3;  // The value to which the samples pull it.
+// The values of the samples. Training moves the parameters towards it.
+inline constexpr float kTarget = 3;
 inline constexpr double kRate = 0.2;
 inline constexpr uint32_t kBatch = 4;
 
@@ -88,7 +90,7 @@ class RulesTest : public ::testing::Test {
   }
 
   // Trains a job with all its groups at the same time, and returns each group's vector. No group steps before all have
-  // attached, unless the test decides when each starts.
+  // attached, unless `start_` is set.
   std::vector<std::vector<float>> Train(const v1::JobSpec& job, RuleName rule, bool with_server = true) {
     const Shape shape = {job.groups().count(), job.groups().ranks()};
     std::vector<std::vector<float>> vectors(shape.groups);
@@ -220,10 +222,13 @@ class RulesTest : public ::testing::Test {
 
   RestartableServer server_;
   absl::Duration exchange_timeout_ = absl::Seconds(5);
-  std::function<void(uint32_t group)> start_;  // Returns when the group may start; if empty, all start together.
-  uint64_t awaits_servers_at_ = 0;  // The step before which each rank waits until it knows that its servers are back.
+  std::function<void(uint32_t group)> start_;  // If set, a group calls it and starts when it returns. If empty, all
+                                               // groups start together.
+  // Before this step each rank waits until it knows that its servers are back; 0: never.
+  uint64_t awaits_servers_at_ = 0;
   std::function<void(uint64_t step)> on_step_;  // Called in every rank.
-  std::function<float(const Place&)> sample_;   // The values of a rank's samples; if empty, their indices decide.
+  std::function<float(const Place&)> sample_;   // The values of a rank's samples. If empty, the indices of the samples
+                                                // decide.
 };
 
 }  // namespace hooke

@@ -22,7 +22,7 @@ namespace {
 
 using Averaging = v1::AveragingSpec;
 
-// Servers and ranks read a rule's number alike, and both refuse an unknown number.
+// The numbers of the update rules are the same for servers and ranks, and both refuse an unknown number.
 TEST(RuleNumbersTest, AreThoseOfTheJob) {
   const std::pair<Averaging::Rule, RuleName> rules[] = {
       {Averaging::ELASTIC, RuleName::kElastic}, {Averaging::NONE, RuleName::kNone},
@@ -37,8 +37,8 @@ TEST(RuleNumbersTest, AreThoseOfTheJob) {
   EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
 }
 
-// Synchronous SGD over two groups of two ranks gives the same as one group of four ranks with MPI alone. So do four
-// groups of one rank. Samples, momentum, schedule and buffers are the same.
+// Synchronous SGD with two groups of two ranks trains the same model as one group of four ranks with MPI alone. Four
+// groups of one rank do so too. All runs use the same samples, momentum and schedule, and end with the same buffers.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
   const auto with_momentum = [&sync](const Shape& shape) {
@@ -58,7 +58,7 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   }
 }
 
-// Without a quorum the result is the same to the bit, even if the second group starts later than the first. No group
+// Without a quorum the groups end with the same bits, even if the second group starts later than the first. No group
 // steps alone, neither in the first round nor in the last.
 TEST_F(RulesTest, SynchronousGroupsThatStartApartAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
@@ -81,7 +81,7 @@ TEST_F(RulesTest, SynchronousGroupsThatStartApartAreOneBigGroup) {
   };
   start_ = [&second_step](uint32_t group) {
     if (group == 0) return;
-    // Time enough for group 0 to go on alone.
+    // This is enough time for group 0 to go on alone.
     EXPECT_FALSE(second_step.WaitForNotificationWithTimeout(absl::Seconds(1))) << "group 0 did not wait";
   };
   const auto groups = Train(by_default({2, 1}), sync.name);
@@ -102,16 +102,17 @@ void SetRhythm(const Rhythm& rhythm, v1::JobSpec& job) {
   job.mutable_averaging()->set_fragments(rhythm.fragments);
 }
 
-// Groups learn under every other rule, whether they wait for answers or train on meanwhile. The center moves from 40
-// towards the samples' target, as far as twelve steps bring it by that rule. Rounds leave all groups exactly at the
-// center.
+// Under every other rule the groups' training moves the center from 40 towards the samples' target, as far as twelve
+// steps bring it by that rule. That holds whether groups wait for answers or train on meanwhile. Under rules with
+// rounds all groups end exactly at the center.
 TEST_F(RulesTest, EveryRuleLearns) {
-  // The allowed distances of the center from kTarget under all of the rhythms below; it starts at 37. We computed two
-  // groups' steps by the formulas in a thousand orders of the samples. Where it matters, we also varied the order of
-  // the groups, up to one after the other. The results lie inside these limits by at least 0.4 on either side. A group
-  // that trains alone ends at 4.9, which is 37 times the product of 1 - rate over all steps, and so do averages.
-  // Elastic, pulled four times by 0.3, lags behind that. Downpour counts the steps of both groups in full and goes
-  // beyond the target.
+  // The allowed distances of the final center from kTarget, for each rule and all rhythms below. The distance is 37 at
+  // first. We computed two groups' steps by the formulas in a thousand orders of the samples. For some rules we also
+  // varied the order of the groups, up to one after the other. The results lie inside these limits by at least 0.4 on
+  // either side.
+  // A group that trains alone ends at distance 4.9, which is 37 times the product of 1 - rate over all steps. The
+  // average rule ends there, too. The elastic center moves four times by 0.3 of the difference, so it lags behind.
+  // Downpour counts the steps of both groups in full and goes beyond the target.
   struct Left {
     Rule rule;
     float least, most;
@@ -150,10 +151,10 @@ TEST_F(RulesTest, EveryRuleLearns) {
   }
 }
 
-// Ranks whose gradients have the same sum make the same center, whether a group has one rank or several, which each
-// exchange a part of the vector. There are two groups under rules with rounds, and one under the others, where the
-// order of groups is not fixed. The tolerance is the rounding of sums of two and three gradients, in up to 24 steps
-// from 40.
+// Ranks whose gradients have the same sum make the same center, whether a group has one rank or several. Each of
+// several ranks exchanges a part of the vector. There are two groups under rules with rounds. There is one group under
+// the other rules, where the order of groups is not fixed. The tolerance is the rounding of sums of two and three
+// gradients, in up to 24 steps from 40.
 TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
   const Rule rules[] = {
       {Averaging::SYNC, RuleName::kSync},     {Averaging::AVERAGE, RuleName::kAverage},
@@ -161,7 +162,7 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
       {Averaging::DILOCO, RuleName::kDiLoCo}, {Averaging::ELASTIC, RuleName::kElastic},
       {Averaging::ASYNC, RuleName::kAsync},   {Averaging::DOWNPOUR, RuleName::kDownpour},
   };
-  // A group's ranks are pulled to both sides of the point to which a single rank is pulled.
+  // The samples move a group's ranks to both sides of the point to which they move a single rank.
   sample_ = [](const Place& place) {
     const int ranks = static_cast<int>(place.ranks);
     return 4.0f * static_cast<float>(place.group) + static_cast<float>(2 * static_cast<int>(place.rank) + 1 - ranks);
@@ -173,7 +174,8 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
     for (const uint32_t ranks : {1u, 2u, 3u}) {
       StartAnew();
       v1::JobSpec job = Job(rule, {groups, ranks});
-      job.mutable_train()->set_epochs(ranks);  // This gives as many steps, at the same rates.
+      job.mutable_train()->set_epochs(ranks);  // With so many epochs each run has the same number of steps, at the same
+                                               // rates.
       job.mutable_train()->mutable_optimizer()->set_momentum(0.5);
       Train(job, rule.name);
       const std::vector<float> center = Center();
@@ -184,8 +186,8 @@ TEST_F(RulesTest, GroupsOfOneRankAndOfSeveralMakeTheSameCenter) {
   }
 }
 
-// The center's value at the end, in double precision, for one value of a fragment. One group trains on between sending
-// and applying.
+// Computes the center's value at the end, in double precision, for one value of a fragment. The one group trains on
+// between sending values and applying the answer.
 double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   const Averaging& averaging = job.averaging();
   const bool distances = averaging.rule() == Averaging::DILOCO;
@@ -203,7 +205,7 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   double x = kStart, center = kStart, anchor = kStart, pending = 0, momentum = 0;
   double sent = 0, x_sent = 0;
   const uint64_t fragments = averaging.fragments(), stride = averaging.interval() / fragments;
-  uint64_t begun = 0;  // 0: none is in flight.
+  uint64_t begun = 0;  // 0: no exchange is in flight.
   const uint64_t total = samplers[0].steps_per_epoch() * job.train().epochs();
   for (uint64_t step = 1, last_sent = 0; step <= total; ++step) {
     double target = 0;
@@ -242,8 +244,9 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   return center;
 }
 
-// The steps of a group between sending and applying are neither lost nor counted twice: gradients wait for the next
-// exchange, and distances stay with the group. Checked against the formula, through all layers.
+// The steps that a group makes between sending values and applying the answer are neither lost nor counted twice. Their
+// gradients wait for the next exchange; their distances stay with the group. The test compares all layers with the
+// formula.
 TEST_F(RulesTest, DelayedAnswersAreExact) {
   const Rule rules[] = {{Averaging::SYNC, RuleName::kSync},
                         {Averaging::ASYNC, RuleName::kAsync},
@@ -259,7 +262,7 @@ TEST_F(RulesTest, DelayedAnswersAreExact) {
       job.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
       SetRhythm(rhythm, job);
       Train(job, rule.name);
-      // The first rank's blocks are one of each fragment.
+      // The first rank's blocks have one block of each fragment.
       const std::vector<float> center = Center();
       EXPECT_NEAR(center[0], DelayedReference(job, 0), 1e-4);
       EXPECT_NEAR(center[kBlockValues], DelayedReference(job, rhythm.fragments - 1), 1e-4);
@@ -267,13 +270,14 @@ TEST_F(RulesTest, DelayedAnswersAreExact) {
   }
 }
 
-// A server that has lost its disk gets its shard again from the point where the groups' distances start, for every
-// rank's slice. So the next distances count once, and the job ends to the bit as if nothing had happened.
+// A server that has lost its disk gets its shard again, from the values from which the groups' distances count. That
+// holds for every rank's slice. So the next distances count once, and the job ends with the same bits as without the
+// loss.
 TEST_F(RulesTest, ALostShardIsMadeAgainFromWhatTheCenterWas) {
   const Rule rules[] = {{Averaging::AVERAGE, RuleName::kAverage}, {Averaging::DOWNPOUR, RuleName::kDownpour}};
   for (const Rule& rule : rules) {
     SCOPED_TRACE(Averaging::Rule_Name(rule.wire));
-    const v1::JobSpec job = Job(rule, {1, 2});  // Exchanges after steps 3, 6, 9, ...
+    const v1::JobSpec job = Job(rule, {1, 2});  // Exchanges come after steps 3, 6, 9, ...
     std::vector<std::vector<float>> centers;
     for (const bool loses : {false, true}) {
       StartAnew();
@@ -289,7 +293,8 @@ TEST_F(RulesTest, ALostShardIsMadeAgainFromWhatTheCenterWas) {
   }
 }
 
-// If servers are away for a while, no steps are lost: the gradients of that time arrive together.
+// If servers are away for a while, no steps are lost: the gradients of that time are sent together in the next
+// exchange.
 TEST_F(RulesTest, GradientsOfAnOutageArriveTogether) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
   v1::JobSpec job = Job(sync, {1, 1});
@@ -304,7 +309,7 @@ TEST_F(RulesTest, GradientsOfAnOutageArriveTogether) {
   const std::vector<float> group = Train(job, sync.name)[0];
   EXPECT_EQ(group, Center());
   EXPECT_NEAR(group[0], kTarget, 3);
-  EXPECT_EQ(group.back(), 48);  // Every step counted: 2 epochs of 24.
+  EXPECT_EQ(group.back(), 48);  // The center has the gradients of every step: 2 epochs of 24.
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ absl::StatusOr<Attached> Trainer::BeginFromCenter() {
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
 
-// Called when all ranks hold the center's values.
+// Makes the exchange and its schedule. Called when all ranks hold the center's values.
 void Trainer::OpenExchange(const Attached& attached) {
   GroupExchangeOptions options;
   options.sender = options_.sender;
@@ -145,7 +145,8 @@ absl::Status Trainer::MakeGroupStep() {
   return absl::OkStatus();
 }
 
-// The center keeps the parameters of a group that starts again, but nobody keeps its optimizer's state.
+// Sends a notice if the group starts again without its optimizer's state. The center keeps the group's parameters, but
+// nobody keeps that state.
 void Trainer::NoteFreshOptimizer(uint64_t first_step) {
   const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < steps_total_;
   const bool steps = exchange_ == nullptr || exchange_->StepsLocally();
@@ -170,7 +171,8 @@ absl::Status Trainer::Step(uint64_t step) {
   if (exchange_ != nullptr) exchange_->AddGradient();
   NoteMissed();
   if (!std::isfinite(*loss)) {
-    group_step_->AwaitParameters().IgnoreError();  // On all ranks: none leaves while another waits for it.
+    // All ranks call it, so that none leaves while another still waits for parameters.
+    group_step_->AwaitParameters().IgnoreError();
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
                                                    "; try a smaller learning rate"));
   }
@@ -182,12 +184,13 @@ absl::Status Trainer::Step(uint64_t step) {
   const ExchangePlan plan = PlanAfter(done);
   const bool exchanges = plan.begins || plan.finishes;
   if (!exchanges && !EvaluationDue(done) && done < steps_total_) return absl::OkStatus();
-  // Others are about to use the vector and the group.
+  // An exchange, an evaluation or the end of training is about to use the vector and the group.
   reporter.Enter(Phase::COLLECTIVE);
   return group_step_->AwaitParameters();
 }
 
-// A rank knows only its own servers. It learns from the next step's collective that another rank has missed one.
+// Counts exchanges that missed a server. A rank knows only its own servers. It learns from the next step's collective
+// that another rank has missed one.
 void Trainer::NoteMissed() {
   if (!Exchanges()) return;
   group_skips_ = Skips() > 0;
@@ -205,7 +208,7 @@ ExchangeSchedule::Moment Trainer::MomentAt(uint64_t step) const { return {step, 
 ExchangePlan Trainer::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
   if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
-  // Group 0 exchanges only so that others can read the center.
+  // Under kNone, group 0 exchanges only so that others can read the center.
   ExchangePlan plan;
   plan.begins = plan.waits = EvaluationDue(step) || step == steps_total_;
   return plan;
@@ -228,7 +231,8 @@ absl::Status Trainer::Exchange(uint64_t step) {
   return plan.waits ? exchange_->Finish() : absl::OkStatus();
 }
 
-// Saves even if an earlier incarnation made the last exchange, because that one may have failed here.
+// Makes the servers save the center. It does so even if an earlier incarnation made the last exchange, because that one
+// may have failed here.
 absl::Status Trainer::SaveCenter() {
   if (!PlanAfter(steps_total_).begins) return absl::OkStatus();
   RankZeroWork save;
@@ -238,7 +242,7 @@ absl::Status Trainer::SaveCenter() {
   save.stop = [this] { deps_.center->Stop(); };
   absl::Status saved = InRankZero(*deps_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
-  // A new start of the group may repair all other errors: it goes on from what the servers still have.
+  // A new start of the group may mend all other errors: it goes on from what the servers still have.
   return ForWantOf(WantedServer(saved),
                    absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
 }
@@ -247,7 +251,7 @@ absl::Status Trainer::Evaluate(uint64_t step) {
   deps_.reporter->Enter(Phase::EVALUATING);
   if (deps_.center == nullptr) return EvaluateCenter(step);
   if (group_skips_) {
-    // A part of the center is away. Asking for it would delay training at each evaluation.
+    // A part of the center is away. Reading it would delay training at each evaluation.
     if (deps_.group->rank() != 0) return absl::OkStatus();
     deps_.reporter->Notice(absl::StrCat("the center was not evaluated at step ", step, ": a server is away"));
     return absl::OkStatus();

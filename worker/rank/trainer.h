@@ -13,8 +13,8 @@
 //
 // A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, for example
 // whether the center is there, rank 0 decides and broadcasts. If a server misses an exchange, that concerns only its
-// part of the slice and needs no agreement. But no later exchange makes up for the last one. If a server misses that,
-// the group fails, to be started again.
+// part of the slice, and the ranks need not agree. But no later exchange makes up for the last one. If a server misses
+// the last exchange, the group fails, and is then started again.
 
 #include <cstdint>
 #include <functional>
@@ -45,7 +45,7 @@
 
 namespace hooke {
 
-// The objects that the trainer works with. All outlive it. Only the reporter may be used by other threads meanwhile.
+// The objects that the trainer works with. All outlive it. While it runs, other threads may use only the reporter.
 struct TrainerDependencies {
   Group* group = nullptr;
   Model* model = nullptr;  // Bound to the arena and initialized.
@@ -54,7 +54,8 @@ struct TrainerDependencies {
   const Samples* train = nullptr;
   const Samples* test = nullptr;
   Reporter* reporter = nullptr;
-  CenterClient* center = nullptr;  // Null: no servers. The group trains alone and evaluates itself, at the end too.
+  // Null: no servers. The group trains alone and evaluates its own values, at the end too.
+  CenterClient* center = nullptr;
 };
 
 struct TrainerOptions {
@@ -62,24 +63,26 @@ struct TrainerOptions {
   uint32_t groups = 1;
   uint32_t batch = 1;  // Samples per rank and step.
   uint32_t epochs = 1;
-  uint32_t evaluate_every = 0;  // Epochs; 0: not while training.
+  uint32_t evaluate_every = 0;  // Epochs between two evaluations; 0: no evaluation during training.
   // When the group exchanges (exchange_plan.h). The trainer sets its steps_total.
   ExchangeRhythm rhythm;
   // If not zero, the group exchanges when this much time has passed on rank 0's clock, instead of by the interval.
   absl::Duration interval_time = absl::ZeroDuration();
-  bool adapts_interval = false;  // The rhythm's interval is the fastest group's; a slower one's is shorter.
+  // Whether slower groups exchange after fewer steps. rhythm.interval is then the fastest group's interval.
+  bool adapts_interval = false;
   // Under kNone only group 0 exchanges, before evaluations of the center and at the end.
   RuleName rule = RuleName::kElastic;
   Encoding encoding;  // Encoding of the values that the group sends.
   // How much longer than exchange_timeout an exchange may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();
-  bool awaits_quorum = false;  // Servers wait longer than `grace` until a quorum has come.
+  // Whether servers may wait even longer than `grace`, until a quorum of the groups has come.
+  bool awaits_quorum = false;
   GroupStepOptions group_step;
   OptimizerOptions optimizer;
   LearningRateOptions schedule;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
-  // Limit for attaching, and again for reading the center. The TransferTime of the center is added to each.
+  // Limit for attaching, and again for reading the center. To each limit the TransferTime of the center is added.
   absl::Duration attach_timeout = absl::Seconds(60);
   std::function<absl::Time()> clock = absl::Now;
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
@@ -89,19 +92,19 @@ struct TrainerOptions {
 // tries again until the call's timeout.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
-// Number of the arena's statistics that the trainer uses: the loss, rank 0's decision on the next exchange, whether a
-// rank's last exchange missed a server, and whether a rank's exchanges skip one now.
+// Number of the arena's statistics that the trainer uses. They are the loss, rank 0's decision on the next exchange,
+// whether a rank's last exchange missed a server, and whether a rank's exchanges skip a server now.
 inline constexpr uint64_t kTrainerStatistics = kGroupStepStatistics + kExchangeScheduleStatistics + 2;
 
 class Trainer {
  public:
   Trainer(const TrainerDependencies& deps, TrainerOptions options);
 
-  // Trains from begin to end. Returns the steps done by the group, or:
-  //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  as a server, the model or the sampler said; the loss is not finite.
-  //   ABORTED                                     this incarnation of the group has been replaced.
-  //   DEADLINE_EXCEEDED, UNAVAILABLE              a peer or the servers did not answer. After a collective's error the
-  //   group is unusable.
+  // Trains from begin to end. Returns the steps done by the group, or one of these errors. After a collective's error
+  // the group is unusable.
+  //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  An error of a server, the model or the sampler; or the loss is not finite.
+  //   ABORTED                                     This incarnation of the group has been replaced.
+  //   DEADLINE_EXCEEDED, UNAVAILABLE              A peer or the servers did not answer.
   absl::StatusOr<uint64_t> Run();
 
  private:
@@ -136,10 +139,11 @@ class Trainer {
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;
   std::unique_ptr<GroupStep> group_step_;
-  // Null without a center.
+  // Null if there is no center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
-  bool group_skips_ = false;       // Some rank's exchanges skipped a server before this step.
+  // At the last NoteMissed, some rank's exchanges skipped a server.
+  bool group_skips_ = false;
   uint64_t exchanges_judged_ = 0;  // GroupExchange::finished() at the last NoteMissed.
 };
 

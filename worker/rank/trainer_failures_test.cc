@@ -1,5 +1,5 @@
-// The ways in which a group takes failures of servers, ranks or numbers: it trains on, starts again from the center, or
-// ends with an error that explains.
+// What a group does when servers, ranks or numbers fail: it trains on, starts again from the center, or ends with an
+// error that explains.
 
 #include <functional>
 #include <memory>
@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 using TrainerFailuresTest = TrainerRun;
 
 // A group that was started again goes on at the step of its last exchange, from the center and not from its initial
-// values. It says once that its optimizer begins anew.
+// values. One notice says that its optimizer begins anew.
 TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   options_.epochs = 1;
   ASSERT_EQ(*Run({.ranks = 2, .seed = 40}).steps[0], 12u);
@@ -40,7 +40,7 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
                              if (step == 0) first.push_back(1);
                            }});
   EXPECT_EQ(*again.steps[0], 24u);
-  EXPECT_EQ(again.progress.exchanges(), 4u);  // Steps 15, 18, 21, 24.
+  EXPECT_EQ(again.progress.exchanges(), 4u);  // After steps 15, 18, 21 and 24.
   EXPECT_LT(again.vectors[0][0], center + 5);
   EXPECT_THAT(first, SizeIs(1));
   const std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
@@ -48,14 +48,14 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   EXPECT_EQ(notices[0].notice().text(),
             "group 0 was started again and goes on from step 12 with its optimizer's momentum at zero: a restart does "
             "not keep it");
-  // Nothing left to do: it ends at once.
+  // A third start has nothing left to do and ends at once.
   GroupResult done = Run({.ranks = 2, .incarnation = 3});
   EXPECT_EQ(*done.steps[0], 24u);
   EXPECT_EQ(done.progress.exchanges(), 0u);
-  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The notice from before.
+  EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The notice of the second start.
 }
 
-// An optimizer without state has lost nothing, and says nothing.
+// An optimizer without state has lost nothing, so there is no notice.
 TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
   options_.epochs = 1;
   options_.optimizer.momentum = 0;
@@ -82,13 +82,13 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   ExpectSame(result.vectors);
   EXPECT_EQ(result.progress.exchange_failures(), 2u);
   std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
-  ASSERT_THAT(notices, SizeIs(2));  // Rank 0 alone exchanges with the first server.
+  ASSERT_THAT(notices, SizeIs(2));  // Only rank 0 exchanges with the first server.
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("server first:1 has not answered since "));
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("; at step 6; training goes on"));
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("server first:1 answers again at step 12; it had not since "));
 }
 
-// Only rank 0, whose reports make the job's status, exchanges with the first server. It also counts what the other rank
+// Only rank 0 exchanges with the first server. Its reports make the job's status, so it also counts what the other rank
 // missed.
 TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
   options_.exchange_timeout = absl::Milliseconds(200);
@@ -106,7 +106,7 @@ TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
   EXPECT_EQ(result.progress.exchange_failures(), 2u);
 }
 
-// A server that comes back without its data gets the center again from the group, within an exchange.
+// A server comes back without its data. Within an exchange it gets its shard again from the group.
 TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
   GroupToTrain run;
   run.ranks = 2;
@@ -119,10 +119,10 @@ TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
   EXPECT_FALSE(servers_[1]->center().empty());
 }
 
-// Attaching may take longer than a collective: the other ranks wait for rank 0 all the same.
+// Attaching may take longer than the limit of a collective. The other ranks wait for rank 0 all the same.
 TEST_F(TrainerFailuresTest, AttachesLongerThanACollective) {
   options_.collective_timeout = absl::Seconds(2);
-  servers_[0]->MakeWait(12);  // It is asked every quarter of a second.
+  servers_[0]->MakeWait(12);  // Rank 0 asks every quarter of a second.
   const absl::Time start = absl::Now();
   GroupResult result = Run({.ranks = 3});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
@@ -130,7 +130,7 @@ TEST_F(TrainerFailuresTest, AttachesLongerThanACollective) {
   ExpectSame(result.vectors);
 }
 
-// Every rank of a group that cannot attach learns why, from rank 0.
+// If a group cannot attach, every rank returns rank 0's error.
 TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
   servers_[1]->SetReachable(false);
   options_.attach_timeout = absl::Milliseconds(400);
@@ -141,8 +141,8 @@ TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
   }
 }
 
-// A server that misses the last exchange fails the group, on all ranks. Once it is started again, the group goes on
-// from the exchange before and ends with all servers.
+// If a server misses the last exchange, the group fails on all ranks. The next start of the group goes on from the
+// exchange before, and ends with all servers.
 TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   options_.collective_timeout = absl::Seconds(3);
   options_.exchange_timeout = absl::Seconds(1);
@@ -162,7 +162,7 @@ TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   servers_[0]->SetReachable(true);
   result = Run({.ranks = 3, .incarnation = 2, .seed = 40});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
-  EXPECT_EQ(result.progress.exchanges(), 1u);  // From step 15.
+  EXPECT_EQ(result.progress.exchanges(), 1u);  // The exchange from step 15.
   EXPECT_EQ(servers_[0]->applied(), 6 * 2);
   EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
 }
@@ -188,8 +188,8 @@ TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
   }
 }
 
-// A server that restarts after the last exchange has lost it, though it saves without an error. The group fails, and
-// its next start makes up for it.
+// A server restarts after the last exchange and has lost it, though it then saves without an error. The group fails,
+// and its next start makes the lost exchange again.
 TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   servers_[1]->RestartBeforeSave();
   GroupResult result = Run({.ranks = 2, .seed = 40});
@@ -202,7 +202,7 @@ TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   EXPECT_EQ(result.progress.exchanges(), 8u);
 }
 
-// An evaluation does not ask for a center if the server of one part is away, because that would delay training.
+// If the server of one part is away, an evaluation does not read the center, because that would delay training.
 TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   options_.evaluate_every = 1;
   options_.exchange_timeout = absl::Milliseconds(200);
@@ -216,11 +216,13 @@ TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
   std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
-  ASSERT_THAT(notices, SizeIs(3));  // It is between the notices that the server is away and that it is back.
+  // The notice of the evaluation comes between those that the server is away and that it is back.
+  ASSERT_THAT(notices, SizeIs(3));
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("the center was not evaluated at step 12: a server is away"));
 }
 
-// A server that has lost its disk costs an evaluation, not the job: the next exchange gives it its shard back.
+// If a server has lost its disk, an evaluation fails, but not the job: the next exchange gives the server its shard
+// again.
 TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
   options_.evaluate_every = 1;
   options_.rhythm.interval = 5;
@@ -235,11 +237,11 @@ TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
   EXPECT_FALSE(servers_[1]->center().empty());
   EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(0));
   std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
-  ASSERT_THAT(notices, SizeIs(2));  // One of each rank.
+  ASSERT_THAT(notices, SizeIs(2));  // Each rank has one notice.
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("the center was not evaluated at step 12: "));
 }
 
-// Between two attempts at servers that cannot be reached rank 0 pauses, and ends with the call's timeout.
+// Rank 0 pauses between two attempts to reach servers. The last attempt ends at the call's timeout.
 TEST(PullInGroupTest, PausesBetweenAttempts) {
   InMemoryServer server("first:1");
   server.SetReachable(false);
@@ -261,7 +263,7 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
   CenterClient client(center);
   absl::Status status = PullInGroup(*group, client, call, absl::MakeSpan(vector));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(pauses, SizeIs(19));  // The twentieth would end at the timeout.
+  EXPECT_THAT(pauses, SizeIs(19));  // A twentieth pause would end at the timeout.
   EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));
 }
 
@@ -275,7 +277,7 @@ TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
   EXPECT_EQ(result.steps[0].status().code(), absl::StatusCode::kAborted);
 }
 
-// If the loss is not a number, training ends on all ranks, with the step and what to do.
+// If the loss is not a number, training ends on all ranks. The error names the step and what to do.
 TEST_F(TrainerFailuresTest, DivergenceIsNamed) {
   with_servers_ = false;
   options_.schedule.learning_rate = 1e20;

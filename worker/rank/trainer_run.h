@@ -30,7 +30,8 @@
 
 namespace hooke {
 
-inline constexpr uint64_t kValues = 3 * kBlockValues;  // With the buffer: four blocks.
+inline constexpr uint64_t kValues = 3 * kBlockValues;  // Number of parameters. With the buffer, the vector has four
+                                                       // blocks.
 
 // Keeps events for the test to look at; many reporters may share the record.
 struct Record {
@@ -63,7 +64,7 @@ class RecordSink : public EventSink {
   Record* const record_;
 };
 
-// A test's settings for one group; all others are the same for all groups.
+// A test's settings for one group. Settings that are not here are the same for all groups.
 struct GroupToTrain {
   uint32_t group = 0;
   int ranks = 1;
@@ -82,7 +83,7 @@ struct GroupResult {
   v1::RankProgress progress;  // Progress of rank 0.
 };
 
-// Runs a test's groups, all with the same options.
+// The fixture: runs a test's groups, all with the same options.
 class TrainerRun : public ::testing::Test {
  protected:
   TrainerRun() {

@@ -18,7 +18,8 @@ using ::testing::SizeIs;
 
 using TrainerTest = TrainerRun;
 
-// A group of n ranks with batch b does what one rank with batch n b does: same samples, same mean gradient, same steps.
+// A group of n ranks with batch b makes the same steps as one rank with batch n b, with the same samples and the same
+// mean gradients.
 TEST_F(TrainerTest, RanksTogetherAreOneBigBatch) {
   with_servers_ = false;
   options_.batch = 12;
@@ -34,7 +35,7 @@ TEST_F(TrainerTest, RanksTogetherAreOneBigBatch) {
   EXPECT_EQ(three.progress.exchanges(), 0u);
 }
 
-// Without servers a group evaluates itself: each epoch as asked, and at the end.
+// Without servers a group evaluates its own values: after each epoch as asked, and at the end.
 TEST_F(TrainerTest, AloneItEvaluatesItself) {
   with_servers_ = false;
   options_.evaluate_every = 1;
@@ -47,7 +48,7 @@ TEST_F(TrainerTest, AloneItEvaluatesItself) {
   EXPECT_EQ(evaluated[1].evaluated().accuracy(), 1.0);
 }
 
-// All ranks end with the same values.
+// Two ranks exchange with the center. All ranks end with the same values.
 TEST_F(TrainerTest, ExchangesWithTheCenter) {
   GroupResult result = Run({.ranks = 2, .seed = 40});
   EXPECT_EQ(*result.steps[0], 24u);
@@ -57,13 +58,13 @@ TEST_F(TrainerTest, ExchangesWithTheCenter) {
   EXPECT_EQ(result.progress.exchange_failures(), 0u);
   EXPECT_EQ(servers_[0]->applied() + servers_[1]->applied(), 8 * 4);
   EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
-  EXPECT_LT(servers_[0]->center()[0], 20);     // It began at 40.
-  EXPECT_GT(servers_[1]->center().back(), 0);  // The buffer: batches seen.
+  EXPECT_LT(servers_[0]->center()[0], 20);     // The center's value began at 40.
+  EXPECT_GT(servers_[1]->center().back(), 0);  // The buffer counts the batches seen.
   EXPECT_EQ(record_.Of(v1::RankEvent::kNotice).size(), 0u);
 }
 
-// Exchanges by time instead of by steps: rank 0's clock decides for all ranks alike. Each step here takes a second, and
-// later three.
+// Exchanges come by time instead of by steps: rank 0's clock decides for all ranks. Each step here takes one second,
+// and later three.
 TEST_F(TrainerTest, ExchangesByTime) {
   std::atomic<int> seconds{0};
   GroupToTrain run;
@@ -74,24 +75,26 @@ TEST_F(TrainerTest, ExchangesByTime) {
   GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
   ExpectSame(result.vectors);
-  // After steps 4 and 8, then after every second one, the last of them the end.
+  // Exchanges come after steps 4 and 8, then after every second step. The last one comes at the end.
   EXPECT_EQ(result.progress.exchanges(), 6u);
 }
 
-// With a delay, steps go on while a server holds its answers back, also over an evaluation. At the end all is finished.
+// With a delay, steps go on while a server holds its answers back, also during an evaluation. At the end no exchange is
+// in flight.
 TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   options_.rhythm.interval = 6;
   options_.rhythm.delay = 4;
-  options_.evaluate_every = 1;  // 12 steps.
+  options_.evaluate_every = 1;  // An epoch has 12 steps.
   std::vector<uint64_t> steps;
   GroupToTrain run;
   run.ranks = 2;
   run.seed = 40;
-  run.before_step = [&](uint64_t step) {  // After so many steps.
+  run.before_step = [&](uint64_t step) {  // `step` is the number of steps done so far.
     steps.push_back(step);
     if (step % 6 == 5) servers_[1]->SetAnswering(false);
     if (step % 6 == 2) servers_[1]->SetAnswering(true);
-    if (step == 23) servers_[1]->SetAnswering(true);  // The last exchange waits.
+    // The last exchange waits for the answers.
+    if (step == 23) servers_[1]->SetAnswering(true);
   };
   const GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
@@ -100,7 +103,7 @@ TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
   EXPECT_EQ(result.progress.exchanges(), 4u);
   EXPECT_EQ(result.progress.exchange_failures(), 0u);
   EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(1));
-  EXPECT_LT(servers_[0]->center()[0], 25);  // It began at 40.
+  EXPECT_LT(servers_[0]->center()[0], 25);  // The center's value began at 40.
 }
 
 // Post-local SGD exchanges after each step in the first epoch, then by the interval.
@@ -111,8 +114,8 @@ TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
   EXPECT_EQ(result.progress.exchanges(), 12u + 4u);
 }
 
-// A group that is three times slower than the fastest adapts to a third of its interval, so that both exchange equally
-// often. Each step takes one second in one group and three in the other, exchanges not counted.
+// One group is three times slower than the fastest. Its interval becomes a third, so that both groups exchange equally
+// often. A step takes one second in one group and three in the other, without exchanges.
 TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   options_.groups = 2;
   options_.epochs = 10;
@@ -131,12 +134,13 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
     ExpectSame(result.vectors);
     exchanges[group] = result.progress.exchanges();
   }
-  EXPECT_EQ(exchanges[0], 5u);                    // After 12, 24, ..., 60 steps.
-  EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);  // After 12, when it learns of the other, then 16, 20, ..., 60.
+  EXPECT_EQ(exchanges[0], 5u);                    // Exchanges after 12, 24, ..., 60 steps.
+  // Group 1 exchanges after step 12 and learns group 0's speed. From then on it exchanges every 4 steps.
+  EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);
 }
 
-// One value of a group of one rank that trains with the elastic rule and momentum, in double precision, and the
-// center's value.
+// Computes, in double precision, one value of a group of one rank that trains with the elastic rule and momentum, and
+// the center's value.
 struct ElasticValues {
   double group = 40;
   double center = 40;
@@ -162,8 +166,9 @@ ElasticValues ElasticReference(uint32_t batch, uint64_t each_step_until) {
   return values;
 }
 
-// EAMSGD: x <- x - d leaves the velocity of the group's momentum as it is, as the formula says in double precision. So
-// does an exchange after each of the first steps, even if their number is no multiple of the interval.
+// EAMSGD: the exchange x <- x - d does not change the velocity of the group's momentum. The test compares with the
+// formula in double precision. Exchanges after each of the first steps do not change it either, even if their number is
+// no multiple of the interval.
 TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
   for (const uint64_t each_step_until : {0, 13}) {
     SCOPED_TRACE(each_step_until);
@@ -177,15 +182,16 @@ TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
   }
 }
 
-// Numbers by hand: with one step per exchange, x and c follow the elastic rule exactly.
+// With one step per exchange, x and c follow the elastic rule exactly.
 TEST_F(TrainerTest, FollowsTheRuleByHand) {
   options_.rhythm.interval = 1;
-  options_.schedule.learning_rate = 1e-30;  // Gradients change nothing: what is left is the spring.
+  // Gradients change almost nothing, so only the elastic rule moves the values.
+  options_.schedule.learning_rate = 1e-30;
   ASSERT_TRUE(Run({.group = 0, .seed = 8}).steps[0].ok());
   EXPECT_EQ(servers_[0]->center()[0], 8.0f);
 }
 
-// Exchanges and evaluations find the vector complete and leave it so, whatever way the group aggregates.
+// Exchanges and evaluations find a complete vector and leave a complete one, with every kind of aggregation.
 TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   options_.evaluate_every = 1;
   options_.groups = 2;
@@ -208,7 +214,7 @@ TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   }
 }
 
-// Group 0 evaluates the center between epochs, not at the end, and goes on with its own values.
+// Group 0 evaluates the center between epochs, not at the end. Then it goes on with its own values.
 TEST_F(TrainerTest, EvaluatesTheCenter) {
   options_.evaluate_every = 1;
   options_.groups = 2;
@@ -220,13 +226,13 @@ TEST_F(TrainerTest, EvaluatesTheCenter) {
   EXPECT_EQ(evaluated[0].evaluated().epoch(), 1.0);
   EXPECT_EQ(evaluated[1].evaluated().step(), 12u);
 
-  // The same group without evaluations ends with the same values: nothing of the center is left behind.
+  // Without evaluations the group ends with the same values, so evaluations leave no value of the center behind.
   for (auto& server : servers_) server->Forget();
   options_.evaluate_every = 0;
   GroupResult without = Run({.group = 0, .ranks = 2, .seed = 3});
   EXPECT_EQ(with.vectors[0], without.vectors[0]);
 
-  // Other groups do not evaluate.
+  // Groups other than 0 do not evaluate.
   options_.evaluate_every = 1;
   Run({.group = 1, .ranks = 2});
   EXPECT_THAT(record_.Of(v1::RankEvent::kEvaluated), SizeIs(2));

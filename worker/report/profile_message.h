@@ -13,7 +13,7 @@ namespace hooke {
 // The limits of a RankProfile in proto/worker.proto.
 struct ProfileMessageBounds {
   size_t collectives_max = 1024;
-  size_t bytes_max = 192 << 10;  // Below the limit, because the worker adds to the message.
+  size_t bytes_max = 192 << 10;  // Less than the limit in proto/worker.proto, because the worker adds to the message.
 };
 
 // If the profile exceeds the bounds, the oldest events are left out, then the collectives that took the least time.

@@ -21,7 +21,7 @@ CollectiveStatistics Statistics(uint64_t bytes, uint64_t time_ns) {
   return some;
 }
 
-// Every field arrives under its name.
+// The message has every field of the profile.
 TEST(ProfileMessageTest, SaysAll) {
   Profile profile;
   profile.step_ns = 1000;
@@ -52,7 +52,8 @@ TEST(ProfileMessageTest, SaysAll) {
       "calls_left_out: 2");
 }
 
-// Beyond the bounds the oldest events and the shortest collectives are left out, and the latter are counted.
+// A profile beyond the bounds loses its oldest events and its shortest collectives. The message says how many
+// collectives were left out.
 TEST(ProfileMessageTest, KeepsWithinBounds) {
   Profile profile;
   for (uint64_t i = 0; i < 3000; ++i) {

@@ -44,7 +44,7 @@ class ProgressMeter {
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
-  // Adds time during which collectives ran beside the computation.
+  // Adds time in which collectives and computation ran at once.
   void AddOverlapped(absl::Duration time) { overlapped_ += time; }
 
   v1::RankProgress Snapshot(absl::Time now) const;

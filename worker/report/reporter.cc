@@ -31,7 +31,7 @@ Reporter::~Reporter() {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
     if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), options_.close_timeout)) {
-      // A sink does not take our events in time: the rank ends without it.
+      // A sink does not take our events in time, so the rank ends without it.
       for (auto& sink : options_.sinks) sink->Cancel();
     }
   }

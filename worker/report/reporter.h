@@ -32,7 +32,8 @@ struct ReporterOptions {
   absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
   absl::Duration close_timeout = absl::Seconds(2);
   std::shared_ptr<ProfileRecorder> profile;            // Learns the phases; its profile is sent. May be null.
-  absl::Duration profile_interval = absl::Seconds(5);  // Between two profiles; the first comes after 1/5 of it.
+  // Time between two profiles. The first profile comes after a fifth of it.
+  absl::Duration profile_interval = absl::Seconds(5);
   std::function<absl::Time()> clock = absl::Now;
 };
 
@@ -40,7 +41,7 @@ class Reporter {
  public:
   // Sends hello.
   explicit Reporter(ReporterOptions options);
-  // Sends the queued events, within close_timeout.
+  // Sends the queued events. Takes at most close_timeout.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -58,7 +59,7 @@ class Reporter {
   void Notice(std::string text);
   void NoticeSetback(std::string text);  // A notice with RankNotice.setback set.
   void Evaluated(const v1::CenterEvaluated& evaluated);
-  // One of these sends the last event, with a last progress before it.
+  // Failed and Done each send the last event, with a last progress before it. Only one of them is called.
   void Failed(const absl::Status& status);
   void Done(uint64_t step);
 
@@ -69,7 +70,7 @@ class Reporter {
   void Queue(v1::RankEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   void QueueLast(v1::RankEvent event);
   v1::RankEvent ProgressEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // nullopt before the first collective.
+  // Returns nullopt before the first collective.
   std::optional<v1::RankEvent> ProfileEvent() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   ReporterOptions options_;

@@ -116,8 +116,8 @@ ReporterOptions Options(std::unique_ptr<EventSink> sink, absl::Duration interval
 
 void Never(const std::string& why) { ADD_FAILURE() << "the stream broke: " << why; }
 
-// A daemon gets hello first, then progress again and again even if no step ends, notices as they come, and the end
-// last.
+// A daemon gets hello first. Then it gets progress again and again, even if no step ends, and notices as they come. The
+// end comes last.
 TEST(ReporterTest, TellsTheDaemonEverything) {
   FakeDaemon daemon;
   {
@@ -175,7 +175,7 @@ TEST(ReporterTest, NoDaemonAtAll) {
   EXPECT_TRUE(broken.WaitForNotificationWithTimeout(kPatience));
 }
 
-// A sink that takes nothing. The reporter must end in spite of it, and the trainer must never wait.
+// A sink that takes no events. The reporter must end in spite of it, and the trainer must never wait for it.
 class StuckSink : public EventSink {
  public:
   bool Send(const v1::RankEvent&) override {
@@ -208,8 +208,8 @@ TEST(ReporterTest, JsonLines) {
   EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
 }
 
-// A profile is sent once there has been a collective, and again before the end. The phases of a step count as time in
-// steps.
+// A profile is sent once there has been a collective, and again before the end. The profile counts the phases of a step
+// as time in steps.
 TEST(ReporterTest, SendsTheProfile) {
   FakeDaemon daemon;
   ProfileOptions profile;
@@ -245,7 +245,8 @@ TEST(ReporterTest, SendsTheProfile) {
   EXPECT_EQ(last.events(1).step(), 7u);
 }
 
-// Phases add up, the current one included. The rate is that of the last second and falls while no step ends.
+// The times of the phases add up, with that of the current phase. The rate is that of the last second, and falls while
+// no step ends.
 TEST(ProgressMeterTest, AddsUp) {
   const absl::Time start = absl::FromUnixSeconds(1000);
   ProgressMeter meter(start);

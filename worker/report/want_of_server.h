@@ -1,9 +1,10 @@
 #ifndef HOOKE_WORKER_REPORT_WANT_OF_SERVER_H_
 #define HOOKE_WORKER_REPORT_WANT_OF_SERVER_H_
 
-// Marks errors that a missing server causes: it cannot be reached or does not answer in time. Other errors have the
-// same codes (a peer that is gone is UNAVAILABLE), so these carry a mark, which copies of the status keep. RankFailed
-// passes the server on to the coordinator, which then starts the group again for as long as it takes. Pure.
+// Marks errors that a missing server causes: it cannot be reached or does not answer in time. Other errors may have the
+// same codes: a peer that is gone is UNAVAILABLE, too. So errors for want of a server carry a mark, which copies of the
+// status keep. RankFailed passes the server on to the coordinator. The coordinator then starts the group again for as
+// long as it takes. Pure.
 
 #include <string>
 
@@ -16,8 +17,8 @@ namespace hooke {
 // all errors if `address` is empty.
 absl::Status ForWantOf(absl::string_view address, absl::Status status);
 
-// Marks UNAVAILABLE that a server itself has answered, so it can be reached: a round has no quorum, or another stream
-// of this rank came first. Other codes stay unmarked.
+// Marks an UNAVAILABLE error that a server itself has sent. The server can be reached, but a round has no quorum, or
+// another stream of this rank came first. Other codes stay unmarked.
 absl::Status SaidByServer(absl::Status status);
 bool IsSaidByServer(const absl::Status& status);
 

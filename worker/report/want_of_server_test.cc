@@ -25,7 +25,7 @@ TEST(WantOfServerTest, MarksWhatAServerIsMissingFor) {
   }
 }
 
-// Ranks that learn of the error from another rank know the server, too, however long the message.
+// A rank that gets the error from another rank also gets the server's address, however long the message is.
 TEST(WantOfServerTest, CrossesTheGroup) {
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(3);
   std::vector<std::thread> threads;
