@@ -17,8 +17,8 @@ constexpr BetweenNodes kCarriers[] = {BetweenNodes::kSockets, BetweenNodes::kMpi
 constexpr size_t kRoundsMin = 5;
 constexpr size_t kRoundsMax = 100;
 
-// The slowest rank's time for a call, and the longest time since `start` on any rank. All ranks have the same numbers,
-// so they agree on when to end.
+// The time of one call on the slowest rank, and the longest time since `start` on any rank. All ranks have the same
+// numbers, so they agree on when to end.
 struct Timed {
   double us = 0;
   double elapsed = 0;
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& 
     const absl::Span<float> some = absl::MakeSpan(values).first(bytes / sizeof(float));
     std::vector<double> us[std::size(kCarriers)];
     double elapsed = 0;
-    // The first round warms up.
+    // The first round only warms up.
     for (size_t round = 0; round <= kRoundsMax && (round <= kRoundsMin || elapsed < until); ++round) {
       for (size_t i = 0; i < groups.size(); ++i) {
         const absl::StatusOr<Timed> timed = Time(*groups[i], some, start);

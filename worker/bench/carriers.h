@@ -26,17 +26,18 @@ struct CarrierTime {
 struct CarriersOptions {
   absl::Duration time_max = absl::Seconds(3);
   uint64_t bytes_max = uint64_t{1} << 20;
-  // Makes a group of all ranks, which are on several nodes. Collective.
+  // Makes a group of all ranks, by `tuning`. The ranks are on several nodes. Collective.
   std::function<absl::StatusOr<std::unique_ptr<Group>>(const Tuning& tuning)> make_group;
 };
 
 // Times all-reduces of private values by the default rules. Sizes go from 4 bytes to `bytes_max`, each 64 times the
 // last one; at each size the carriers take turns. Collective; all ranks get the same result. If no socket connection
-// can be made, both carriers are MPI. A group's error is returned as it is.
+// can be made, the groups of both carriers use MPI. A group's error is returned as it is.
 absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& options);
 
-// Returns the carrier whose medians beat the other's lower quartiles by more than `margin` (0.05: 5 %), in the
-// geometric mean over the sizes, or kAuto if neither does. `times` is the result of MeasureCarriers. Pure.
+// Returns the faster carrier, or kAuto if neither is faster by more than `margin` (0.05: 5 %). The medians of one
+// carrier are compared with the lower quartiles of the other, in the geometric mean over the sizes. `times` is the
+// result of MeasureCarriers. Pure.
 Tuning::BetweenNodes FitCarrier(const std::vector<CarrierTime>& times, double margin);
 
 }  // namespace hooke

@@ -41,18 +41,20 @@ TEST(FitCarrierTest, Table) {
   for (const auto& test : kCases) EXPECT_EQ(FitCarrier(test.times, 0.05), test.carrier) << test.name;
 }
 
-// Two ranks that count as two nodes measure all sizes over both carriers and get the same times.
+// Two ranks that count as two nodes measure both carriers at all sizes. Both ranks get the same times.
 TEST(MeasureCarriersTest, BothAtAllSizes) {
   constexpr int kRanks = 2;
-  // Each carrier has a group of all ranks, with a transport of its own.
+  // The transports of two groups of all ranks, one group for each carrier.
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(2);
   for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
   std::vector<std::vector<CarrierTime>> times(kRanks);
-  std::vector<std::vector<Tuning::BetweenNodes>> carriers(kRanks);  // Carriers of the groups that were made.
+  // For each rank, the carriers of the groups that it made.
+  std::vector<std::vector<Tuning::BetweenNodes>> carriers(kRanks);
   RunRanks(kRanks, [&](int rank) {
     size_t made = 0;
     CarriersOptions options;
-    options.time_max = absl::ZeroDuration();  // The fewest rounds possible.
+    // With no time left, the fewest rounds are measured.
+    options.time_max = absl::ZeroDuration();
     options.bytes_max = 16384;
     options.make_group = [&](const Tuning& tuning) -> absl::StatusOr<std::unique_ptr<Group>> {
       carriers[rank].push_back(tuning.between_nodes);

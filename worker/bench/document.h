@@ -14,7 +14,7 @@ namespace hooke {
 // {"topology": {"ranks": 2, ...}, "cells": 130, "cells_planned": 130, "rules": 2, "tuning": "<text of a tuning file>",
 //  "measurements": [{"operation": "all-reduce", "values": "private", "bytes": 4, "algorithm": "ring",
 //                    "chunk_bytes": 65536, "drivers": 0, "default": false, "median_us": 1.5, "calls": 192}, ...]}
-// with a line end. "default" tells whether Hooke does it this way without a tuning. With several nodes there is also:
+// with a line end. "default" tells whether Hooke makes this choice without a tuning. With several nodes there is also:
 //  "between_nodes": [{"carrier": "sockets", "bytes": 4, "median_us": 11.5}, ...]
 std::string TuningDocument(const Topology& topology, const Measured& measured, const Tuning& tuning);
 

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-using Cell = std::vector<Measurement>;  // All choices at one size.
+using Cell = std::vector<Measurement>;  // The measurements of all choices at one size.
 
 const Measurement* Find(const Cell& cell, const Choice& way) {
   const auto found =
@@ -16,7 +16,7 @@ const Measurement* Find(const Cell& cell, const Choice& way) {
   return found == cell.end() ? nullptr : &*found;
 }
 
-// nullopt if the default's time is not known.
+// Returns the choice for a cell; nullopt if the default's time is not known.
 std::optional<Choice> WinnerOf(const Cell& cell, const Choice& by_default, const std::optional<Choice>& before,
                                double margin) {
   const Measurement* own = Find(cell, by_default);
@@ -47,11 +47,12 @@ TuningRule RuleFor(const Topology& topology, const Measurement& what, const Choi
   return rule;
 }
 
-// The rules for one operation on one kind of values.
+// Returns the rules for one operation on one kind of values.
 std::vector<TuningRule> RulesFor(const Topology& topology, const std::map<uint64_t, Cell>& cells, double margin) {
   std::vector<TuningRule> rules;
   std::optional<Choice> before;
-  size_t needed = 0;  // Later rules only repeat the defaults.
+  // Number of rules to keep: all after them only repeat the defaults.
+  size_t needed = 0;
   uint64_t bytes_before = 0;
   for (const auto& [bytes, cell] : cells) {
     const Measurement& what = cell.front();

@@ -12,23 +12,23 @@
 
 namespace hooke {
 
-// How long one operation on `bytes` bytes took by one choice of algorithm.
+// The time that one operation on `bytes` bytes took with one choice of algorithm.
 struct Measurement {
   Operation operation = Operation::kAllReduce;
-  bool shared = false;  // The values lie in an arena of the node's ranks.
+  bool shared = false;  // Whether the values lie in an arena, which the node's ranks share.
   uint64_t bytes = 0;
   Choice choice;
-  double median_us = 0;   // Median of the slowest rank's times.
-  double quarter_us = 0;  // The lower quartile: a quarter of the times were shorter.
+  double median_us = 0;   // Median of the calls' times. A call's time is that of the slowest rank.
+  double quarter_us = 0;  // The lower quartile of these times: a quarter of them were shorter.
   uint64_t calls = 0;
 };
 
-// Returns rules for groups like the measured one: with at most as many ranks, on one node or on several as it was, and
-// with more ranks than cores only if it had more.
+// Returns rules for groups like the measured one. Such a group has at most as many ranks. It is on several nodes only
+// if the measured group was. It has more ranks than cores only if the measured group had.
 //
 // `margin` (0.05: 5 %) keeps noise from writing rules. At each size Hooke's default stays unless another choice's
-// median is shorter than the default's lower quartile by more than `margin`. The choice of the next smaller size also
-// stays unless the best one is faster by more than `margin`.
+// median is shorter than the default's lower quartile by more than `margin`. If the next smaller size has another
+// choice, that choice also stays unless the best one is faster by more than `margin`.
 //
 // The border between two choices is the geometric middle of two measured sizes. Sizes beyond the largest measured one
 // are left to the defaults. From a size on at which the default's time is missing, there are no rules.

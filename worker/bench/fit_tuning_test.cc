@@ -69,7 +69,7 @@ const Case kCases[] = {
      {{Algorithm::kRing, 4}}},
 };
 
-// A choice that is fastest by more than the margin gets a rule for the sizes at which it is. Other sizes get none.
+// If a choice is fastest by more than the margin, it gets a rule for those sizes. Other sizes get no rule.
 TEST(FitTuningTest, Table) {
   for (const Case& c : kCases) {
     const Tuning tuning = FitTuning(OneNode(2), Measured(c.times), kMargin);
@@ -81,7 +81,8 @@ TEST(FitTuningTest, Table) {
   }
 }
 
-// If the default's lower quartile is as good as a rival's median, its other times were only disturbed.
+// If the default's lower quartile is as good as another choice's median, the default's longer times were only
+// disturbed, and there is no rule.
 TEST(FitTuningTest, NoiseWritesNoRules) {
   std::vector<Measurement> times = Measured({{4, kDefault, 20}, {4, kRing, 10}});
   times[0].quarter_us = 10.2;

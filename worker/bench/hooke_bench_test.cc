@@ -1,4 +1,4 @@
-// Tests the real program under a real mpirun.
+// Tests the program hooke-bench under a real mpirun.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -117,7 +117,7 @@ TEST_F(HookeBenchTest, TuneMakesATuning) {
   EXPECT_EQ(Leftovers(), before);
 }
 
-// A signal in mid-measurement ends the ranks and leaves no file.
+// A signal during the measurement ends the ranks, and no file is left.
 TEST_F(HookeBenchTest, SignalEndsTheRanks) {
   const std::set<std::string> before = Leftovers();
   Start({"tune", "--ranks", "2", "--seconds", "600", "--bytes-max", "1048576"});
@@ -134,7 +134,7 @@ TEST_F(HookeBenchTest, SignalEndsTheRanks) {
   EXPECT_EQ(Leftovers(), before);
 }
 
-// Without an mpirun the error says what to install.
+// If there is no mpirun, the error says what to install.
 TEST_F(HookeBenchTest, NoMpirun) {
   const Result result = Run({"tune"}, "PATH=/nowhere");
   EXPECT_EQ(result.exit_code, 1);
@@ -142,7 +142,7 @@ TEST_F(HookeBenchTest, NoMpirun) {
   EXPECT_THAT(Run({"tune", "--mpirun", "/nowhere/mpirun"}).err, HasSubstr("/nowhere/mpirun: no such program"));
 }
 
-// `explain` follows the given tuning, and refuses a wrong one with the reason.
+// `explain` describes the choices of the given tuning. It refuses a wrong tuning and gives the reason.
 TEST_F(HookeBenchTest, Explain) {
   std::ofstream(folder_ + "/tuning.json") << R"({"rules": [{"operation": "all-reduce", "algorithm": "ring"}]})";
   std::ofstream(folder_ + "/wrong.json") << R"({"rulez": []})";

@@ -1,5 +1,6 @@
 // hooke-bench measures the collectives of this machine or cluster and makes a tuning from the times. `hooke bench` runs
-// it with `tune` and `explain`. `measure` is one rank: `tune` starts the ranks by mpirun; on several nodes a user does.
+// it with `tune` and `explain`. `measure` is one rank of a measurement. `tune` starts the ranks by mpirun on one
+// machine; for several nodes a user starts them.
 
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ struct Flags {
   int threads = 1;
 };
 
-// Writes the line in one piece, because mpirun labels each piece.
+// Prints an error and returns `code`. The line is written in one piece, because mpirun labels each piece.
 int Complain(const absl::Status& status, int code = 1) {
   std::cerr << absl::StrCat("hooke-bench: ", status.message(), "\n");
   return code;
@@ -99,7 +100,7 @@ absl::Status Deliver(const std::string& text, const std::string& path) {
   return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path));
 }
 
-// After a failure it ends the process without MPI_Finalize, which would wait for the other ranks.
+// Runs one rank. After a failure it ends the process without MPI_Finalize, which would wait for the other ranks.
 int RunRank(const Flags& flags) {
   const absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start();
   if (!session.ok()) MpiSession::ExitWithoutFinalize(Complain(session.status()));
@@ -166,7 +167,8 @@ void AddMeasureFlags(Command& command, Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  // Signals are blocked before the first thread starts, so that all threads inherit it. Only WaitForEnd takes them.
+  // Signals are blocked before the first thread starts, so that all threads inherit the mask. Only WaitForEnd takes
+  // signals.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop_signals, signal);

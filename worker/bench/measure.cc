@@ -15,9 +15,11 @@ namespace {
 
 constexpr size_t kRoundsMin = 3;
 constexpr size_t kRoundsMax = 25;
-constexpr double kBatchUs = 200;  // Several calls that are shorter than this make one time.
+// If a call is shorter than this, several calls are timed together.
+constexpr double kBatchUs = 200;
 constexpr uint64_t kBatchMax = 16;
-// A way is not timed again if it takes this many times as long as the best one and also longer than kLostUs.
+// A candidate that is much slower than the best is not timed again: its time is this many times as long, and also
+// longer than kLostUs.
 constexpr double kLostFactor = 3;
 constexpr double kLostUs = 1000;
 
@@ -55,7 +57,7 @@ class Measurer {
   }
 
  private:
-  // A group that does things one way, and its arena.
+  // A group with one of the tunings of Ways(), and the group's arena.
   struct Way {
     std::unique_ptr<Group> group;
     absl::Span<float> arena;
@@ -176,7 +178,7 @@ class Measurer {
     }
   }
 
-  // Adds the slowest rank's time to `timed`. All ranks agree on it and on the time that has passed since the start.
+  // Adds the slowest rank's time to `timed`. All ranks get the same time, and the same time since the start.
   absl::Status Time(const PlannedCell& cell, const Candidate& candidate, Timed& timed) {
     double seconds = 0;
     for (uint64_t i = 0; i < timed.batch; ++i) {
@@ -195,8 +197,8 @@ class Measurer {
     return absl::OkStatus();
   }
 
-  // Checks the result of one call. Three places hold values that tell which ranks contributed. All others are 0, so
-  // that repeated sums do not grow.
+  // Checks the result of one call. Values at three places tell which ranks contributed. All other values are 0, so that
+  // repeated sums do not grow.
   absl::Status Check(const PlannedCell& cell, const Candidate& candidate) {
     const absl::Span<float> values = ValuesOf(cell, candidate);
     const int rank = control_->rank();
@@ -218,7 +220,7 @@ class Measurer {
       }
       if (has_it && values[place] != expected) right = false;
     }
-    // No rank may clear values that another still reads.
+    // No rank may clear values that another rank still reads.
     if (absl::Status status = control_->Barrier(); !status.ok()) return status;
     for (uint64_t place : places) values[place] = 0;
     if (right) return absl::OkStatus();
@@ -228,7 +230,7 @@ class Measurer {
 
   const MeasureOptions& options_;
   const double start_;
-  double elapsed_ = 0;  // Seconds since the start on the slowest rank.
+  double elapsed_ = 0;  // Seconds since the start, on the slowest rank.
   Tuning::BetweenNodes between_nodes_ = Tuning::BetweenNodes::kAuto;
   std::unique_ptr<Group> control_;
   std::vector<Way> ways_;

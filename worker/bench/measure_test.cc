@@ -27,7 +27,7 @@ struct Outcome {
   std::vector<std::string> said;
 };
 
-// Two ranks on `nodes` nodes measure. Returns rank 0's result.
+// Measures with two ranks on `nodes` nodes. Returns rank 0's result.
 Outcome MeasureOn(int nodes) {
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(kGroupsMax);
   for (std::vector<std::unique_ptr<Transport>>& of_group : transports) of_group = MakeInProcessTransports(kRanks);
@@ -59,7 +59,7 @@ Outcome MeasureOn(int nodes) {
 }
 
 // With several nodes the carrier between them is measured first, and then everything else over the faster one. The
-// document has both.
+// document has the times of the carriers and of everything else.
 TEST(MeasureTest, SeveralNodes) {
   const Outcome outcome = MeasureOn(2);
   const Measured& measured = outcome.measured;

@@ -57,13 +57,13 @@ PlannedCell CellFor(const Topology& topology, Operation operation, bool shared, 
   for (size_t way = 0; way < Ways().size(); ++way) {
     const Tuning& tuning = Ways()[way];
     const Choice choice = ChooseAlgorithm(topology, {operation, bytes, shared}, tuning);
-    // If the values fit into one chunk, the chunk size makes no difference.
+    // If the values fit into one chunk, choices that differ only in the chunk size are the same.
     const auto same = [&choice, bytes](const Candidate& other) {
       return SameWay(other.choice, choice) ||
              (other.choice.algorithm == choice.algorithm && other.choice.drivers == choice.drivers &&
               other.choice.chunk_bytes >= bytes && choice.chunk_bytes >= bytes);
     };
-    // A way that is not possible here gives the default again.
+    // A tuning whose algorithm is not possible here gives the default again.
     if (std::any_of(cell.candidates.begin(), cell.candidates.end(), same)) continue;
     if (way > 0 && Hopeless(cell, choice.algorithm)) continue;
     cell.candidates.push_back({way, choice});

@@ -1,7 +1,8 @@
 #ifndef HOOKE_WORKER_BENCH_PLAN_H_
 #define HOOKE_WORKER_BENCH_PLAN_H_
 
-// The plan of a measurement: operations, sizes, and the ways to carry them out. Pure; the same on every rank.
+// The plan of a measurement: operations, sizes, and the algorithms to compare. Pure; the plan is the same on every
+// rank.
 
 #include <cstdint>
 #include <vector>
@@ -16,13 +17,14 @@ namespace hooke {
 // algorithm and one chunk size on every operation that the algorithm can do.
 const std::vector<Tuning>& Ways();
 
-// One way that is measured in a cell.
+// One of Ways() that is measured in a cell.
 struct Candidate {
   size_t way = 0;  // Index in Ways().
   Choice choice;   // The algorithm that this way gives in the cell.
 };
 
-// One operation on `bytes` bytes, in every way that is possible on the topology. No two candidates are the same.
+// One operation on `bytes` bytes, and all choices that are possible on the topology. No two candidates have the same
+// choice.
 struct PlannedCell {
   Operation operation = Operation::kAllReduce;
   bool shared = false;
@@ -31,8 +33,8 @@ struct PlannedCell {
 };
 
 // Cells of one operation are adjacent; all-reduce comes first. Sizes ascend from 4 bytes to `bytes_max`, each four
-// times the last one. Two ways are left out because they cannot win: copies of large values that lie in an arena, and
-// collectives through a single rank beyond 64 KiB.
+// times the last one. Two candidates are left out because they cannot win: copies of large values that lie in an arena,
+// and collectives through a single rank beyond 64 KiB.
 std::vector<PlannedCell> PlanCells(const Topology& topology, uint64_t bytes_max);
 
 }  // namespace hooke

@@ -14,7 +14,8 @@ Topology TwoNodes() {
   return topology;
 }
 
-// Every cell begins with Hooke's default and has no way twice. Each candidate is the choice that its tuning gives.
+// Every cell begins with Hooke's default and has no choice twice. Each candidate's choice is the one that its tuning
+// gives.
 TEST(PlanTest, CandidatesAreTheDefaultAndItsRivals) {
   for (const Topology& topology : {OneNode(2), OneNode(3), TwoNodes()}) {
     for (const PlannedCell& cell : PlanCells(topology, uint64_t{64} << 20)) {
@@ -30,8 +31,7 @@ TEST(PlanTest, CandidatesAreTheDefaultAndItsRivals) {
   }
 }
 
-// The plan has every operation from 4 bytes to the largest size. With private values every cell has something to
-// choose.
+// The plan has every operation from 4 bytes to the largest size. With private values every cell has several candidates.
 TEST(PlanTest, CoversOperationsAndSizes) {
   std::set<Operation> operations;
   std::set<uint64_t> sizes;
@@ -46,7 +46,8 @@ TEST(PlanTest, CoversOperationsAndSizes) {
   EXPECT_EQ(sizes.size(), 13u);
 }
 
-// A single rank has nothing to choose. Ranks without shared memory have no arena.
+// The plan of a single rank is empty, because there is nothing to choose. Without shared memory the plan has no values
+// in an arena.
 TEST(PlanTest, WhatIsNotThereIsNotMeasured) {
   EXPECT_TRUE(PlanCells(OneNode(1), 1024).empty());
   Topology topology = OneNode(2);

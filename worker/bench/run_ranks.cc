@@ -47,8 +47,8 @@ class Folder {
   std::string path_;
 };
 
-// Returns mpirun's path with links in its folder resolved, or "" if there is none. Open MPI takes the parent of that
-// folder for its prefix and refuses "/", which it would be if /bin is a link to /usr/bin.
+// Returns the path of mpirun, with links in its folder resolved, or "" if there is none. Open MPI uses the parent of
+// that folder as its prefix, and refuses "/". Where /bin is a link to /usr/bin, "/bin/mpirun" would give that prefix.
 std::string FindMpirun(const RanksOptions& options) {
   const std::vector<std::string> names =
       options.mpirun.empty() ? MpirunNames(BuiltFlavour()) : std::vector<std::string>{options.mpirun};
@@ -76,7 +76,7 @@ absl::Status NoMpirun(const RanksOptions& options) {
       BuiltFlavour() == MpiFlavour::kMpich ? "mpich" : "openmpi-bin", ", or say with --mpirun where it is"));
 }
 
-// nullopt if a signal came; the ranks are ended then.
+// Waits for the end of mpirun. After a signal it ends the ranks and returns nullopt.
 std::optional<ProcessEnd> WaitForEnd(Process& process, const sigset_t& stop_signals) {
   while (true) {
     std::optional<ProcessEnd> end = process.Wait(absl::Now() + absl::Milliseconds(100));

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_BENCH_RUN_RANKS_H_
 #define HOOKE_WORKER_BENCH_RUN_RANKS_H_
 
-// Runs hooke-bench's ranks under mpirun on this machine. Called from one thread.
+// Runs hooke-bench's ranks under mpirun on this machine. Only one thread may call it.
 
 #include <csignal>
 #include <functional>
@@ -16,17 +16,19 @@ namespace hooke {
 struct RanksOptions {
   std::string program;                   // Absolute path of hooke-bench.
   std::vector<std::string> arguments;    // Arguments of each rank; "--document FILE" is appended.
-  std::string mpirun;                    // A name on the PATH, or a path; empty: the linked MPI library's own.
-  std::string path;                      // Value of PATH.
-  std::vector<std::string> environment;  // "NAME=value": that of this process.
+  // A name on the PATH, or a path. Empty: the mpirun of the MPI library that we are linked with.
+  std::string mpirun;
+  std::string path;                      // Value of the environment's PATH.
+  std::vector<std::string> environment;  // The environment of this process, as "NAME=value".
   int ranks = 2;
-  sigset_t stop_signals;  // Any of them ends the ranks. They must be blocked in every thread.
+  sigset_t stop_signals;  // Any of these signals ends the ranks. They must be blocked in every thread.
   // Called for each line of output of the ranks and mpirun, on another thread.
   std::function<void(absl::string_view line)> on_line;
 };
 
-// Returns the document that rank 0 wrote. NOT_FOUND: there is no mpirun. CANCELLED: a signal came. UNAVAILABLE: the
-// ranks failed, and their output says why. In all cases no rank and no file of theirs is left.
+// Runs the ranks and returns the document that rank 0 wrote. NOT_FOUND: there is no mpirun. CANCELLED: a signal came.
+// UNAVAILABLE: the ranks failed, and their output says why. When it returns, no rank runs, and no file of the ranks is
+// left.
 absl::StatusOr<std::string> RunRanks(const RanksOptions& options);
 
 }  // namespace hooke

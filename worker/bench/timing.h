@@ -10,7 +10,8 @@ namespace hooke {
 // Seconds on a steady clock.
 double NowSeconds();
 
-// The `part` quantile of the values: 0.5 is the median. `part` is at least 0 and below 1; `values` is not empty.
+// Returns the `part` quantile of the values: 0.5 is the median. `part` is at least 0 and below 1; `values` is not
+// empty.
 double Quantile(std::vector<double> values, double part);
 
 }  // namespace hooke

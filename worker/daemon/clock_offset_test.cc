@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kOffset = 1700000000000000000;  // Unix time minus this machine's uptime.
 
-// The true offset is within the bound, however long either direction takes, and while the clocks drift apart by up to
-// 200 ppm.
+// The estimated offset is never wrong by more than its bound. That holds however long either direction takes, and while
+// the clocks drift apart by up to 200 ppm.
 TEST(ClockOffsetTest, BoundHolds) {
   std::mt19937_64 random(3);
   for (const double drift : {-2e-4, 0.0, 2e-4}) {
@@ -34,7 +34,7 @@ TEST(ClockOffsetTest, BoundHolds) {
   }
 }
 
-// The quickest round trip counts, until it is so old that a slower one has the smaller bound.
+// The quickest round trip decides, until it is so old that a slower one has the smaller bound.
 TEST(ClockOffsetTest, QuickestCountsWhileItIsYoung) {
   ClockOffset offset;
   EXPECT_FALSE(offset.Best(0).has_value());
@@ -46,7 +46,7 @@ TEST(ClockOffsetTest, QuickestCountsWhileItIsYoung) {
   EXPECT_EQ(offset.Best(later + 2000000)->offset, 0);
 }
 
-// Impossible times from a broken peer change nothing.
+// A round trip with impossible times, as from a broken peer, changes nothing.
 TEST(ClockOffsetTest, IgnoresNonsense) {
   ClockOffset offset;
   offset.Add({2000, 5, 1000});
@@ -56,7 +56,7 @@ TEST(ClockOffsetTest, IgnoresNonsense) {
   EXPECT_FALSE(offset.Best(1000).has_value());
 }
 
-// Each process of a machine gives its clock the same name.
+// Each process of a machine gives the machine's clock the same name.
 TEST(ClockOffsetTest, MachineHasAName) {
   EXPECT_FALSE(MachineClockName().empty());
   EXPECT_LE(MachineClockName().size(), 128u);

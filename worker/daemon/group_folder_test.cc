@@ -22,7 +22,7 @@ class GroupFolderTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/state " + std::to_string(getpid());
 };
 
-// A group's folders are private, its socket's path fits, and both are gone at the end.
+// Only their owner can read a group's folders. The socket's path is short enough. At the end both folders are gone.
 TEST_F(GroupFolderTest, MadeAndRemoved) {
   auto state = WorkerFolder::Open(path_);
   ASSERT_TRUE(state.ok()) << state.status();
@@ -54,8 +54,8 @@ TEST_F(GroupFolderTest, Locked) {
   EXPECT_TRUE(WorkerFolder::Open(path_).ok());
 }
 
-// The remains of a killed daemon are removed at the next start, and its shared memory with them. A link to anything
-// else is not followed.
+// The next daemon to open a state folder removes the group folders of a killed one, and their shared memory. A link to
+// anything else is not followed.
 TEST_F(GroupFolderTest, LeftoversAreRemoved) {
   std::string memory = "/tmp/hooke-XXXXXX";
   ASSERT_NE(mkdtemp(memory.data()), nullptr);
@@ -70,7 +70,7 @@ TEST_F(GroupFolderTest, LeftoversAreRemoved) {
   EXPECT_TRUE(fs::exists(foreign));
 }
 
-// A state folder that cannot be made is named in the error.
+// If a state folder cannot be made, the error names it.
 TEST_F(GroupFolderTest, CannotBeMade) {
   fs::create_directories(path_);
   std::ofstream(path_ + "/file") << "x";
@@ -79,7 +79,7 @@ TEST_F(GroupFolderTest, CannotBeMade) {
   EXPECT_THAT(std::string(state.status().message()), HasSubstr(path_ + "/file/x"));
 }
 
-// A socket's address holds 107 bytes.
+// A path of 107 bytes is accepted for a socket, a longer one is not.
 TEST(CheckSocketPathTest, Length) {
   EXPECT_TRUE(CheckSocketPath(std::string(107, 'a')).ok());
   EXPECT_EQ(CheckSocketPath(std::string(108, 'a')).code(), absl::StatusCode::kInvalidArgument);

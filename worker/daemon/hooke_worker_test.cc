@@ -99,7 +99,7 @@ class HookeWorkerTest : public ::testing::Test {
   std::vector<pid_t> ranks_;
 };
 
-// A daemon's groups do not outlive its SIGKILL. The next daemon on that folder removes the remains.
+// When a daemon is killed by SIGKILL, its groups die too. The next daemon on that folder removes the remains.
 TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
   FakeCoordinator coordinator({});
   StartWith(coordinator);
@@ -120,8 +120,8 @@ TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
   EXPECT_EQ(Kill(SIGTERM), 0);
 }
 
-// SIGTERM stops all groups, the coordinator gets their ends, and the exit status is 0. The ready file was written at
-// the welcome.
+// On SIGTERM the daemon stops all groups, sends their ends to the coordinator and exits with status 0. It wrote the
+// ready file at the welcome.
 TEST_F(HookeWorkerTest, SigtermStopsEverything) {
   FakeCoordinator coordinator({});
   StartWith(coordinator);
@@ -133,7 +133,7 @@ TEST_F(HookeWorkerTest, SigtermStopsEverything) {
   EXPECT_TRUE(fs::is_empty(folder_ + "/.hooke/worker/groups"));
 }
 
-// Without a coordinator it keeps trying, and SIGINT ends it.
+// Without a coordinator the daemon keeps trying to connect, and SIGINT ends it.
 TEST_F(HookeWorkerTest, NoCoordinator) {
   std::string address;
   { address = FakeCoordinator({}).address(); }
@@ -144,7 +144,7 @@ TEST_F(HookeWorkerTest, NoCoordinator) {
   EXPECT_EQ(Kill(SIGINT), 0) << Output();
 }
 
-// If another worker has the name, the exit status is 1 and the error says what to do.
+// If another worker has the same name, the exit status is 1 and the error says what to do.
 TEST_F(HookeWorkerTest, NameIsTaken) {
   FakeCoordinator::Options options;
   options.refuse = grpc::Status(grpc::ALREADY_EXISTS, "");
@@ -154,7 +154,7 @@ TEST_F(HookeWorkerTest, NameIsTaken) {
   EXPECT_THAT(Output(), HasSubstr("a worker named w1 is already connected: choose another --name"));
 }
 
-// Each bad command line has its exit status and says what is allowed.
+// Each bad command line has its own exit status, and the message says what is allowed.
 TEST_F(HookeWorkerTest, BadFlags) {
   struct Case {
     std::vector<std::string> flags;

@@ -67,7 +67,7 @@ std::vector<std::string> TakeLog(Outbox& outbox) {
   return lines;
 }
 
-// Events stay until they were seen. On a new stream they are sent again with the same numbers.
+// Events stay until the coordinator has stored them. On a new stream they are sent again with the same numbers.
 TEST(OutboxTest, EventsStayUntilSeen) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());
@@ -87,7 +87,7 @@ TEST(OutboxTest, EventsStayUntilSeen) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre());
 }
 
-// Only the newest progress of each rank waits, so an absent coordinator costs no memory. All other events stay.
+// Of each rank only the newest progress is kept, so an absent coordinator costs no memory. All other events stay.
 TEST(OutboxTest, ProgressIsCoalesced) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());
@@ -99,7 +99,7 @@ TEST(OutboxTest, ProgressIsCoalesced) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2000:step1000", "2001:step1000", "2002:a"));
 }
 
-// Only the newest profile of a rank waits. A profile does not replace a progress report.
+// Of each rank only the newest profile is kept. A profile does not replace a progress report.
 TEST(OutboxTest, ProfilesAreCoalesced) {
   Outbox outbox({});
   for (uint64_t i = 1; i <= 100; ++i) {
@@ -113,7 +113,7 @@ TEST(OutboxTest, ProfilesAreCoalesced) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
-// Incarnations of a group are kept apart; each has numbers from 1.
+// Each incarnation of a group has its own events, with numbers from 1.
 TEST(OutboxTest, GroupsAreApart) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Ended());
@@ -123,10 +123,10 @@ TEST(OutboxTest, GroupsAreApart) {
   outbox.Rewind();
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started"));
   EXPECT_FALSE(outbox.HasEnded(Id(1)));
-  outbox.Seen(Id(3), 9);  // No such group.
+  outbox.Seen(Id(3), 9);  // There is no such group.
 }
 
-// Past the bound the oldest notices are dropped, never the start or the end.
+// If a group has too many events, its oldest notices are dropped, but never its start or its end.
 TEST(OutboxTest, EventsAreBounded) {
   OutboxOptions options;
   options.events_max = 3;
@@ -137,7 +137,7 @@ TEST(OutboxTest, EventsAreBounded) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "6:n4", "7:ended"));
 }
 
-// The end is the last event of a group.
+// Events after a group's end are dropped.
 TEST(OutboxTest, NothingAfterTheEnd) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Ended());
@@ -145,7 +145,7 @@ TEST(OutboxTest, NothingAfterTheEnd) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:ended"));
 }
 
-// The log is bounded: the oldest lines are dropped, and one line says how many.
+// If the log is too long, its oldest lines are dropped, and one line says how many.
 TEST(OutboxTest, LogIsBounded) {
   OutboxOptions options;
   options.log_bytes_max = 22;
@@ -170,7 +170,7 @@ TEST(OutboxTest, LogMessages) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
-// A group's end waits for the lines that its ranks printed before, not for those of other groups.
+// A group's end is sent after the lines that its own ranks printed before. It does not wait for other groups' lines.
 TEST(OutboxTest, LinesComeBeforeTheEnd) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());

@@ -5,8 +5,8 @@
 namespace hooke {
 namespace {
 
-// All of rank 0's reports pass. Of another rank pass the first, those that name servers it misses, and the one that
-// says that it misses none any more.
+// The filter passes every report of rank 0. From another rank it passes the first report, and each one that names
+// missing servers. It also passes the first one afterwards that names none.
 TEST(ProgressFilterTest, PassesOnWhatTheCoordinatorUses) {
   ProgressFilter filter;
   v1::RankProgress well, misses;

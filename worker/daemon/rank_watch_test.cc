@@ -19,7 +19,7 @@ RankWatch Watch(uint32_t ranks) {
   return RankWatch(options);
 }
 
-// Two ranks that have said hello at second 1 with pids 100 and 101.
+// Returns a watch of two ranks that have said hello at second 1, with pids 100 and 101.
 RankWatch Reporting() {
   RankWatch watch = Watch(2);
   EXPECT_TRUE(watch.Hello({0, 2, 100}, At(1)).ok());
@@ -30,8 +30,8 @@ RankWatch Reporting() {
 
 LauncherEnd Exit(int status) { return {status == 0, absl::StrCat("mpirun exited with status ", status), {}, ""}; }
 
-// A rank that reports nothing for 4 s is named once, with the time and step of its last report. It is named again when
-// it is back.
+// If a rank reports nothing for 4 s, one change says that it is silent, with the time and step of its last report.
+// Another change comes when it reports again.
 TEST(RankWatchTest, SilenceBeginsAndEnds) {
   RankWatch watch = Reporting();
   watch.Progress(1, 17, At(2));
@@ -73,7 +73,7 @@ TEST(RankWatchTest, LongSilenceStopsTheGroup) {
   EXPECT_EQ(verdict.code, absl::StatusCode::kDeadlineExceeded);
 }
 
-// A rank that has not reported yet has longer before it counts as silent.
+// A rank that has not reported yet counts as silent only after a longer time.
 TEST(RankWatchTest, FirstWordTakesLonger) {
   RankWatch watch = Watch(1);
   for (int second = 1; second <= 30; ++second) EXPECT_TRUE(watch.Tick(At(second)).empty()) << second;
@@ -85,7 +85,7 @@ TEST(RankWatchTest, FirstWordTakesLonger) {
   EXPECT_EQ(watch.MustStop(At(121)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// When the daemon itself was stopped, its ranks are not blamed for it.
+// After the daemon itself was stopped, its ranks do not count as silent.
 TEST(RankWatchTest, OwnPauseIsForgiven) {
   RankWatch watch = Reporting();
   EXPECT_TRUE(watch.Tick(At(60)).empty());
@@ -125,8 +125,8 @@ TEST(RankWatchTest, FirstFailureCounts) {
   EXPECT_EQ(verdict.message, "rank 1 (pid 101): no file /data/x");
 }
 
-// A launcher ends the group by itself only if a rank has given up. It must be killed if a rank is silent, or if
-// somebody else has stopped the group.
+// A launcher ends the group by itself only if a rank has reported a failure. It must be killed if a rank is silent, or
+// if somebody else has stopped the group.
 TEST(RankWatchTest, WhoEndsTheGroup) {
   RankWatch watch = Reporting();
   EXPECT_FALSE(watch.LauncherEndsByItself(absl::OkStatus()));
@@ -140,7 +140,7 @@ TEST(RankWatchTest, WhoEndsTheGroup) {
   EXPECT_FALSE(gone.LauncherEndsByItself(gone.MustStop(At(6))));
 }
 
-// After a rank's stream breaks, the launcher has a moment to end the group itself.
+// After a rank's stream breaks, the launcher has launcher_grace to end the group itself.
 TEST(RankWatchTest, GoneRank) {
   RankWatch watch = Reporting();
   watch.StreamEnded(1, At(2));
@@ -153,7 +153,7 @@ TEST(RankWatchTest, GoneRank) {
             "rank 1 (pid 101) is gone without a word; mpirun exited with status 137");
 }
 
-// A launcher that names a rank decides between ranks whose streams broke together.
+// If the streams of several ranks broke together, the rank that the launcher names counts as the first.
 TEST(RankWatchTest, LauncherKnowsWhoDied) {
   RankWatch watch = Reporting();
   watch.StreamEnded(0, At(2));
@@ -167,8 +167,8 @@ TEST(RankWatchTest, LauncherKnowsWhoDied) {
   EXPECT_THAT(watch.Verdict(launcher, absl::OkStatus()).message, HasSubstr("rank 0 (pid 100)"));
 }
 
-// A launcher that names a process may name a rank that it killed itself. So the first broken stream decides; the signal
-// is reported only for that rank.
+// A launcher that names a process may name a rank that it killed itself. So the first broken stream decides which rank
+// died first. The signal is reported only if the launcher named that rank.
 TEST(RankWatchTest, LauncherNamesAProcess) {
   RankWatch watch = Reporting();
   LauncherEnd launcher = Exit(3);
@@ -196,7 +196,7 @@ TEST(RankWatchTest, LauncherSpeaksOfOurStop) {
             "rank 1 (pid 101) is gone without a word; mpirun exited with status 15; last line of output: cannot go on");
 }
 
-// If the launcher ends before any rank reported, its last line of output is the only reason.
+// If the launcher ends before any rank has reported, the message has only its last line of output as the reason.
 TEST(RankWatchTest, NothingWasHeard) {
   LauncherEnd launcher = Exit(127);
   launcher.last_words = "setpriv: failed to execute /x: No such file or directory";
@@ -215,8 +215,8 @@ TEST(RankWatchTest, Stopped) {
   EXPECT_EQ(verdict.message, "stopped: job cancelled");
 }
 
-// Hello refuses a rank that is out of range, that has another group size (started by the other library's mpirun), or
-// that reports twice.
+// Hello refuses a rank that is out of range. It refuses a rank with another group size (started by the other library's
+// mpirun). It refuses a second report.
 TEST(RankWatchTest, HelloIsChecked) {
   RankWatch watch = Watch(2);
   EXPECT_EQ(watch.Hello({2, 2, 1}, At(0)).code(), absl::StatusCode::kInvalidArgument);

@@ -58,7 +58,7 @@ class CallingSink : public spdlog::sinks::base_sink<std::mutex> {
   const std::function<void()> on_line_;
 };
 
-// A session whose callbacks set what tests look at.
+// A session whose callbacks set fields that the tests look at.
 class TestSession {
  public:
   explicit TestSession(const std::string& coordinator,
@@ -92,8 +92,8 @@ class TestSession {
   std::unique_ptr<Session> session;
 };
 
-// Hello comes first, then events in order, log lines and heartbeats. Commands arrive. Events that were seen are
-// dropped.
+// Hello comes first, then events in order, log lines and heartbeats. Commands arrive. Events that the coordinator has
+// stored are dropped.
 TEST(SessionTest, Conversation) {
   FakeCoordinator coordinator({});
   TestSession test(coordinator.address());
@@ -109,8 +109,8 @@ TEST(SessionTest, Conversation) {
   EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
-// The session adds to a profile the name of this machine's clock, and its offset as the heartbeats' round trips give
-// it.
+// The session adds the name of this machine's clock to a profile, and the clock's offset from the heartbeats' round
+// trips.
 TEST(SessionTest, AddsTheClockToProfiles) {
   FakeCoordinator coordinator({});
   TestSession test(coordinator.address());
@@ -123,7 +123,8 @@ TEST(SessionTest, AddsTheClockToProfiles) {
   echo.mutable_clock()->set_sent_ns(sent);
   echo.mutable_clock()->set_unix_ns(5000000000);
   ASSERT_TRUE(coordinator.Send(echo));
-  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));  // Comes after the echo.
+  // This command arrives after the echo.
+  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
   ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
   v1::GroupEvent event;
   event.mutable_report()->mutable_event()->mutable_profile()->set_step_ns(3);
@@ -136,8 +137,8 @@ TEST(SessionTest, AddsTheClockToProfiles) {
   EXPECT_GT(profile.clock().error_ns(), 0);
 }
 
-// Events that were sent but not stored go again, with their numbers, to a coordinator that restarted. Hello names a
-// group that ended meanwhile, so that it is not taken for lost.
+// Events that were sent but not stored are sent again, with the same numbers, to a restarted coordinator. Hello names a
+// group that ended meanwhile, so that the coordinator does not take it for lost.
 TEST(SessionTest, RestartedCoordinatorHearsAgain) {
   FakeCoordinator::Options options;
   options.ack = false;
@@ -171,7 +172,8 @@ TEST(SessionTest, RefusedAtFirstHello) {
   EXPECT_THAT(std::string(test.refusal.message()), HasSubstr("w1 is connected"));
 }
 
-// Once welcomed, a worker goes on trying: a restarted coordinator may still believe in its old stream for a moment.
+// After its first welcome, a session that is refused tries again: a restarted coordinator may still believe in the
+// worker's old stream for a moment.
 TEST(SessionTest, RefusedLaterTriesAgain) {
   auto first = std::make_unique<FakeCoordinator>(FakeCoordinator::Options());
   TestSession test(first->address());
@@ -191,7 +193,7 @@ TEST(SessionTest, RefusedLaterTriesAgain) {
   EXPECT_FALSE(test.refused.HasBeenNotified());
 }
 
-// A coordinator that takes the connection but never answers is tried again; ending the session waits for nothing.
+// If a coordinator takes the connection but never answers, the session tries again. Its destructor does not wait.
 TEST(SessionTest, NoWelcome) {
   FakeCoordinator::Options options;
   options.welcome = false;
@@ -216,7 +218,7 @@ TEST(SessionTest, LogsWithoutALock) {
   EXPECT_TRUE(logged.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
-// If nobody listens, the session tries for ever, and its destructor does not wait.
+// If nobody listens, the session tries for ever. Its destructor does not wait.
 TEST(SessionTest, NobodyThere) {
   std::string address;
   { address = FakeCoordinator({}).address(); }

@@ -1,5 +1,5 @@
-// If a launcher does not end, the daemon says so and does not wait for ever. In place of the kernel, a log that blocks
-// on the launcher's line keeps the process's end from being seen.
+// If a launcher does not end, the daemon reports it and does not wait for ever. Here not the kernel holds the process:
+// a log sink that blocks on the launcher's line keeps the daemon from seeing the end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ class BlockingSink final : public spdlog::sinks::sink {
   absl::Notification released;
 };
 
-// A group that was killed and does not end is reported, and StopAll does not wait for it. Once it has ended, it delays
-// nothing.
+// If a killed launcher does not end, the daemon reports it, and StopAll does not wait for it. Once the launcher has
+// ended, the group delays nothing any more.
 TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   const std::string folder = fs::absolute(testing::TempDir()).string() + "/stuck" + std::to_string(getpid());
   fs::create_directories(folder);
@@ -74,7 +74,7 @@ TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   ASSERT_TRUE(sink->reached.WaitForNotificationWithTimeout(kLimit));
   ASSERT_TRUE(coordinator.Send(StopCommand("enough")));
   const v1::WorkerMessage silence = coordinator.WaitFor([](const v1::WorkerMessage& message) {
-    // On a slow machine its ranks may be reported silent first, because the launcher starts none.
+    // On a slow machine the group's ranks may be reported silent first, because the launcher starts none.
     return IsSilence(true)(message) && message.event().silence().silence().what().rfind("mpirun", 0) == 0;
   });
   EXPECT_THAT(silence.event().silence().silence().what(),
@@ -82,7 +82,8 @@ TEST(StuckGroupTest, IsSpokenOfAndNotWaitedForForEver) {
   EXPECT_EQ((*daemon)->StopAll(absl::Milliseconds(10)),
             absl::DeadlineExceededError("not ended within 10ms: test-1-0-1"));
 
-  // A group that is placed here now has not failed. It gets no answer and is lost with this worker's session.
+  // The daemon is shutting down, so it does not answer a command to start a group. The coordinator takes the group for
+  // lost with this worker's session, and not for failed.
   ASSERT_TRUE(coordinator.Send(StartCommand("late", 1, /*incarnation=*/2)));
   ASSERT_TRUE(sink->not_started.WaitForNotificationWithTimeout(kLimit));
 

@@ -1,5 +1,5 @@
-// Tests a daemon in this process with a real mpirun, fake_rank in place of hooke-rank, and a coordinator that does what
-// the test says.
+// Tests a daemon in this process with a real mpirun and with fake_rank in place of hooke-rank. The coordinator is a
+// fake that the test directs.
 
 #include "worker/daemon/worker_daemon.h"
 
@@ -35,8 +35,8 @@ bool Lives(pid_t pid) {
   return stat.has_value() && stat->state != 'Z';
 }
 
-// MPICH's launcher kills the other ranks in the same way and does not say which died first. Then only the broken stream
-// is known.
+// Matches the message about a killed rank. MPICH's launcher kills the other ranks in the same way and does not say
+// which died first. Then only the broken stream is known.
 ::testing::Matcher<std::string> IsKilled(pid_t pid) {
   const std::string who = absl::StrCat("rank 1 (pid ", pid, ") ");
   const std::string exit = "; mpirun exited with status ";
@@ -77,7 +77,7 @@ class WorkerDaemonTest : public ::testing::Test {
     daemon_ = *std::move(daemon);
   }
 
-  // Starts a group of two ranks that runs. Returns their process ids.
+  // Starts a group of two ranks and waits until they run. Returns their process ids.
   std::vector<pid_t> StartRunning(const std::string& behaviour) {
     StartDaemon();
     EXPECT_TRUE(coordinator_->Send(StartCommand(behaviour, 2)));
@@ -119,8 +119,8 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
-// SIGKILL of one rank ends the group. The message names the rank, its pid and the signal; the code says that another
-// try makes sense.
+// SIGKILL of one rank ends the group. The message names the rank, its pid and the signal. With the code, the
+// coordinator tries again.
 TEST_F(WorkerDaemonTest, KilledRank) {
   const std::vector<pid_t> pids = StartRunning("run");
   kill(pids[1], SIGKILL);
@@ -131,8 +131,8 @@ TEST_F(WorkerDaemonTest, KilledRank) {
   EXPECT_FALSE(Lives(pids[0]));
 }
 
-// A stopped rank is named within 10 s, with the time and step of its last report, and again when it goes on. StopGroup
-// kills a rank even while it is stopped.
+// If a rank is stopped, a silence event names it within 10 s, with the time and step of its last report. Another event
+// comes when the rank goes on. StopGroup kills a rank even while it is stopped.
 TEST_F(WorkerDaemonTest, StoppedRank) {
   const std::vector<pid_t> pids = StartRunning("run");
   kill(pids[1], SIGSTOP);
@@ -152,7 +152,8 @@ TEST_F(WorkerDaemonTest, StoppedRank) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
 }
 
-// A rank's own error becomes the group's, with its code, which here forbids another try. The other ranks are stopped.
+// A rank's own error becomes the group's, with its code. After the code in this test, the coordinator does not try
+// again. The other ranks are stopped.
 TEST_F(WorkerDaemonTest, FailedRank) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("fail", 2)));
@@ -162,14 +163,14 @@ TEST_F(WorkerDaemonTest, FailedRank) {
   EXPECT_THAT(end.message(), HasSubstr("): no file /data/train"));
 }
 
-// A launcher that is ending the group itself gets no signal, and is killed only if it takes too long. Open MPI's would
-// crash on SIGTERM then, and its trace of 20 lines would hide the cause. The same holds if the group is stopped from
-// outside at that moment.
+// A launcher that is ending the group itself gets no signal, and is killed only if it takes too long. On SIGTERM Open
+// MPI's launcher would crash at that moment, and its trace of 20 lines would hide the cause. Nor does it get a signal
+// if somebody stops the group at that moment.
 TEST_F(WorkerDaemonTest, LauncherDoesNotCrash) {
   StartDaemon();
   constexpr int kRuns = 20;
   for (int run = 1; run <= kRuns; ++run) {
-    // Both ways of failing, and a job that is cancelled while its ranks fail.
+    // One rank fails or all ranks fail, and half of the jobs are also cancelled meanwhile.
     ASSERT_TRUE(coordinator_->Send(StartCommand(run % 2 == 0 ? "fail" : "all fail", 2, run)));
     if (run % 4 >= 2) {
       ASSERT_TRUE(coordinator_->WaitForCount(HasLogLine("I give up"), (run + 1) / 2)) << run;
@@ -194,12 +195,13 @@ TEST_F(WorkerDaemonTest, ExitedRank) {
   EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kUnavailable));
   EXPECT_THAT(end.message(), StartsWith("rank 1 (pid "));
   EXPECT_THAT(end.message(), HasSubstr("; last line of output: cannot go on"));
-  if (BuiltFlavour() == MpiFlavour::kMpich) return;  // Its launcher waits for the other ranks: the daemon stops them.
+  // MPICH's launcher waits for the other ranks until the daemon stops them.
+  if (BuiltFlavour() == MpiFlavour::kMpich) return;
   EXPECT_THAT(end.message(), HasSubstr(") exited with status 3; mpirun exited with status 3"));
 }
 
-// The group goes on while the coordinator is away. The restarted coordinator finds it in hello, gets the newest
-// progress and can stop it.
+// The group goes on while the coordinator is away. The group is named in the hello to the restarted coordinator, which
+// then gets the newest progress and can stop the group.
 TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
   const std::vector<pid_t> pids = StartRunning("run");
   FakeCoordinator::Options options;
@@ -217,7 +219,7 @@ TEST_F(WorkerDaemonTest, CoordinatorRestarts) {
   EXPECT_EQ(End().message(), "stopped: enough");
 }
 
-// If a group ends while the coordinator is away, the coordinator gets the end when it is back.
+// If a group ends while the coordinator is away, its end is sent when the coordinator is back.
 TEST_F(WorkerDaemonTest, EndIsDeliveredLater) {
   const std::vector<pid_t> pids = StartRunning("run");
   FakeCoordinator::Options options;
@@ -230,7 +232,7 @@ TEST_F(WorkerDaemonTest, EndIsDeliveredLater) {
   EXPECT_THAT(End().message(), StartsWith(absl::StrCat("rank 0 (pid ", pids[0], ") ")));
 }
 
-// StopGroup ends whole trees: a child of a rank that took a session of its own dies too.
+// StopGroup ends all processes of the group: a child of a rank that took a session of its own dies too.
 TEST_F(WorkerDaemonTest, ChildrenOfRanksDie) {
   const std::vector<pid_t> pids = StartRunning("children");
   const v1::WorkerMessage message = coordinator_->WaitFor(HasLogLine("group 0 rank 0: child "));
@@ -246,7 +248,7 @@ TEST_F(WorkerDaemonTest, ChildrenOfRanksDie) {
   EXPECT_FALSE(Lives(child));
 }
 
-// The ranks' output arrives with its writer's name, before the group's end, whatever its bytes are.
+// The ranks' output arrives before the group's end, with the name of the rank that wrote it, whatever its bytes are.
 TEST_F(WorkerDaemonTest, LogIsForwarded) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(StartCommand("talk", 2)));
@@ -254,7 +256,7 @@ TEST_F(WorkerDaemonTest, LogIsForwarded) {
   EXPECT_TRUE(End().ok());
 }
 
-// The same command twice starts one group; a higher incarnation replaces the older one.
+// The same command twice starts one group. A command with a higher incarnation replaces the older group.
 TEST_F(WorkerDaemonTest, RepeatedAndReplaced) {
   const std::vector<pid_t> pids = StartRunning("run");
   ASSERT_TRUE(coordinator_->Send(StartCommand("run", 2)));
@@ -271,7 +273,7 @@ TEST_F(WorkerDaemonTest, RepeatedAndReplaced) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
 }
 
-// Commands that make no sense are refused with a reason; nothing is started, no folder is touched.
+// Wrong commands are refused with a reason. Nothing is started, and no folder is changed.
 TEST_F(WorkerDaemonTest, BadCommands) {
   StartDaemon();
   v1::WorkerCommand command = StartCommand("run", 2);
@@ -285,7 +287,7 @@ TEST_F(WorkerDaemonTest, BadCommands) {
   for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(message.event().has_started());
 }
 
-// Two daemons in one process have their own groups. When one ends, it ends only its own.
+// Two daemons in one process have groups of their own. When one daemon ends, the other's group goes on.
 TEST_F(WorkerDaemonTest, TwoInOneProcess) {
   FakeCoordinator other({});
   WorkerOptions options = Options();

@@ -24,7 +24,8 @@ absl::Status CheckLabels(const IdxFile& labels, uint32_t classes) {
   return absl::OkStatus();
 }
 
-// Counts each pixel value first, so the sums have only 256 terms and lose no precision over many pixels.
+// Computes mean and deviation of the pixels. It first counts each pixel value, so the sums have only 256 terms and lose
+// no precision over many pixels.
 Normalization Measure(const std::vector<uint8_t>& pixels) {
   std::array<uint64_t, 256> times{};
   for (uint8_t pixel : pixels) ++times[pixel];

@@ -22,7 +22,8 @@ struct IdxOptions {
   // with ".gz" is read.
   std::string prefix;
   uint32_t classes = 10;                    // Labels are 0 to classes - 1.
-  uint64_t pixels_max = uint64_t{1} << 34;  // A larger set is refused, because pixels are kept in memory, a byte each.
+  // Most pixels in a set. Larger sets are refused, because each pixel takes a byte of memory.
+  uint64_t pixels_max = uint64_t{1} << 34;
 };
 
 // The largest value of a pixel; pixels are bytes.
@@ -34,14 +35,14 @@ struct Normalization {
   double deviation = 1;
 };
 
-// The same in float32 as training computes it: pixel * factor + offset.
+// Turns pixels into inputs in float32, as training computes it: pixel * factor + offset.
 struct PixelScale {
   float factor = 1;
   float offset = 0;
 };
 PixelScale ScaleOf(const Normalization& normalization);
 
-// A whole set in memory.
+// The content of a whole set in memory.
 struct IdxContent {
   uint32_t rows = 0;
   uint32_t columns = 0;
@@ -61,7 +62,7 @@ class IdxDataset {
   // Memory is taken as data arrives, whatever a header promises.
   static absl::StatusOr<IdxDataset> Load(const IdxOptions& options);
 
-  // `content` comes from Take() of another set, or is a copy of that.
+  // Makes a set from the content of another set, moved by Take() or copied.
   explicit IdxDataset(IdxContent content) : content_(std::move(content)) {}
 
   // Moves the content out of this set, which must not be used again.
@@ -83,7 +84,7 @@ class IdxDataset {
   // Writes the images `indices` (each < size()), normalized, one after another. `to` has indices.size() *
   // image_values() values. A test set is normalized with the training set's numbers.
   void WriteImages(absl::Span<const uint32_t> indices, const Normalization& normalization, absl::Span<float> to) const;
-  // Writes their labels; `to` has indices.size() values.
+  // Writes the labels of the samples `indices`; `to` has indices.size() values.
   void WriteLabels(absl::Span<const uint32_t> indices, absl::Span<int64_t> to) const;
 
  private:

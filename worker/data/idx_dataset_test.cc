@@ -95,7 +95,8 @@ void ExpectTheThreeImages(const absl::StatusOr<IdxDataset>& set) {
   }
 }
 
-// Plain files, gzip files and one of each give the same set. If both exist, the plain one is read.
+// Two plain files, two gzip files, and one of each all give the same set. If a plain and a gzip file exist, the plain
+// one is read.
 TEST_F(IdxDatasetTest, ReadsPlainAndGzip) {
   WriteGzip(images_ + ".gz", ImageFile(3, 2, 2, kPixels));
   WriteGzip(labels_ + ".gz", LabelFile(3, kLabels));
@@ -108,8 +109,8 @@ TEST_F(IdxDatasetTest, ReadsPlainAndGzip) {
   ExpectTheThreeImages(Load());
 }
 
-// Mean and deviation equal those of the obvious double loop. A batch is normalized with them and written in the order
-// asked for, with repeats.
+// Mean and deviation equal those of the obvious double loop. A batch is normalized with these numbers. Its images come
+// in the order asked for, with repeats.
 TEST_F(IdxDatasetTest, WritesNormalizedBatches) {
   WriteGoodImages();
   WriteGoodLabels();
@@ -137,12 +138,12 @@ TEST_F(IdxDatasetTest, WritesNormalizedBatches) {
     }
   }
   set->WriteImages(indices, Normalization{},
-                   absl::MakeSpan(inputs));  // The caller's own numbers: pixels scaled to [0, 1].
+                   absl::MakeSpan(inputs));  // The caller's own numbers instead of the set's: pixels scaled to [0, 1].
   EXPECT_FLOAT_EQ(inputs[1], 1.0f);
   set->WriteImages({}, set->normalization(), {});
 }
 
-// With equal pixels there is no division by a deviation of zero.
+// If all pixels are equal, their deviation is given as 1, so that nothing is divided by zero.
 TEST_F(IdxDatasetTest, EqualPixelsHaveDeviationOne) {
   Write(images_, ImageFile(3, 2, 2, std::string(12, 51)));
   WriteGoodLabels();
@@ -167,7 +168,7 @@ TEST_F(IdxDatasetTest, ReadsMoreThanOneChunk) {
   }
 }
 
-// A missing file is an error with both names that were tried, for images and labels.
+// If a file is missing, the error has both names that were tried, for images and for labels.
 TEST_F(IdxDatasetTest, MissingFile) {
   ExpectError(absl::StatusCode::kNotFound,
               absl::StrCat("no images: neither ", images_, " nor ", images_,
@@ -209,7 +210,7 @@ TEST_F(IdxDatasetTest, WrongMagic) {
               absl::StrCat(labels_, " is not an IDX file of labels: it starts with 0x48656c6c, not 0x00000801"));
 }
 
-// For a file that ends too early, the error says how many bytes its header promises and how many there are.
+// If a file ends too early, the error says how many bytes its header promises and how many there are.
 TEST_F(IdxDatasetTest, CutShort) {
   WriteGoodLabels();
   const std::string whole = ImageFile(3, 2, 2, kPixels);
@@ -233,7 +234,7 @@ TEST_F(IdxDatasetTest, CutShort) {
       absl::StrCat(labels_, " is cut short: its header promises 3 bytes of labels, there are 2; download it again"));
 }
 
-// Bytes after the promised ones are refused, plain and gzip.
+// Bytes after those that the header promises are refused, in plain and in gzip files.
 TEST_F(IdxDatasetTest, TrailingBytes) {
   WriteGoodLabels();
   WriteGzip(images_ + ".gz", ImageFile(3, 2, 2, kPixels + "x"));
@@ -253,7 +254,7 @@ TEST_F(IdxDatasetTest, NoImages) {
   }
 }
 
-// Labels of another set are recognized by their number.
+// Labels of another set are refused, because their number differs from the number of images.
 TEST_F(IdxDatasetTest, CountsDiffer) {
   WriteGoodImages();
   Write(labels_, LabelFile(2, kLabels.substr(0, 2)));
@@ -284,7 +285,7 @@ TEST_F(IdxDatasetTest, CorruptGzip) {
   const std::string good = ReadBack(path);
 
   std::string flipped = good;
-  flipped[good.size() - 6] ^= 0x10;  // In the checksum.
+  flipped[good.size() - 6] ^= 0x10;  // Flips a bit of the checksum.
   Write(path, flipped);
   ExpectError(absl::StatusCode::kDataLoss, absl::StrCat(path, " is corrupt (incorrect data check); download it again"));
   for (size_t at = 10; at < good.size(); at += 7) {

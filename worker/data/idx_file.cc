@@ -86,7 +86,8 @@ class Source {
     int code = Z_OK;
     std::string message = gzerror(file_.get(), &code);
     message.erase(
-        0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // Removes zlib's own name for the file.
+        0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // Removes zlib's own name for the file from
+                                                                            // its message.
     if (code == Z_ERRNO) {
       return absl::FailedPreconditionError(absl::StrCat("cannot read ", path_, ": ", std::strerror(error)));
     }
@@ -149,7 +150,8 @@ absl::StatusOr<uint64_t> PromisedBytes(const IdxFormat& format, const std::strin
                                                  "; at most ", format.bytes_max, " are supported"));
 }
 
-// Reads the promised bytes; one more is an error. The vector grows with the bytes read, not with the promise.
+// Reads as many bytes as the header promises; one more is an error. The vector grows with the bytes read, not with the
+// promise.
 absl::StatusOr<std::vector<uint8_t>> ReadPromised(const IdxFormat& format, uint64_t promised, Source& source) {
   std::vector<uint8_t> bytes;
   while (bytes.size() < promised) {
@@ -164,7 +166,8 @@ absl::StatusOr<std::vector<uint8_t>> ReadPromised(const IdxFormat& format, uint6
                                               "; download it again"));
     }
   }
-  uint8_t extra = 0;  // Reading on to the end also has zlib compare its checksum.
+  // Reading to the end also makes zlib compare its checksum.
+  uint8_t extra = 0;
   absl::StatusOr<size_t> got = source.Read(absl::MakeSpan(&extra, 1));
   if (!got.ok()) return got.status();
   if (*got > 0) {

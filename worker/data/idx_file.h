@@ -19,12 +19,12 @@ struct IdxFormat {
 };
 
 struct IdxFile {
-  std::string path;             // The one that was read.
-  std::vector<uint32_t> sizes;  // One for each dimension, all >= 1.
-  std::vector<uint8_t> bytes;   // As many as the product of sizes.
+  std::string path;             // The path that was read.
+  std::vector<uint32_t> sizes;  // The sizes in the header, one for each dimension, all >= 1.
+  std::vector<uint8_t> bytes;   // The data. Their number is the product of sizes.
 };
 
-// Errors are those of IdxDataset::Load.
+// Reads a file. Errors are those of IdxDataset::Load.
 absl::StatusOr<IdxFile> ReadIdxFile(const IdxFormat& format);
 
 }  // namespace hooke

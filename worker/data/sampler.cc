@@ -11,10 +11,11 @@
 namespace hooke {
 namespace {
 
-// Draws uniformly from [0, bound); bound >= 1. We need it because the standard's distributions differ between
-// libraries; its generators do not.
+// Draws uniformly from [0, bound); bound >= 1. The standard's distributions differ between libraries, so we use only
+// its generator.
 uint64_t Below(std::mt19937_64& random, uint64_t bound) {
-  const uint64_t uneven = -bound % bound;  // 2^64 mod bound: this many draws would favor small results.
+  // 2^64 mod bound. This many draws would favor small results, so they are repeated.
+  const uint64_t uneven = -bound % bound;
   uint64_t draw = random();
   while (draw < uneven) draw = random();
   return draw % bound;
@@ -32,7 +33,7 @@ absl::Status TooLarge(const char* option, uint32_t value, uint32_t count) {
 }  // namespace
 
 std::vector<uint32_t> Permutation(const Shuffle& shuffle) {
-  // Fisher-Yates.
+  // The Fisher-Yates shuffle.
   std::seed_seq sequence{static_cast<uint32_t>(shuffle.seed), static_cast<uint32_t>(shuffle.seed >> 32),
                          static_cast<uint32_t>(shuffle.epoch), static_cast<uint32_t>(shuffle.epoch >> 32)};
   std::mt19937_64 random(sequence);

@@ -27,7 +27,7 @@ struct SamplerOptions {
   uint32_t rank = 0;   // < ranks.
 };
 
-// The permutation of [0, samples) for one epoch.
+// Identifies the permutation of [0, samples) for one epoch.
 struct Shuffle {
   uint32_t samples = 0;
   uint64_t seed = 0;
@@ -38,7 +38,7 @@ std::vector<uint32_t> Permutation(const Shuffle& shuffle);
 // Not thread-safe. Keeps one epoch's permutation: 4 bytes per sample.
 class Sampler {
  public:
-  // INVALID_ARGUMENT: an option is out of range, which the message names, or one step of all groups takes more samples
+  // INVALID_ARGUMENT: an option is out of range (the message names it), or one step of all groups takes more samples
   // than there are.
   static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
 
@@ -55,7 +55,8 @@ class Sampler {
 
   SamplerOptions options_;
   uint64_t steps_per_epoch_;
-  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Epoch of permutation_; the maximum: none yet.
+  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Epoch of permutation_. The maximum: there is no
+                                                           // permutation yet.
   std::vector<uint32_t> permutation_;
 };
 

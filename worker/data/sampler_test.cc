@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// All indices of one epoch of one rank, step after step.
+// Returns all indices of one epoch of one rank, step after step.
 std::vector<uint32_t> EpochOf(SamplerOptions options, uint64_t epoch) {
   auto sampler = Sampler::Make(options);
   EXPECT_TRUE(sampler.ok()) << sampler.status();
@@ -36,7 +36,7 @@ struct Sizes {
 const Sizes kSizes[] = {{1, 1, 1, 1, 1},    {100, 1, 1, 7, 98},   {100, 2, 2, 25, 100},    {100, 2, 2, 24, 96},
                         {101, 3, 5, 2, 90}, {997, 4, 3, 10, 960}, {1000, 10, 10, 10, 1000}};
 
-// In an epoch no sample is given to two ranks of any groups, nor twice to one rank. Together they see all samples
+// In an epoch no sample is given to two ranks of any groups, nor twice to one rank. Together the ranks see all samples
 // except the few that do not fill a batch for each rank.
 TEST(SamplerTest, RanksAndGroupsNeverOverlap) {
   for (const Sizes& sizes : kSizes) {
@@ -71,7 +71,7 @@ TEST(SamplerTest, StepsPerEpoch) {
   }
 }
 
-// A sampler that starts at any step, or goes back, gives the same batch as one that runs from step 0.
+// A sampler that starts at any step, or goes back, gives the same batches as one that runs from step 0.
 TEST(SamplerTest, ResumesAtAnyStep) {
   const SamplerOptions options{103, 2, 2, 5, 9, 1, 0};
   auto running = Sampler::Make(options);
@@ -87,8 +87,8 @@ TEST(SamplerTest, ResumesAtAnyStep) {
   for (uint64_t step : {22, 3, 0, 21}) EXPECT_EQ(running->BatchIndices(step), batches[step]) << step;
 }
 
-// Each epoch and each seed (in its low and in its high half) gives another order. Equal seed and epoch give the same
-// one.
+// Each epoch gives another order, and so does each seed, whether the low or the high half of its bits differs. Equal
+// seed and epoch give the same order.
 TEST(PermutationTest, DiffersByEpochAndSeed) {
   const std::vector<uint32_t> first = Permutation({100, 1, 0});
   EXPECT_EQ(Permutation({100, 1, 0}), first);
@@ -98,7 +98,7 @@ TEST(PermutationTest, DiffersByEpochAndSeed) {
   EXPECT_NE(Permutation({100, 0, 1}), first);
 }
 
-// The result is a permutation for any size, even the smallest.
+// The result is a permutation for any number of samples, even the smallest.
 TEST(PermutationTest, HoldsEachSampleOnce) {
   for (uint32_t samples : {0, 1, 2, 3, 100, 4097}) {
     std::vector<uint32_t> order = Permutation({samples, 7, 7});

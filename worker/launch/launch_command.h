@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 #define HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 
-// The command that starts a group's processes on one node, and a parser for the output of the launcher (mpirun). Pure:
+// Makes the command that starts a group's processes on one node, and parses the output of the launcher (mpirun). Pure:
 // nothing is started here; process.h does that.
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class MpiFlavour { kOpenMpi, kMpich };
 // The MPI library that this build's ranks are linked with.
 MpiFlavour BuiltFlavour();
 
-// Names of that library's mpirun. The most specific one comes first, because both libraries may be installed.
+// File names of that library's mpirun. The most specific name comes first, because both libraries may be installed.
 std::vector<std::string> MpirunNames(MpiFlavour flavour);
 
 struct LaunchOptions {
@@ -27,18 +27,18 @@ struct LaunchOptions {
   uint32_t ranks = 1;       // >= 1.
   std::string rank_binary;  // Absolute path of hooke-rank, or of another program.
   std::vector<std::string> rank_arguments;
-  // Folders of this group alone, which the caller removes after its end: for the launcher's session files, and for the
-  // shared memory of the ranks (on a tmpfs).
+  // Two folders of this group alone: one for the launcher's session files, one (on a tmpfs) for the shared memory of
+  // the ranks. The caller removes them after the group's end.
   std::string session_folder;
   std::string memory_folder;
-  uint32_t threads_per_rank = 1;         // Cores for each slot; >= 1.
+  uint32_t threads_per_rank = 1;         // Cores for each rank; >= 1.
   bool as_root = false;                  // Whether the caller runs as root, which Open MPI must be told.
-  std::vector<std::string> environment;  // "NAME=value": that of the calling process.
+  std::vector<std::string> environment;  // The environment of the calling process, as "NAME=value".
 };
 
 struct LaunchCommand {
   std::vector<std::string> argv;
-  std::vector<std::string> environment;  // "NAME=value", complete.
+  std::vector<std::string> environment;  // The whole environment, as "NAME=value".
 };
 
 // Returns the command that starts the group on this node. Every rank runs `rank_binary rank_arguments --threads=N`, is
@@ -49,14 +49,14 @@ struct LaunchCommand {
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
 struct TaggedLine {
-  std::string source;      // "rank 1", or "mpirun" for a line without a label.
-  absl::string_view text;  // Part of the line that was parsed.
+  std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
+  absl::string_view text;  // The line's text. It points into the line that was parsed.
 };
 
 // Splits a line of the launcher's output into its writer and its text.
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line);
 
-// The process that ended the run, as the launcher reports it. A field is empty if the launcher did not say it.
+// What the launcher reports about the process that ended the run. A field is empty if the launcher did not report it.
 struct LauncherVerdict {
   std::optional<uint32_t> rank;
   std::optional<int64_t> pid;
@@ -64,7 +64,8 @@ struct LauncherVerdict {
   std::optional<int> exit_status;
 };
 
-// Reads one more line of the launcher's own output (source "mpirun") into `verdict`. The first value of a field stays.
+// Reads one more line of the launcher's own output (source "mpirun") into `verdict`. Later lines do not change a field
+// that has a value.
 void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict);
 
 }  // namespace hooke

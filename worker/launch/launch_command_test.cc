@@ -37,7 +37,7 @@ TEST(LaunchCommandTest, OpenMpi) {
       "btl_tcp_links|4|setpriv|--pdeathsig|KILL|--|/opt/hooke rank|--start|/state/g/start|--threads=1");
 }
 
-// The MPICH command line, complete.
+// The MPICH command line has exactly these words.
 TEST(LaunchCommandTest, Mpich) {
   const LaunchCommand command = MakeLaunchCommand(Options(MpiFlavour::kMpich));
   EXPECT_EQ(absl::StrJoin(command.argv, "|"),
@@ -46,12 +46,12 @@ TEST(LaunchCommandTest, Mpich) {
   EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
 }
 
-// The flag for root is set only for root.
+// Open MPI's flag for root is set only if the caller runs as root.
 TEST(LaunchCommandTest, NotAsRoot) {
   EXPECT_THAT(MakeLaunchCommand(Options(MpiFlavour::kOpenMpi)).argv, Not(Contains("--allow-run-as-root")));
 }
 
-// Each rank gets its number of threads as a flag, because its kernels do not read only the environment.
+// Each rank gets its number of threads as a flag too, because the environment alone does not limit its kernels.
 TEST(LaunchCommandTest, ThreadsOfARank) {
   LaunchOptions options = Options(MpiFlavour::kMpich);
   options.threads_per_rank = 6;
@@ -68,7 +68,7 @@ TEST(LaunchCommandTest, Environment) {
       "-opencl");
 }
 
-// Neither mpirun nor a rank looks for X displays, unless the user has set HWLOC_COMPONENTS.
+// Neither mpirun nor a rank looks for X displays. If the user has set HWLOC_COMPONENTS, that value stays.
 TEST(LaunchCommandTest, WhatHwlocLooksForIsTheUsersWhereTheySaid) {
   for (MpiFlavour flavour : {MpiFlavour::kOpenMpi, MpiFlavour::kMpich}) {
     LaunchOptions options = Options(flavour);
@@ -80,7 +80,7 @@ TEST(LaunchCommandTest, WhatHwlocLooksForIsTheUsersWhereTheySaid) {
   }
 }
 
-// The labels of both libraries are understood; a line without one comes from the launcher.
+// The labels of both libraries are parsed. A line without a label comes from the launcher.
 TEST(ParseTaggedLineTest, Table) {
   struct Case {
     MpiFlavour flavour;
@@ -122,7 +122,7 @@ LauncherVerdict Read(MpiFlavour flavour, const std::vector<std::string>& lines) 
   return verdict;
 }
 
-// The rank and the signal or exit status are found in what each launcher prints.
+// The rank and the signal or exit status are read from the output of each launcher.
 TEST(LauncherVerdictTest, WhatEndedTheRun) {
   LauncherVerdict verdict =
       Read(MpiFlavour::kOpenMpi,
@@ -143,7 +143,7 @@ TEST(LauncherVerdictTest, WhatEndedTheRun) {
   EXPECT_FALSE(verdict.signal.has_value());
 }
 
-// Lines that only look like a verdict change nothing, and the first value of a field stays.
+// Lines that only look like a report of the launcher change nothing. The first value of a field stays.
 TEST(LauncherVerdictTest, OddLines) {
   const LauncherVerdict verdict =
       Read(MpiFlavour::kOpenMpi, {"noticed that process rank", "noticed that process rank x on signal",

@@ -13,7 +13,8 @@
 
 namespace hooke {
 
-// The content of /proc/PID/`name` ("stat", "cmdline", ...). nullopt if the process is gone or we may not read the file.
+// Returns the content of /proc/PID/`name` ("stat", "cmdline", ...). nullopt if the process is gone or we may not read
+// the file.
 std::optional<std::string> ReadProcFile(pid_t pid, absl::string_view name);
 
 }  // namespace hooke

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 using ::testing::StartsWith;
 
-// A child that waits to be killed.
+// Starts a child that waits to be killed.
 pid_t StartChild() {
   const pid_t child = fork();
   if (child == 0) {

@@ -28,7 +28,7 @@ namespace hooke {
 
 struct ProcessOptions {
   std::vector<std::string> argv;         // argv[0]: a path, or a name on this process's PATH.
-  std::vector<std::string> environment;  // "NAME=value", complete.
+  std::vector<std::string> environment;  // The child's whole environment, as "NAME=value".
   std::string folder;                    // Working folder.
   // Called on the process's thread for each line of stdout and stderr; a line longer than 64 KiB comes in pieces. Never
   // called after Wait has returned the end. Must not call into the Process.
@@ -36,23 +36,23 @@ struct ProcessOptions {
 };
 
 struct ProcessEnd {
-  int exit_status = 0;  // Meaningful if signal is 0.
+  int exit_status = 0;  // The exit status, if signal is 0.
   int signal = 0;       // The signal that killed it; 0: it exited.
 
   bool ok() const { return signal == 0 && exit_status == 0; }
 };
 
-// "exited with status 3", "ended by signal 9 (Killed)".
+// For example "exited with status 3" or "ended by signal 9 (Killed)".
 std::string ToString(const ProcessEnd& end);
-// "signal 9 (Killed)".
+// For example "signal 9 (Killed)".
 std::string SignalText(int signal);
 
 class Process {
  public:
-  // NOT_FOUND or UNAVAILABLE if the child cannot be started.
+  // Starts the child. NOT_FOUND or UNAVAILABLE if it cannot be started.
   static absl::StatusOr<std::unique_ptr<Process>> Start(ProcessOptions options);
 
-  // Kills the rest of the tree at once.
+  // Kills at once what is left of the tree.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -63,8 +63,8 @@ class Process {
   // once. A later call can only shorten the grace. Thread-safe.
   void Stop(absl::Duration grace);
 
-  // Waits for the end; nullopt if it has not come by `deadline`. After the end all output was delivered and the whole
-  // tree is gone, except for processes that the kernel cannot kill within seconds. Thread-safe.
+  // Waits for the child's end; nullopt if it has not ended by `deadline`. After the end all output was delivered and
+  // the whole tree is gone, except for processes that the kernel cannot kill within seconds. Thread-safe.
   std::optional<ProcessEnd> Wait(absl::Time deadline);
 
  private:
@@ -78,7 +78,7 @@ class Process {
   pid_t pid_ = 0;     // Constant after Start.
   int wake_fd_ = -1;  // Constant after Start; an eventfd.
   mutable absl::Mutex mutex_;
-  std::optional<absl::Status> started_ ABSL_GUARDED_BY(mutex_);  // Set once, by the thread.
+  std::optional<absl::Status> started_ ABSL_GUARDED_BY(mutex_);  // Set once, by thread_.
   std::optional<absl::Time> kill_at_ ABSL_GUARDED_BY(mutex_);
   std::optional<ProcessEnd> end_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

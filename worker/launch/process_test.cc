@@ -75,8 +75,7 @@ class Script {
   std::unique_ptr<Process> process_;
 };
 
-// A tree has a child in a session of its own, an orphan, and a child that ignores SIGTERM. After Stop all of them are
-// gone.
+// Stop kills a whole tree: a child in a session of its own, an orphan, and a child that ignores SIGTERM.
 TEST(ProcessTest, StopKillsTheWholeTree) {
   Script script(
       "trap '' TERM; echo $$;"
@@ -89,7 +88,8 @@ TEST(ProcessTest, StopKillsTheWholeTree) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
 }
 
-// When a process ends by itself, the processes that it leaves running are killed, even an orphan in another session.
+// When a process ends by itself, the processes that it leaves running are killed. That includes an orphan in another
+// session.
 TEST(ProcessTest, NothingIsLeftBehind) {
   Script script(
       "setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 1000\" & echo $$; sleep 1000' & read x < /dev/null; sleep "
@@ -101,7 +101,7 @@ TEST(ProcessTest, NothingIsLeftBehind) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid)) << pid;
 }
 
-// A stopped process does not delay the end.
+// A process that was stopped (SIGSTOP) does not delay the end.
 TEST(ProcessTest, StoppedProcessDies) {
   Script script("sh -c 'trap \"\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait; sleep 1000");
   const std::vector<pid_t> pids = script.Pids(1);
@@ -147,7 +147,7 @@ TEST(ProcessTest, StoppedProcessEndsInPeace) {
   EXPECT_THAT(script.Lines(0), Contains("bye"));
 }
 
-// A process that is not stopped never sees SIGCONT: mpirun crashes on it while it ends.
+// A process that was not stopped never gets SIGCONT, because mpirun crashes on it while it ends.
 TEST(ProcessTest, NoSigcontForARunningProcess) {
   Script script("trap 'echo continued' CONT; trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done");
   script.Lines(1);
@@ -157,7 +157,8 @@ TEST(ProcessTest, NoSigcontForARunningProcess) {
   EXPECT_THAT(script.Lines(0), Not(Contains("continued")));
 }
 
-// Every line arrives before the end is reported: many, a last one without a line end, and one longer than any buffer.
+// Every line arrives before the end is reported. The test prints many lines, one that is longer than any buffer, and a
+// last one without a line end.
 TEST(ProcessTest, OutputIsComplete) {
   Script script("seq 1 20000; head -c 100000 /dev/zero | tr '\\0' x; echo; printf end");
   ASSERT_TRUE(script.process().Wait(Soon()).has_value());
@@ -176,7 +177,7 @@ TEST(ProcessTest, WaitHasADeadline) {
   EXPECT_FALSE(script.process().Wait(absl::Now() + absl::Milliseconds(20)).has_value());
 }
 
-// When the process that started the child is killed, the child dies: nothing outlives a daemon.
+// When the process that started the child is killed, the child dies too.
 TEST(ProcessTest, DiesWithItsParent) {
   int fds[2];
   ASSERT_EQ(pipe(fds), 0);

@@ -23,11 +23,11 @@ namespace hooke {
 struct ProcessStat {
   pid_t pid = 0;
   pid_t parent = 0;
-  char state = '?';          // As ps shows it; 'Z': dead, not yet reaped.
-  uint64_t start_ticks = 0;  // Since boot.
+  char state = '?';          // The state's letter, as ps shows it. 'Z': dead, but not yet reaped.
+  uint64_t start_ticks = 0;  // Start time in clock ticks since boot.
 };
 
-// nullopt if the process is gone.
+// Returns the state of a process; nullopt if it is gone.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 class ProcessTree {
@@ -39,14 +39,14 @@ class ProcessTree {
   // Scans /proc again. Returns the tree's living processes, including the root.
   std::vector<ProcessStat> Refresh();
 
-  // Scans again and sends `signal` to each living process. Returns how many there were.
+  // Scans again and sends `signal` to each living process. Returns the number of these processes.
   int Signal(int signal);
 
   // Scans again and sends SIGCONT to the stopped processes. The others get no signal: Open MPI's mpirun crashes if
   // SIGCONT comes while it ends.
   void ContinueStopped();
 
-  // Reaps the tree's dead orphans that are this process's children by now. Never reaps the root.
+  // Reaps the tree's dead orphans that have become children of this process. Never reaps the root.
   void ReapOrphans();
 
  private:

@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Rounds the length of a part up, so that the next part is aligned too.
+// Rounds the length of a part up, so that the part after it is aligned too.
 uint64_t Aligned(uint64_t values) {
   constexpr uint64_t kStep = kArenaAlignment / sizeof(float);
   return (values + kStep - 1) / kStep * kStep;

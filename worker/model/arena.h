@@ -30,7 +30,7 @@ inline constexpr uint64_t kArenaAlignment = 64;
 // Allocates an arena's memory: on the heap, or in memory that the ranks of a node share (Group::AllocateShared).
 using ArenaAllocator = std::function<absl::StatusOr<ArenaMemory>(uint64_t values)>;
 
-// RESOURCE_EXHAUSTED if there is no memory; the message names the size.
+// Allocates on the heap. RESOURCE_EXHAUSTED if there is no memory; the message names the size.
 absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values);
 
 class Arena {
@@ -38,18 +38,19 @@ class Arena {
   struct Sizes {
     uint64_t parameters = 0;
     uint64_t buffers = 0;
-    uint64_t statistics = 0;  // Values that are reduced along with the gradients: the loss, counts.
+    // Values that are reduced along with the gradients, such as the loss.
+    uint64_t statistics = 0;
   };
 
-  // All values are zero at first. INVALID_ARGUMENT: the allocator's memory is too short or not aligned. Other errors
-  // are the allocator's.
+  // Makes an arena whose values are all zero. INVALID_ARGUMENT: the allocator's memory is too short or not aligned.
+  // Other errors are the allocator's.
   static absl::StatusOr<Arena> Make(const Sizes& sizes, const ArenaAllocator& allocate = AllocateOnHeap);
 
   // The job's vector, which groups exchange with the center.
   absl::Span<float> vector() const { return vector_; }
   absl::Span<float> parameters() const { return vector_.first(sizes_.parameters); }
   absl::Span<float> buffers() const { return vector_.subspan(sizes_.parameters); }
-  // One gradient for each parameter, in the same order.
+  // One gradient for each parameter, in the order of the parameters.
   absl::Span<float> gradients() const { return gradients_; }
   absl::Span<float> statistics() const { return statistics_; }
 

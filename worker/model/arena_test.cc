@@ -11,7 +11,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// Parameters and buffers are adjacent, so one span is the whole vector. All values are zero and all parts aligned.
+// Parameters and buffers are adjacent, so one span is the whole vector. All values are zero, and all parts are aligned.
 TEST(ArenaTest, ParametersAndBuffersAreOneVector) {
   absl::StatusOr<Arena> arena = Arena::Make({.parameters = 100, .buffers = 7, .statistics = 2});
   ASSERT_TRUE(arena.ok()) << arena.status();
@@ -56,7 +56,7 @@ TEST(ArenaTest, TakesMemoryFromAnAllocator) {
   EXPECT_EQ(arena.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A size that no machine has is an error that names the size, not a crash.
+// For a size that no machine has, the result is an error that names the size. The process does not crash.
 TEST(ArenaTest, TooLargeIsAnError) {
   absl::StatusOr<ArenaMemory> memory = AllocateOnHeap(uint64_t{1} << 60);
   EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);

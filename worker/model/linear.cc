@@ -15,7 +15,7 @@ struct Layer : torch::CustomClassHolder {
   LinearInPlaceImpl* const pointer;
 };
 
-// x W' + b. `layer` outlives the graph.
+// The layer as an autograd function: x W' + b. `layer` outlives the graph.
 class InPlace : public torch::autograd::Function<InPlace> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,

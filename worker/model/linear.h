@@ -3,8 +3,8 @@
 
 // A linear layer whose backward writes its parameters' gradients directly to their place in the arena.
 //
-// Autograd adds to a gradient that exists. So the gradient must first be zeroed; the product goes to memory of its own
-// and is then added. In a layer with many parameters and few samples that is much of a step's time.
+// Autograd adds to a gradient that exists. So the gradient must first be zeroed, and the product is computed in other
+// memory and then added. In a layer with many parameters and few samples this takes much of a step's time.
 //
 // Only networks.h and model.cc include this file, because it includes LibTorch.
 
@@ -14,8 +14,8 @@
 namespace hooke {
 
 // torch::nn::Linear for x of shape [n, inputs], except for the gradients. Between BeginBatch and EndBatch, backward
-// overwrites the gradients that weight and bias have (mutable_grad). It acts as torch::nn::Linear outside of a batch,
-// under NoGradGuard, and if weight or bias had no gradient when the batch began.
+// overwrites the gradients that weight and bias have (mutable_grad). The layer acts like torch::nn::Linear in three
+// cases: outside of a batch, under NoGradGuard, and if weight or bias had no gradient when the batch began.
 //
 // Only one backward may run at a time. Autograd's nodes for weight and bias and their hooks still run, after the
 // gradients have been written.
@@ -26,7 +26,7 @@ class LinearInPlaceImpl : public torch::nn::LinearImpl {
   // Whether weight and bias have gradients to write into.
   bool WritesGradients() const { return weight.grad().defined() && bias.defined() && bias.grad().defined(); }
 
-  // May be called several times in a batch; the gradients are then the sums.
+  // Returns the layer's output. May be called several times in a batch; the gradients are then the sums.
   torch::Tensor forward(const torch::Tensor& x);
 
   // Call it before the first forward of a batch.
@@ -40,7 +40,7 @@ class LinearInPlaceImpl : public torch::nn::LinearImpl {
 
  private:
   bool writes_ = false;   // Whether backward writes gradients directly in this batch.
-  bool written_ = false;  // Whether it has already done so; later ones are added.
+  bool written_ = false;  // Whether backward has done so in this batch; later gradients are added.
 };
 TORCH_MODULE(LinearInPlace);
 

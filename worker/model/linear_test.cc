@@ -15,7 +15,7 @@ namespace {
 
 using torch::Tensor;
 
-// A layer and a plain torch::nn::Linear with the same values. The layer's gradients hold the remains of an earlier
+// A layer and a plain torch::nn::Linear with the same values. The layer's gradients still hold those of an earlier
 // batch.
 struct Pair {
   explicit Pair(int64_t inputs, int64_t outputs) : layer(inputs, outputs), plain(inputs, outputs) {
@@ -123,7 +123,7 @@ TEST(LinearInPlaceTest, HooksOfGradients) {
   EXPECT_EQ(told, 2);
 }
 
-// Without gradients to write into, and under NoGradGuard, it is an ordinary layer.
+// Without gradients to write into, and under NoGradGuard, the layer is like torch::nn::Linear.
 TEST(LinearInPlaceTest, WithoutGradients) {
   torch::manual_seed(5);
   Pair pair(4, 4);

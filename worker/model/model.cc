@@ -16,7 +16,7 @@
 #include "worker/model/networks.h"
 
 // OpenBLAS has threads of its own, which LibTorch's setting does not limit. The symbol is weak because other BLAS
-// libraries do not have it.
+// libraries do not have this function.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int threads);
 
 namespace hooke {
@@ -81,7 +81,7 @@ class TorchModel : public Model {
   BatchHooks hooks_;
   std::shared_ptr<Network> network_;
   std::vector<torch::Tensor> parameters_;
-  // Only float buffers: batch norm's integer count of batches is not part of the model.
+  // Only the float buffers: batch norm's integer count of batches is not part of the model.
   std::vector<torch::Tensor> buffers_;
   ModelLayout layout_;
   absl::Span<float> gradients_;
@@ -89,7 +89,8 @@ class TorchModel : public Model {
   std::vector<torch::Tensor> added_;        // All other gradients, to which autograd adds.
   // Indices of a layer's parameters.
   absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;
-  // One for each parameter; autograd itself holds them only weakly.
+  // The gradient accumulators, one for each parameter. They are kept here because autograd itself holds them only
+  // weakly.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
 };
 
@@ -120,7 +121,7 @@ absl::Status TorchModel::Bind(const Arena& arena) {
     torch::Tensor view = NextView(arena.vector(), parameter, offset);
     view.copy_(parameter);
     parameter.set_data(view);
-    // A gradient that exists is changed in place, so it stays where the collectives expect it.
+    // Autograd changes a gradient that exists in place. So the gradient stays where the collectives expect it.
     parameter.mutable_grad() = NextView(gradients_, parameter, gradient_offset);
   }
   FindAdded();
@@ -147,7 +148,8 @@ void TorchModel::FindAdded() {
   }
 }
 
-// Called after the parameters have moved to the arena, because a move may give a parameter a new gradient accumulator.
+// Adds the gradient hooks. Called after the parameters have moved to the arena, because a move may give a parameter a
+// new gradient accumulator.
 void TorchModel::Hook() {
   torch::AutoGradMode with_grad(true);  // Without it a parameter has no accumulator.
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -167,8 +169,8 @@ void TorchModel::Hook() {
   });
 }
 
-// Sets LibTorch's default initial values for linear and convolution layers: uniform within 1/sqrt(fan in). They come
-// from a generator of our own, because all models of the process share the global one.
+// Sets LibTorch's default initial values for linear and convolution layers: uniform within 1/sqrt(fan in). The values
+// come from a generator of our own, because all models of the process share the global one.
 void TorchModel::Initialize(uint64_t seed) {
   torch::NoGradGuard no_grad;
   torch::Generator generator = at::detail::createCPUGenerator(seed);

@@ -63,15 +63,15 @@ class Model {
   // once, before the first batch.
   virtual absl::Status Bind(const Arena& arena) = 0;
 
-  // Sets the hooks from the next batch on; either may be null. Everything that they use must live until the model is
-  // gone or they are replaced.
+  // Sets the hooks from the next batch on; each may be null. The objects that the hooks use must live until the model
+  // is gone or the hooks are replaced.
   virtual void SetHooks(BatchHooks hooks) = 0;
 
   // Sets fresh initial values. The same seed gives bitwise the same values on every rank.
   virtual void Initialize(uint64_t seed) = 0;
 
-  // Runs forward and backward in training mode. Returns the mean loss over the batch, and the arena's gradients become
-  // its gradients. INVALID_ARGUMENT: the batch has a wrong length, or a label is out of range.
+  // Runs forward and backward in training mode. Returns the mean loss over the batch. Writes the gradients of the mean
+  // loss into the arena. INVALID_ARGUMENT: the batch has a wrong length, or a label is out of range.
   virtual absl::StatusOr<float> TrainBatch(const Batch& batch) = 0;
 
   // Runs forward in evaluation mode: batch norm uses its running statistics. Changes no value of the arena.
@@ -83,7 +83,7 @@ struct ModelOptions {
   int threads = 1;   // Threads of LibTorch's kernels in the calling thread; >= 1.
 };
 
-// INVALID_ARGUMENT for an unknown name; the message lists the known ones.
+// Makes one of the built-in models. INVALID_ARGUMENT for an unknown name; the message lists the known ones.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options);
 
 std::vector<std::string> ModelNames();

@@ -28,11 +28,11 @@ absl::Status Bad(const std::string& path, absl::string_view what) {
 
 struct Tensor {
   NamedShape named;
-  uint64_t begin = 0;  // The values are bytes [begin, end), counted from the first tensor's.
+  uint64_t begin = 0;  // The values are the bytes [begin, end), counted from the first tensor's values.
   uint64_t end = 0;
 };
 
-// A list of `count` whole numbers, or of any length if `count` is negative. nullopt if `json` is no such list.
+// Returns a list of `count` whole numbers, or of any length if `count` is negative. nullopt if `json` is no such list.
 std::optional<std::vector<uint64_t>> Numbers(const nlohmann::json& json, int count = -1) {
   if (!json.is_array() || (count >= 0 && json.size() != static_cast<size_t>(count))) return std::nullopt;
   std::vector<uint64_t> numbers;

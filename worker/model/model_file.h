@@ -19,8 +19,8 @@ struct ModelFile {
   std::vector<float> values;        // Values of all tensors, each row-major, without gaps.
 };
 
-// NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no safetensors file of float32 tensors without gaps; the
-// message says why. The file's size limits the memory that is taken, never a number in the file.
+// Reads the file. NOT_FOUND: it cannot be read. INVALID_ARGUMENT: it is no safetensors file of float32 tensors without
+// gaps; the message says why. The file's size limits the memory that is taken, never a number in the file.
 absl::StatusOr<ModelFile> ReadModelFile(const std::string& path);
 
 }  // namespace hooke

@@ -27,7 +27,7 @@ class ModelFileTest : public ::testing::Test {
     return ReadModelFile(path_);
   }
 
-  // A file with this header and `values` values 0, 1, 2, ...
+  // Returns a file with this header and `values` values 0, 1, 2, ...
   static std::string File(const std::string& header, int values) {
     std::string bytes;
     for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<char>(header.size() >> shift & 0xff));
@@ -45,7 +45,7 @@ class ModelFileTest : public ::testing::Test {
 constexpr char kHeader[] = R"({"__metadata__":{"mean":"0.5"},"w":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]},)"
                            R"("s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})";
 
-// Tensors come in the order of their values, whatever the order of their names.
+// Tensors come in the order of their values in the file, whatever the order of their names.
 TEST_F(ModelFileTest, ReadsTensorsAndMetadata) {
   const absl::StatusOr<ModelFile> model = Read(File(kHeader, 5));
   ASSERT_TRUE(model.ok()) << model.status();
@@ -57,7 +57,7 @@ TEST_F(ModelFileTest, ReadsTensorsAndMetadata) {
   EXPECT_EQ(model->metadata.at("mean"), "0.5");
 }
 
-// A file that is cut short anywhere is refused, and so is every other kind of malformed file.
+// A file that is cut short anywhere is refused. So is a file that is malformed in any other way.
 TEST_F(ModelFileTest, RefusesWhatIsNoModel) {
   const std::string sound = File(kHeader, 5);
   for (size_t bytes = 0; bytes < sound.size(); ++bytes) {

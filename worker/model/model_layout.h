@@ -22,8 +22,9 @@ struct NamedShape {
 };
 
 struct ModelLayout {
-  std::vector<NamedShape> parameters;  // The optimizer changes them.
-  std::vector<NamedShape> buffers;     // Only forward passes change them. They are exchanged with the center, too.
+  std::vector<NamedShape> parameters;  // The parameters, which the optimizer changes.
+  // Buffers, which only forward passes change. They are exchanged with the center, too.
+  std::vector<NamedShape> buffers;
 
   uint64_t parameter_values() const { return Sum(parameters); }
   uint64_t buffer_values() const { return Sum(buffers); }

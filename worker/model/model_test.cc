@@ -64,7 +64,7 @@ TEST(ModelTest, ParameterCounts) {
   }
 }
 
-// The arena's gradients equal those of autograd on an unbound network with the same values, also in the second step.
+// The arena's gradients equal autograd's gradients of an unbound network with the same values, also in the second step.
 TEST(ModelTest, GradientsInTheArenaAreAutograds) {
   torch::set_num_threads(1);
   Samples samples = MakeSamples(6);
@@ -129,7 +129,7 @@ TEST(ModelTest, BatchNormStatisticsAreInTheArena) {
   EXPECT_THAT(bound.arena.buffers(), Not(ElementsAreArray(fresh)));
 }
 
-// A few steps on one small batch learn it: the loss falls, and evaluation finds the samples correct.
+// A few steps on one small batch make the loss fall, and evaluation then finds the samples correct.
 TEST(ModelTest, LearnsOneBatch) {
   Samples samples = MakeSamples(10);
   for (const std::string& name : ModelNames()) {

@@ -17,8 +17,8 @@ nn::Conv2d Conv3x3(int64_t inputs, int64_t filters, int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(inputs, filters, 3).stride(stride).padding(1).bias(false));
 }
 
-// ReLU runs after the maximum instead of before it: a quarter of the work. Values and gradients are the same, because
-// both functions are monotone.
+// Applies ReLU after the maximum instead of before it, which is a quarter of the work. Values and gradients are the
+// same, because both functions are monotone.
 torch::Tensor PoolRelu(const torch::Tensor& x) { return torch::relu(torch::max_pool2d(x, 2)); }
 
 }  // namespace

@@ -26,7 +26,7 @@ class Network : public torch::nn::Module {
   // `images` has the shape [n, 1, 28, 28]. Returns scores of shape [n, 10].
   virtual torch::Tensor forward(torch::Tensor images) = 0;
 
-  // forward calls it before a layer reads its parameters.
+  // The callback of SetBeforeLayer. forward calls it before a layer reads its parameters.
   using BeforeLayer = std::function<void(const torch::nn::Module& layer)>;
   void SetBeforeLayer(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
 
@@ -41,7 +41,7 @@ class Network : public torch::nn::Module {
   BeforeLayer before_layer_;
 };
 
-// 784 - 512 - 512 - 10 with ReLU.
+// Linear layers 784 - 512 - 512 - 10, with ReLU between them.
 class Mlp : public Network {
  public:
   Mlp();
@@ -88,8 +88,8 @@ class ResNet20 : public Network {
 
 struct NetworkKind {
   std::string name;
-  // Raised whenever the network begins to compute other outputs from the same parameters. So a model that was trained
-  // with an older version is not mistaken for a current one.
+  // The network's version. It is raised whenever the network begins to compute other outputs from the same parameters.
+  // So a model that was trained with an older version is not mistaken for a current one.
   uint32_t version = 1;
   std::function<std::shared_ptr<Network>()> make;
 };

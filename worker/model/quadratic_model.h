@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_MODEL_QUADRATIC_MODEL_H_
 #define HOOKE_WORKER_MODEL_QUADRATIC_MODEL_H_
 
-// A model without LibTorch, for tests. Its parameters w all aim at the batch's mean pixel s. The loss is the mean of
-// (w - s)^2 / 2 over the parameters. Each parameter's gradient is w - s, without the 1 / values of that mean, so that
-// it is easy to compute by hand. One float buffer counts the batches seen.
+// A model without LibTorch, for tests. The gradients pull its parameters w towards the batch's mean pixel s. The loss
+// is the mean of (w - s)^2 / 2 over the parameters. Each parameter's gradient is w - s. The mean's factor 1 / values is
+// left out, so that the gradient is easy to compute by hand. One float buffer counts the batches seen.
 //
 // w may consist of several tensors. Forward reads them from the first to the last, and backward completes them from the
 // last to the first.
@@ -72,7 +72,7 @@ class QuadraticModel : public Model {
     return static_cast<float>(loss);
   }
 
-  // A sample counts as correct when the parameters are within 1 of it.
+  // Evaluates by the first parameter. A sample counts as correct when that parameter is within 1 of it.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch) override {
     Evaluation result;
     result.samples = batch.labels.size();

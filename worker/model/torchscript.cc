@@ -27,8 +27,9 @@ namespace {
 
 namespace jit = torch::jit;
 
-// $0 is the number of raw values in a sample, $1 its shape, $2 the largest raw value, and $3 the shape in error
-// messages. As in torchvision, a tensor of bytes holds 0 to 255 and a tensor of floats 0 to 1. 6 means float32.
+// The module's method `forward`. $0 is the number of raw values in a sample, $1 its shape, $2 the largest raw value,
+// and $3 the shape in error messages. As in torchvision, a tensor of bytes holds 0 to 255 and a tensor of floats 0 to
+// 1. 6 means float32.
 constexpr char kForward[] = R"(
 def forward(self, images: Tensor) -> Tensor:
     assert images.dim() > 1 and images.numel() == images.size(0) * $0, "images have the shape [n, $3]"
@@ -62,7 +63,7 @@ absl::Status CheckInput(const v1::ModelDescription& model) {
                                                  kPixelMax, " and ", kClasses));
 }
 
-// The tensors that make up the model: parameters and float buffers.
+// Returns the tensors that make up the model: parameters and float buffers.
 std::map<std::string, torch::Tensor> TensorsOf(const Network& network) {
   std::map<std::string, torch::Tensor> tensors;
   for (const auto& item : network.named_parameters()) tensors[item.key()] = item.value();

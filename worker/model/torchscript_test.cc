@@ -61,7 +61,7 @@ torch::Tensor RawImages(int64_t count) {
   return torch::randint(0, 256, {count, kImageSide, kImageSide}, torch::kUInt8);
 }
 
-// Normalizes as IdxDataset::WriteImages does.
+// Normalizes like IdxDataset::WriteImages.
 torch::Tensor Normalized(const torch::Tensor& raw) {
   const PixelScale scale = ScaleOf(kNormalization);
   return (raw.to(torch::kFloat32) * scale.factor + scale.offset).reshape({-1, 1, kImageSide, kImageSide});
@@ -78,9 +78,9 @@ class TorchScriptTest : public ::testing::Test {
   const std::string path_ = folder_ + "/model.pt";
 };
 
-// For each built-in network, the file alone gives the network's scores from raw images. It takes every promised shape
-// and type, and any number of images, not only the traced one. The comparison has a tolerance, because kernels may
-// round in another order.
+// For each built-in network, the file alone gives the network's scores from raw images. It takes every shape and type
+// that docs/export.md promises, and any number of images, not only the traced number. The comparison has a tolerance,
+// because kernels may round in another order.
 TEST_F(TorchScriptTest, GivesTheScoresOfTheNetwork) {
   torch::NoGradGuard no_grad;
   for (const NetworkKind& kind : Networks()) {
@@ -123,7 +123,8 @@ TEST_F(TorchScriptTest, KeepsNamesAndMetadata) {
   EXPECT_EQ(metadata.at("hooke_job").toStringRef(), "bars-1");
 }
 
-// Images of another size are refused, and the error names the right shape. They are not cut into wrong images.
+// Images of another size are refused, and the error names the right shape. They are not cut into images of the right
+// size.
 TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
   ASSERT_EQ(WriteTorchScript(Train(Networks().front()).file, path_), absl::OkStatus());
   torch::jit::Module module = torch::jit::load(path_);
@@ -137,7 +138,7 @@ TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
   }
 }
 
-// A model file whose metadata are missing, or describe a network that this program does not build, becomes no module.
+// No module is made if a model file's metadata are missing, or describe a network that this program does not build.
 TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   const struct {
     std::string error;
@@ -165,7 +166,7 @@ TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   }
 }
 
-// If the file cannot be written, the error says so; a full disk is noticed, too.
+// If the file cannot be written, or the disk is full, the error says so.
 TEST_F(TorchScriptTest, SaysThatTheDiskIsFull) {
   const ModelFile file = Train(Networks().front()).file;
   EXPECT_THAT(std::string(WriteTorchScript(file, "/dev/full").message()),
