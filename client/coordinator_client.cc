@@ -31,7 +31,8 @@ std::string RandomId() {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Nodes of a cluster are not reached through a web proxy.
+  // We never reach the nodes of a cluster through a web proxy.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A restarted coordinator is back within seconds, but gRPC's default backoff grows to two minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
@@ -50,7 +51,8 @@ std::string ConnectionTrouble(const std::string& message) {
 }
 
 bool IsConnectionFailure(absl::string_view message) {
-  // gRPC uses the same code for its own failures and for a server's UNAVAILABLE. Only its words tell them apart.
+  // gRPC uses the same code for its own failures and for a server's UNAVAILABLE. Only the words of the message tell
+  // them apart.
   static constexpr absl::string_view kWords[] = {
       "failed to connect", "connection refused", "connection reset", "connection timed out",
       "socket closed",     "broken pipe",        "goaway",           "endpoint read",
@@ -79,7 +81,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(co
     state = channel->GetState(/*try_to_connect=*/true);
   }
   if (state == GRPC_CHANNEL_READY) return client;
-  // A channel does not say why it cannot connect; a call does.
+  // Makes a call, because only a call's error says why the channel cannot connect.
   absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
   if (!nodes.ok() && nodes.status().code() == absl::StatusCode::kUnavailable) return nodes.status();
   return client;
@@ -113,7 +115,7 @@ absl::Status CoordinatorClient::ExplainAbout(const std::string& job_id, const ab
   std::vector<std::string> ids;
   for (const v1::JobStatus& job : jobs->jobs()) {
     ids.push_back(job.job_id());
-    // The user gave the name without the number: guess the newest such job.
+    // The user gave the job's name without its number. Guess the newest job of that name.
     if (guess.empty() && job.name() == job_id) guess = job.job_id();
   }
   if (guess.empty()) guess = Nearest(job_id, ids);
@@ -130,7 +132,7 @@ absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
   for (int i = 0; i < kTries; ++i) {
     grpc::ClientContext context;
     SetDeadline(context, kCallTimeout);
-    // A first try that cannot connect fails at once; a retry waits for the coordinator to return.
+    // The first try fails at once if it cannot connect. A retry waits for the coordinator to return.
     context.set_wait_for_ready(i > 0);
     v1::SubmitResponse response;
     last = FromGrpc(stub_->Submit(&context, request, &response));

@@ -53,7 +53,7 @@ grpc::Status FakeCoordinatorService::WatchJob(grpc::ServerContext* context, cons
   }
   for (const v1::JobStatus& status : statuses) writer->Write(status);
   if (HasEnded(statuses.back().state())) return grpc::Status::OK;
-  // Stays open and silent until the watcher or the listener ends; the loop is bounded, so that a broken test ends.
+  // Stays open and silent until the watcher or the listener ends. The loop is bounded, so that a broken test ends.
   for (int i = 0; i < 3000 && !context->IsCancelled(); ++i) absl::SleepFor(absl::Milliseconds(10));
   return grpc::Status::CANCELLED;
 }

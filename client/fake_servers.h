@@ -1,7 +1,8 @@
 #ifndef HOOKE_CLIENT_FAKE_SERVERS_H_
 #define HOOKE_CLIENT_FAKE_SERVERS_H_
 
-// A coordinator and a parameter server for tests of the client. They listen on a real port and answer as the test says.
+// A coordinator and a parameter server for tests of the client. They listen on a real port and give the answers that
+// the test sets.
 
 #include <grpcpp/grpcpp.h>
 
@@ -17,7 +18,7 @@
 
 namespace hooke {
 
-// Listens on 127.0.0.1, on `port` or a free port, until it is destroyed. Calls that run then are cut.
+// Listens on 127.0.0.1, on `port` or a free port, until it is destroyed. The destructor cuts calls that still run.
 class FakeListener {
  public:
   explicit FakeListener(grpc::Service& service, int port = 0);
@@ -31,8 +32,8 @@ class FakeListener {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Set all fields before it listens, and read them after it stops or under the mutex. Tests may replace `jobs` under the
-// mutex for the next WatchJob.
+// Set all fields before the service listens. Read them after it has stopped, or under the mutex. Tests may replace
+// `jobs` under the mutex for the next WatchJob.
 class FakeCoordinatorService : public v1::Coordinator::Service {
  public:
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;
@@ -53,7 +54,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
   uint32_t jobs_left_out = 0;
   std::vector<v1::NodeStatus> nodes;
   std::string log;
-  std::vector<v1::ReadProfileResponse> profiles;  // Answer for every job; FAILED_PRECONDITION if empty.
+  // The answer to ReadProfile for every job; FAILED_PRECONDITION if empty.
+  std::vector<v1::ReadProfileResponse> profiles;
   grpc::Status submit_status;
 
   mutable absl::Mutex mutex;
@@ -68,13 +70,13 @@ class FakeParameterServer : public v1::ParameterServer::Service {
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
 
   std::vector<v1::PullResponse> responses;
-  bool falls_silent = false;  // Stays open after the responses instead of ending.
+  bool falls_silent = false;  // Whether the stream stays open after the messages instead of ending.
   grpc::Status end;
 };
 
-// A job that succeeded, with a center of 90.12 % accuracy.
+// Returns a job that succeeded, with a center of 90.12 % accuracy.
 v1::JobStatus SucceededJob(const std::string& job_id);
-// A running job of two groups, group 0 at step 528 of 1123.
+// Returns a running job of two groups, with group 0 at step 528 of 1123.
 v1::JobStatus RunningJob(const std::string& job_id);
 
 }  // namespace hooke

@@ -20,8 +20,8 @@ namespace hooke {
 template <typename Message>
 class TimedReader {
  public:
-  // `start` is called once, like [&](auto* context, auto* queue) { return stub.PrepareAsyncFoo(context, request,
-  // queue); }.
+  // Starts the call. `start` is called once, like [&](auto* context, auto* queue) { return
+  // stub.PrepareAsyncFoo(context, request, queue); }.
   template <typename Start>
   explicit TimedReader(Start start) : reader_(start(&context_, &queue_)) {
     reader_->StartCall(this);
@@ -76,7 +76,8 @@ class TimedReader {
     }
   }
 
-  // Next uses two codes with its own meaning, so a peer's errors with them get other codes.
+  // Turns the call's end into a status. Next gives two codes a meaning of its own, so a server's errors with these
+  // codes get others.
   static absl::Status End(const grpc::Status& status) {
     if (status.ok()) return absl::OutOfRangeError("the stream has ended");
     absl::Status end = FromGrpc(status);

@@ -18,7 +18,7 @@ absl::Status Strange(const ordered_json::exception& error) {
       absl::StrCat("hooke-bench printed what this hooke cannot read (", error.what(), "); are both of one version?"));
 }
 
-// The size in the largest unit that divides it: "64 KiB".
+// Writes the size in the largest unit that divides it, such as "64 KiB".
 std::string SizeText(uint64_t bytes) {
   constexpr uint64_t kKi = 1024;
   if (bytes >= kKi * kKi && bytes % (kKi * kKi) == 0) return absl::StrCat(bytes / (kKi * kKi), " MiB");
@@ -78,7 +78,7 @@ std::string Notes(const ordered_json& document) {
 }  // namespace
 
 absl::StatusOr<TuningReport> ReportTuning(absl::string_view printed) {
-  // nlohmann reports errors by exceptions; they end here.
+  // nlohmann reports errors by exceptions, which are caught here.
   try {
     TuningReport report;
     report.document = ordered_json::parse(printed.begin(), printed.end());

@@ -17,7 +17,8 @@ struct TuningReport {
   std::string tuning;  // The text of the tuning file.
   // One line for each operation, kind of values and size: Hooke's default, and the fastest algorithm.
   std::string table;
-  std::string notes;  // The number of rules, and the measurements left out for lack of time.
+  // The number of rules, and how many measurements were left out for lack of time.
+  std::string notes;
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing.
@@ -26,7 +27,7 @@ struct ExplanationReport {
   std::string table;
 };
 
-// INTERNAL if this version of hooke-bench does not print such text.
+// Both functions return INTERNAL if this version of hooke-bench does not print such text.
 absl::StatusOr<TuningReport> ReportTuning(absl::string_view printed);
 absl::StatusOr<ExplanationReport> ReportExplanation(absl::string_view printed);
 

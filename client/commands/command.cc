@@ -14,7 +14,8 @@
 namespace hooke {
 namespace {
 
-// Parsing only says that a command is missing. Returns a message that names the unknown word, or "" if there is none.
+// Returns a message that names the unknown word in place of a command, or "" if there is none. Parsing itself only
+// reports that a command is missing.
 std::string UnknownCommand(const Command& program, int argc, const char* const* argv) {
   std::vector<std::string> names;
   for (const CommandDescription& command : program.Describe().commands) names.push_back(command.name);
@@ -34,7 +35,7 @@ std::string Invocation::default_state_dir() const {
 }
 
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code) {
-  // Some messages have several lines. Each is made printable, so that no peer's text steers the terminal.
+  // A message may have several lines. Each line is made printable, so that no peer's text steers the terminal.
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) lines.push_back(Printable(line));
   *invocation.err << "hooke: " << absl::StrJoin(lines, "\n") << std::endl;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_COMMANDS_COMMAND_H_
 #define HOOKE_CLIENT_COMMANDS_COMMAND_H_
 
-// Shared by all commands. Each command_NAME.cc adds its subcommand, with an action, to the command line. Parsing
-// chooses an action; only running it does anything. A `hooke` process runs one command in one thread.
+// Declarations that all commands share. Each command_NAME.cc adds its subcommand, with an action, to the command line.
+// Parsing chooses an action; only running the action does anything. A `hooke` process runs one command in one thread.
 
 #include <istream>
 #include <memory>
@@ -27,7 +27,7 @@ struct Invocation {
   bool terminal = false;  // Whether `out` is a terminal.
   int width = 80;         // Columns of the terminal.
   int height = 24;
-  std::string home;                     // HOME; may be empty.
+  std::string home;                     // The environment's HOME; may be empty.
   std::string environment_coordinator;  // HOOKE_COORDINATOR; may be empty.
   std::string programs_dir;             // The folder of this program.
 
@@ -40,11 +40,11 @@ struct Invocation {
   std::string default_state_dir() const;
 };
 
-// Prints "hooke: MESSAGE" and returns `code`.
+// Prints "hooke: MESSAGE", with the message of `status`, and returns `code`.
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code = kFailed);
 
-// Connects to the coordinator that flags and environment choose. On an error it reports it, sets `code` and returns
-// null.
+// Connects to the coordinator that flags and environment choose. If that fails, prints the error, sets `code` and
+// returns null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
 void AddCoordinatorFlag(Command& command, Invocation& invocation);

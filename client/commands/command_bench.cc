@@ -29,8 +29,8 @@ struct BenchFlags {
   std::string programs_dir;
 };
 
-// Runs hooke-bench and returns its output. On an error it sets `code`; this program or hooke-bench has then reported
-// it.
+// Runs hooke-bench and returns its output. If that fails, it returns nullopt and sets `code`. The error has then been
+// printed, by this program or by hooke-bench.
 std::optional<std::string> RunBench(const Invocation& invocation, const BenchFlags& flags,
                                     std::vector<std::string> arguments, int& code) {
   const std::string folder = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;

@@ -26,7 +26,7 @@ int ListJobs(const Invocation& invocation) {
 }
 
 int ShowJob(const Invocation& invocation, const std::string& job_id) {
-  if (job_id.empty()) {  // A script's unset variable gives an empty JOB.
+  if (job_id.empty()) {  // An unset variable in a script gives an empty JOB.
     return Report(invocation, absl::InvalidArgumentError("JOB is empty; name a job, or leave it out to list all"),
                   kUsage);
   }

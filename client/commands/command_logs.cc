@@ -15,8 +15,8 @@ struct LogsFlags {
   bool follow = false;
 };
 
-// `text` is whole lines. On a terminal it is made printable and times are the reader's. In a file or a pipe the log
-// stays as it was written.
+// Prints `text`, which is whole lines. On a terminal it is made printable, and times are in the reader's zone. In a
+// file or a pipe the log stays as it was written.
 void Print(const Invocation& invocation, const std::string& text) {
   if (!invocation.terminal) {
     *invocation.out << text << std::flush;
@@ -29,7 +29,7 @@ void Print(const Invocation& invocation, const std::string& text) {
   invocation.out->flush();
 }
 
-// Continues at the same place after the coordinator was away.
+// Reads a job's log. After the coordinator was away, it continues where it was.
 class LogReader {
  public:
   LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogsFlags& flags)

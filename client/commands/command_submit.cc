@@ -27,8 +27,8 @@ struct SubmitFlags {
   double patience_seconds = kDefaultPatienceSeconds;
 };
 
-// Puts FILE:LINE: at the start of lines, where editors look for it. For standard input there is no file, so those lines
-// get another form.
+// Puts FILE:LINE: at the start of lines, where editors look for it. Standard input has no file name, so its lines get
+// another form.
 std::string ProblemLines(absl::string_view message) {
   std::vector<std::string> lines = absl::StrSplit(message, '\n');
   for (std::string& line : lines) {
@@ -42,7 +42,7 @@ std::string ProblemLines(absl::string_view message) {
   return absl::StrJoin(lines, "\n");
 }
 
-// Relative paths in the text are relative to the current folder.
+// Reads a job file from standard input. Relative paths in it are relative to the current folder.
 absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
   if (invocation.in_terminal) {
     *invocation.err

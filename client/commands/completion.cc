@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-// The flags of a command, like "-f --follow".
+// Returns the flags of a command, like "-f --follow".
 std::string FlagsOf(const CommandDescription& command) {
   std::vector<std::string> flags;
   for (const ArgumentDescription& argument : command.arguments) {
@@ -23,7 +23,8 @@ std::string FlagsOf(const CommandDescription& command) {
   return absl::StrJoin(flags, " ");
 }
 
-// The kinds of a command's positional arguments, in order, like "JOB FILE", or the allowed values: "bash|zsh".
+// Returns the kinds of a command's positional arguments in order, like "JOB FILE". An argument with a list of allowed
+// values gives the list, like "bash|zsh".
 std::string KindsOf(const CommandDescription& command) {
   std::vector<std::string> kinds;
   for (const ArgumentDescription& argument : command.arguments) {
@@ -33,7 +34,8 @@ std::string KindsOf(const CommandDescription& command) {
   return absl::StrJoin(kinds, " ");
 }
 
-// The cases of a shell's `case $command in`: one for each command for which `words_of` returns something.
+// Returns the cases of a shell's `case $command in`. There is one for each command for which `words_of` returns
+// something.
 template <typename WordsOf>
 std::string Cases(const CommandDescription& hooke, absl::string_view variable, WordsOf words_of) {
   std::string cases;
@@ -140,8 +142,8 @@ ValueKind ValueKindOf(const ArgumentDescription& argument) {
   return absl::StrContains(argument.type, '|') ? ValueKind::kChoice : ValueKind::kOther;
 }
 
-// All flags with that kind of value, and their types: "--output" has "table|json". A flag means the same in every
-// command, so they share one map.
+// Returns all flags with values of this kind, and the values' type: "--output" has "table|json". A flag means the same
+// in every command, so all commands share one map.
 std::map<std::string, std::string> FlagsWith(const CommandDescription& hooke, ValueKind kind) {
   std::map<std::string, std::string> flags;
   for (const CommandDescription& command : hooke.commands) {
@@ -153,13 +155,14 @@ std::map<std::string, std::string> FlagsWith(const CommandDescription& hooke, Va
   return flags;
 }
 
-// The flags with that kind of value as a shell pattern: "--a|--b".
+// Returns the flags with values of this kind as a shell pattern, like "--a|--b".
 std::string ValueFlags(const CommandDescription& hooke, ValueKind kind) {
   return absl::StrJoin(FlagsWith(hooke, kind), "|",
                        [](std::string* out, const auto& flag) { absl::StrAppend(out, flag.first); });
 }
 
-// One case for each flag whose values are known: `before`, the values separated by spaces, `after`.
+// Returns one case for each flag whose values are known. The case has `before`, the values separated by spaces, and
+// `after`.
 std::string ChoiceCases(const CommandDescription& hooke, absl::string_view before, absl::string_view after) {
   std::string cases;
   for (const auto& [flag, type] : FlagsWith(hooke, ValueKind::kChoice)) {

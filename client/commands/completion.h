@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_COMPLETION_H_
 #define HOOKE_CLIENT_COMMANDS_COMPLETION_H_
 
-// Shell completion. It is made from the command line's own description, so it is never out of date. Pure.
+// Shell completion. The scripts are made from the description of the command line, so they are never out of date. Pure.
 
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace hooke {
 
-// A bash script that completes commands, flags, values of --output, job ids (from `hooke jobs`) and files.
+// Returns a bash script that completes commands, flags, values of --output, job ids (from `hooke jobs`) and files.
 std::string BashCompletion(const CommandDescription& hooke);
 
-// The same for zsh.
+// Returns a zsh script that completes the same words.
 std::string ZshCompletion(const CommandDescription& hooke);
 
 }  // namespace hooke

@@ -21,7 +21,7 @@ struct CoordinatorChoice {
 };
 
 // Chooses the flag, else the environment, else the cluster that `hooke up` runs in state_dir, else kDefaultCoordinator.
-// INVALID_ARGUMENT if the address is malformed; the text says where it came from.
+// INVALID_ARGUMENT if the address is malformed; the message says where the address came from.
 absl::StatusOr<std::string> ChooseCoordinator(const CoordinatorChoice& choice);
 
 }  // namespace hooke

@@ -11,9 +11,9 @@
 
 namespace hooke {
 
-// Shows the job until it ends; on a terminal it is redrawn in place. After success the last line on `out` is "center
-// test accuracy: 90.12 %". Returns the job's exit code, kFailed after `patience_seconds` without the coordinator, or
-// kInterrupted after Ctrl-C.
+// Shows the job until it ends; on a terminal the picture is redrawn in place. After success the last line on `out` is
+// "center test accuracy: 90.12 %". Returns the job's exit code, kFailed after `patience_seconds` without the
+// coordinator, or kInterrupted after Ctrl-C.
 int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
                   double patience_seconds, Interrupts& interrupts);
 

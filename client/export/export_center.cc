@@ -30,7 +30,7 @@ constexpr char kNotDescribed[] =
     "own "
     "created the center: the file has no mean, std, input_shape, classes and architecture_version";
 
-// Writes the shards of a center, pulled one after another, into the file. Checks every message.
+// Writes the shards of a center into the file, as they are pulled one after another. Checks every message.
 class CenterFile {
  public:
   CenterFile(const v1::JobStatus& job, const ExportOptions& options) : job_(job), options_(options) {}
@@ -131,10 +131,11 @@ class CenterFile {
         return absl::UnavailableError(absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message),
                                                    "; it holds part of job ", job_.job_id(),
                                                    ": try again when it is back"));
-      // The error is about our own file, or the server's text is clear enough.
+      // No explanation is needed: the error is about our own file, or the server's text is clear enough.
       case absl::StatusCode::kFailedPrecondition:
         return status;
-      case absl::StatusCode::kCancelled:  // We did not cancel: a server that shuts down cuts its calls.
+      // We did not cancel the call. A server that shuts down cuts its calls with this code.
+      case absl::StatusCode::kCancelled:
         return absl::AbortedError(absl::StrCat("server ", address, " has cut the call; try again"));
       default:
         break;

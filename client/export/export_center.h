@@ -16,8 +16,8 @@ namespace hooke {
 
 struct ExportOptions {
   std::string path;
-  bool force = false;                          // Replace an existing file.
-  absl::Duration silence = absl::Seconds(30);  // A server that sends nothing for so long has failed.
+  bool force = false;                          // Whether to replace an existing file.
+  absl::Duration silence = absl::Seconds(30);  // A server that sends nothing for this long has failed.
   Interrupts* interrupts = nullptr;            // Not owned; may be null. An interrupt ends the export with CANCELLED.
 };
 
@@ -25,13 +25,14 @@ struct Exported {
   uint64_t parameters = 0;  // Number of tensors.
   uint64_t values = 0;
   uint64_t bytes = 0;              // Size of the file.
-  bool described = false;          // The file describes the model: the normalization of its input, and so on.
+  // Whether the file describes the model: the normalization of its input, and so on.
+  bool described = false;
   std::vector<std::string> notes;  // Remarks for people, each a sentence.
 };
 
-// After an error there is no new file, and an old one is unchanged. ALREADY_EXISTS: the file exists and `force` is not
-// set. FAILED_PRECONDITION: the job has no center yet, or the disk is full. UNAVAILABLE: a server cannot be reached.
-// DATA_LOSS: the servers did not send one complete center.
+// Exports the center. After an error there is no new file, and an old one is unchanged. ALREADY_EXISTS: the file exists
+// and `force` is not set. FAILED_PRECONDITION: the job has no center yet, or the disk is full. UNAVAILABLE: a server
+// cannot be reached. DATA_LOSS: the servers did not send one complete center.
 absl::StatusOr<Exported> ExportCenter(const v1::JobStatus& job, const ExportOptions& options);
 
 }  // namespace hooke

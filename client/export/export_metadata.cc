@@ -14,7 +14,8 @@
 namespace hooke {
 namespace {
 
-// Increase it when a key changes its meaning or goes. A new key needs no increase: readers ignore unknown keys.
+// Increase it when a key gets another meaning or is removed. A new key needs no increase, because readers ignore
+// unknown keys.
 constexpr int kFormatVersion = 1;
 
 void AddCenter(const v1::CenterEvaluated& center, Metadata& metadata) {
@@ -24,8 +25,8 @@ void AddCenter(const v1::CenterEvaluated& center, Metadata& metadata) {
   metadata.emplace_back("center_step", absl::StrCat(center.step()));
 }
 
-// Adds each group's steps, and its exchanges that every server answered, if all groups have reported since the
-// coordinator started.
+// Adds the number of steps of each group, and of its exchanges that every server answered. Adds nothing unless all
+// groups have reported since the coordinator started.
 void AddProgress(const v1::JobStatus& job, Metadata& metadata) {
   std::vector<uint64_t> steps;
   std::vector<uint64_t> exchanges;

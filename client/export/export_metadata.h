@@ -10,8 +10,8 @@
 
 namespace hooke {
 
-// `layout` is the checked layout from a server of the job. Unknown facts have no key: those of the input if the layout
-// does not describe the model, and the accuracy before the first evaluation.
+// Returns the metadata. `layout` is the checked layout from a server of the job. Unknown facts have no key. Facts about
+// the input are unknown if the layout does not describe the model; the accuracy is unknown before the first evaluation.
 Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout);
 
 }  // namespace hooke

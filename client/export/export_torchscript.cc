@@ -54,14 +54,15 @@ absl::StatusOr<Exported> ExportTorchScript(const v1::JobStatus& job, const Expor
   ExportOptions center = options;
   center.path = absl::StrCat(part, ".safetensors");
   center.interrupts = &interrupts;
-  center.force = true;  // A killed process with the same pid may have left the file.
+  center.force = true;  // A killed process with our pid may have left such a file.
   const auto remove = absl::MakeCleanup([&] {
     unlink(center.path.c_str());
     unlink(part.c_str());
   });
   absl::StatusOr<Exported> exported = ExportCenter(job, center);
   if (absl::IsCancelled(exported.status())) return Interrupted(options.path);
-  if (!exported.ok()) {  // The user knows only the final file, so the text must not name the temporary one.
+  // The user knows only the final file, so the error must not name the temporary one.
+  if (!exported.ok()) {
     const absl::Status& status = exported.status();
     return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{center.path, options.path}}));
   }

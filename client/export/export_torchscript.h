@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_EXPORT_EXPORT_TORCHSCRIPT_H_
 #define HOOKE_CLIENT_EXPORT_EXPORT_TORCHSCRIPT_H_
 
-// Writes a job's center as a TorchScript file. This program does not link LibTorch. So it pulls the center into a
-// safetensors file, from which hooke-rank, which has the networks, makes the TorchScript file.
+// Writes a job's center as a TorchScript file. This program does not link LibTorch. So it writes the center to a
+// safetensors file first. hooke-rank, which has the networks, makes the TorchScript file from that.
 
 #include <string>
 
@@ -17,8 +17,8 @@ namespace hooke {
 // `options.path`, named PATH.part-PID and so on, and are gone on return. After an error there is no new file, and an
 // old one is unchanged.
 //
-// Fails like ExportCenter. Also NOT_FOUND: there is no hooke-rank. FAILED_PRECONDITION: the servers have no description
-// of the model. ABORTED: hooke-rank failed, and has said why on stderr.
+// Errors are those of ExportCenter, and also these. NOT_FOUND: there is no hooke-rank. FAILED_PRECONDITION: the servers
+// have no description of the model. ABORTED: hooke-rank failed, and has said why on stderr.
 absl::StatusOr<Exported> ExportTorchScript(const v1::JobStatus& job, const ExportOptions& options,
                                            const std::string& rank_program, Interrupts& interrupts);
 

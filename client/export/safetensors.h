@@ -31,8 +31,8 @@ struct TensorShape {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// Returns the bytes before the values. INVALID_ARGUMENT if a name is empty, repeated or "__metadata__", or if there are
-// more than 2^53 values.
+// Returns the bytes that come before the values in the file. INVALID_ARGUMENT if a name is empty, repeated or
+// "__metadata__", or if there are more than 2^53 values.
 absl::StatusOr<std::string> SafetensorsHeader(const std::vector<TensorShape>& tensors, const Metadata& metadata);
 
 // The number of values in all tensors together; at most 2^63.
@@ -41,7 +41,8 @@ uint64_t CountValues(const std::vector<TensorShape>& tensors);
 // A file that appears complete or not at all: it is written as PATH.part-PID and renamed. Not thread-safe.
 class SafetensorsFile {
  public:
-  // FAILED_PRECONDITION if the file cannot be created or the disk has not enough space for all of it.
+  // Creates the file under its temporary name. FAILED_PRECONDITION if it cannot be created or the disk has not enough
+  // space for all of it.
   static absl::StatusOr<SafetensorsFile> Create(const std::string& path, const std::vector<TensorShape>& tensors,
                                                 const Metadata& metadata);
 
@@ -50,10 +51,11 @@ class SafetensorsFile {
   // Removes an unfinished file.
   ~SafetensorsFile();
 
-  // Writes little-endian float32 values from value `first` on. They must lie within the file.
+  // Writes little-endian float32 values into the file, from value `first` on. All of them must lie within the file.
   absl::Status Write(uint64_t first, absl::string_view values);
 
-  // Makes the file durable and visible. ALREADY_EXISTS if a file of that name exists and `replace` is false.
+  // Makes the file durable and visible under its name. ALREADY_EXISTS if a file of that name exists and `replace` is
+  // false.
   absl::Status Finish(bool replace);
 
   uint64_t bytes() const { return bytes_; }

@@ -40,7 +40,7 @@ bool IsSection(absl::string_view path) {
                         [path](const JobKey& key) { return absl::StartsWith(key.path, absl::StrCat(path, ".")); });
 }
 
-// The names of keys and sections directly in a section, in documented order.
+// Returns the names of keys and sections directly in a section, in the order of the documentation.
 std::vector<std::string> NamesIn(absl::string_view section) {
   std::vector<std::string> names;
   for (const JobKey& key : JobKeys()) {
@@ -52,7 +52,7 @@ std::vector<std::string> NamesIn(absl::string_view section) {
   return names;
 }
 
-// Suggests a similar name in the same section, or else a key elsewhere with exactly that name.
+// Suggests a similar name in the same section. If there is none, suggests a key elsewhere with exactly that name.
 std::string DidYouMean(absl::string_view section, absl::string_view name) {
   std::string guess = Nearest(name, NamesIn(section));
   for (const JobKey& key : JobKeys()) {
@@ -61,7 +61,7 @@ std::string DidYouMean(absl::string_view section, absl::string_view name) {
   return guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)");
 }
 
-// Reads the start of a file: at most `bytes_max` + 1 bytes, so that the caller notices a longer file.
+// Reads the start of a file. It reads at most `bytes_max` + 1 bytes, so that the caller notices a longer file.
 absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::FailedPreconditionError(absl::StrCat("cannot be read: ", std::strerror(errno)));
@@ -95,7 +95,8 @@ struct LineProblem {
   std::string text;  // "KEY: the fault".
 };
 
-// One line for each of the first problems, in the order of the file, and the number of further ones.
+// Returns one line for each of the first problems, in the order of the file, and a line with the number of further
+// ones.
 std::string ProblemsText(absl::string_view file, std::vector<LineProblem> problems, uint64_t left_out = 0) {
   absl::c_stable_sort(problems, [](const LineProblem& a, const LineProblem& b) { return a.line < b.line; });
   if (problems.size() > kProblemsListed) {
@@ -114,7 +115,8 @@ std::string ProblemsText(absl::string_view file, std::vector<LineProblem> proble
   return absl::StrJoin(lines, "\n");
 }
 
-// The line of a key, or of the innermost section around it that the file has, or else 1.
+// Returns the line of a key. If the file does not have the key, it is the line of the innermost section around it, or
+// 1.
 int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path) {
   while (true) {
     const auto found = lines.find(std::string(path));
@@ -200,14 +202,14 @@ class JobFileParser {
       } else if (FindJobKey(path) != nullptr) {
         given_.emplace(path, Given{entry.second, line});
       } else {
-        // The key that was probably meant must not be reported with its default.
+        // Counts the name that was probably meant as wrong, so that the key is not checked with its default.
         wrong_.insert(Join(section, Nearest(name, NamesIn(section))));
         Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
       }
     }
   }
 
-  // A name with a dot would reach into a section and could contradict it.
+  // Reports a name with a dot. Such a name would reach into a section and could contradict it.
   void RefuseDotted(int line, const std::string& section, const std::string& path) {
     wrong_.insert(path);
     const bool known = IsSection(path) || FindJobKey(path) != nullptr;
@@ -220,7 +222,7 @@ class JobFileParser {
 
   static std::string SectionText(const std::string& section) { return section.empty() ? kTop : section; }
 
-  // An unknown name may be as long as the file, so it is cut.
+  // Cuts an unknown name, which may be as long as the file.
   static std::string Shortened(const std::string& name) {
     const std::string quoted = Quoted(name);
     return quoted.substr(1, quoted.size() - 2);
@@ -243,7 +245,7 @@ class JobFileParser {
   }
 
   void SetGiven(const JobKey& key, const Given& given) {
-    wrong_.insert(key.path);  // Until all checks have passed.
+    wrong_.insert(key.path);  // The key stays in wrong_ until it has passed all checks.
     if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
@@ -275,7 +277,7 @@ class JobFileParser {
     wrong_.erase(key.path);
   }
 
-  // True if `job_` has the file's value: neither the key nor a section around it has a problem.
+  // True if `job_` has the file's value of a key: neither the key nor a section around it has a problem.
   bool IsRight(absl::string_view path) const {
     for (size_t end = path.size(); end != absl::string_view::npos; end = path.rfind('.', end - 1)) {
       if (wrong_.count(std::string(path.substr(0, end))) > 0) return false;
@@ -299,7 +301,7 @@ class JobFileParser {
     }
   }
 
-  // Makes the coordinator's checks, but leaves out problems that follow from those already reported.
+  // Makes the coordinator's checks. It leaves out problems that are only consequences of those already reported.
   void CrossCheck() {
     for (const JobRelation& relation : JobRelations()) {
       const bool both = given_.count(relation.key) > 0 && given_.count(relation.other) > 0;

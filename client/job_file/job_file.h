@@ -27,17 +27,19 @@ constexpr size_t kJobFileBytesMax = 1 << 20;
 struct JobFile {
   std::string name;  // The file's name in messages.
   v1::JobSpec spec;
-  std::map<std::string, int> lines;  // Line of each key and section in the file, by path, counted from 1.
+  // Line of each key and section in the file, counted from 1. Keyed by path.
+  std::map<std::string, int> lines;
 };
 
-// Relative paths in the file are relative to its folder.
+// Reads a file. Relative paths in it are relative to the file's folder.
 absl::StatusOr<JobFile> ReadJobFile(const std::string& path);
 
-// `file` is the name in messages; `folder` is the absolute folder that relative paths start from.
+// Reads a job file's text. `file` is the name in messages; `folder` is the absolute folder from which relative paths
+// start.
 absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder);
 
-// The coordinator's refusal of the file's job, in the same form. If the file does not give the key of a problem, the
-// line is that of the section around it, or 1.
+// Returns the coordinator's refusal of the file's job in the form of a wrong file's message. If the file does not give
+// the key of a problem, the line is that of the section around the key, or 1.
 std::string RefusalText(const JobFile& file, const Refusal& refusal);
 
 }  // namespace hooke

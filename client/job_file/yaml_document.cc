@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kBlanks = " \t\r\n";
 
-// Detects these like yaml-cpp: by a byte order mark, or by zeros beside the first character.
+// Detects UTF-16 and UTF-32 like yaml-cpp: by a byte order mark, or by zeros beside the first character.
 bool IsUtf16Or32(absl::string_view text) {
   return absl::StartsWith(text, "\xfe\xff") || absl::StartsWith(text, "\xff\xfe") ||
          absl::StrContains(text.substr(0, 2), '\0');
@@ -44,10 +44,10 @@ bool IsOpenQuote(absl::string_view text, size_t pos) {
   return true;
 }
 
-// Notes the lines where documents begin, and where the first unclosed quote is; keeps nothing else.
+// Keeps only the lines where documents begin, and the line of the first unclosed quote.
 class DocumentEvents : public YAML::EventHandler {
  public:
-  // Only in UTF-8 are yaml-cpp's positions byte positions.
+  // yaml-cpp's positions are byte positions only in UTF-8.
   explicit DocumentEvents(absl::string_view text) : text_(text), has_positions_(!IsUtf16Or32(text)) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { starts_.push_back(mark.line + 1); }
@@ -91,7 +91,8 @@ absl::string_view LineOf(absl::string_view text, int line) {
   return text.substr(0, text.find('\n'));
 }
 
-// Stops after two documents: in many binary files yaml-cpp finds documents forever without moving on.
+// Reads the text's events. Stops after two documents: in many binary files yaml-cpp finds documents forever without
+// moving on.
 void ReadEvents(const std::string& text, DocumentEvents& events) {
   std::istringstream in(text);
   YAML::Parser parser(in);
@@ -102,7 +103,8 @@ void ReadEvents(const std::string& text, DocumentEvents& events) {
 }  // namespace
 
 absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string_view file) {
-  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // UTF-8's byte order mark counts in no position.
+  // yaml-cpp's positions do not count UTF-8's byte order mark.
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");
   const size_t nul = IsUtf16Or32(text) ? absl::string_view::npos : text.find('\0');
   if (nul != absl::string_view::npos) {
     const int line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(nul), '\n'));
@@ -110,7 +112,7 @@ absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string
   }
   const std::string copy(text);
   DocumentEvents events(copy);
-  // yaml-cpp reports errors by exceptions; they end here.
+  // yaml-cpp reports errors by exceptions, which are caught here.
   try {
     ReadEvents(copy, events);
     if (events.open_quote() > 0) return OpenQuoteError(file, events.open_quote());

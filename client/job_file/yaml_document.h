@@ -1,7 +1,8 @@
 #ifndef HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
 #define HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
 
-// Reads a job file's text as one YAML document, and refuses what yaml-cpp accepts although it is not a job file. Pure.
+// Reads a job file's text as one YAML document. It refuses some texts that yaml-cpp accepts although they are no job
+// files. Pure.
 
 #include <yaml-cpp/yaml.h>
 

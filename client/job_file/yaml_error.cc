@@ -16,7 +16,7 @@ struct Meaning {
 
 constexpr char kTabText[] = "a line is indented by a tab; indent by spaces";
 
-// yaml-cpp has no error codes, so its words are on the left.
+// The left column has yaml-cpp's words, because it has no error codes.
 const Meaning kMeanings[] = {
     {YAML::ErrorMsg::BAD_FILE, "lists or maps are nested too deeply; a job file needs three levels: remove brackets"},
     {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a list is not closed; write the missing ]"},
@@ -46,7 +46,7 @@ bool IsIndentedByTab(absl::string_view line) {
 }  // namespace
 
 std::string YamlErrorText(absl::string_view message, absl::string_view line) {
-  // For most tabs yaml-cpp only says that it did not expect the text behind them.
+  // For most tabs yaml-cpp only says that it did not expect the text after them.
   if (IsIndentedByTab(line)) return absl::StrCat("is not YAML: ", kTabText);
   for (const Meaning& meaning : kMeanings) {
     if (absl::StartsWith(message, meaning.message)) return absl::StrCat("is not YAML: ", meaning.text);

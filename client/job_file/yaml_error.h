@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
 #define HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
 
-// Explains why a text is not YAML to people who do not know yaml-cpp. Pure.
+// Explains why a text is not YAML, for people who do not know yaml-cpp. Pure.
 
 #include <string>
 
@@ -9,7 +9,8 @@
 
 namespace hooke {
 
-// Returns text that completes "FILE:LINE:COLUMN: ": the meaning of yaml-cpp's message about that line, and the remedy.
+// Returns a text that follows "FILE:LINE:COLUMN: ". It says what yaml-cpp's `message` about the line means, and what to
+// do.
 std::string YamlErrorText(absl::string_view message, absl::string_view line);
 
 }  // namespace hooke

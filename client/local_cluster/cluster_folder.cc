@@ -51,13 +51,13 @@ absl::StatusOr<ClusterFolder> ClusterFolder::Own(const std::string& path) {
   // The kernel drops the lock however the process ends, so a killed `up` leaves no stale lock.
   if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return Failed(lock_path, "cannot be locked", errno);
-    // Otherwise the destructor would remove the owner's address.
+    // After this the destructor does not remove the owner's address.
     folder.lock_fd_ = -1;
     close(fd);
     return absl::AlreadyExistsError(absl::StrCat("another `hooke up` (pid ", FirstLine(lock_path), ") runs from ", path,
                                                  "; stop it, or choose another folder with --state-dir"));
   }
-  // A killed `up` may have left its address.
+  // Removes the address that a killed `up` may have left.
   fs::remove(fs::path(path) / "coordinator", error);
   const std::string pid = absl::StrCat(getpid(), "\n");
   if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_LOCAL_CLUSTER_CLUSTER_FOLDER_H_
 #define HOOKE_CLIENT_LOCAL_CLUSTER_CLUSTER_FOLDER_H_
 
-// The folder of a local cluster (`hooke up`): one `up` at a time owns it, and other commands find the coordinator's
-// address in it.
+// The folder of a local cluster (`hooke up`). One `up` at a time owns it. Other commands find the coordinator's address
+// in it.
 //
 //   DIR/lock         locked for as long as `up` runs; holds its pid
 //   DIR/coordinator  HOST:PORT and a line end, once the whole cluster is ready; meaningless unless the lock is held
@@ -21,7 +21,7 @@ namespace hooke {
 // Owns the folder until it is destroyed. Movable, not copyable.
 class ClusterFolder {
  public:
-  // Creates the folder if it is missing. ALREADY_EXISTS, with the pid, if another process owns it.
+  // Takes the folder, and creates it if it is missing. ALREADY_EXISTS, with the pid, if another process owns it.
   static absl::StatusOr<ClusterFolder> Own(const std::string& path);
 
   ClusterFolder(ClusterFolder&& other) noexcept;
@@ -30,7 +30,7 @@ class ClusterFolder {
 
   const std::string& path() const { return path_; }
 
-  // From now on other commands find the cluster in this folder.
+  // Writes the coordinator's address. From now on other commands find the cluster in this folder.
   absl::Status Announce(absl::string_view coordinator);
 
  private:

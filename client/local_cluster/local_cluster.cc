@@ -40,7 +40,7 @@ std::string LastLines(const std::string& path, size_t count) {
 
 bool IsFree(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // Connections of the previous run in TIME_WAIT do not count: gRPC's listener ignores them, too.
+  // Connections of the previous run in TIME_WAIT do not count, as gRPC's listener ignores them, too.
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address = {};
@@ -52,7 +52,8 @@ bool IsFree(uint16_t port) {
   return free;
 }
 
-// Waits, because servers of a cluster that was killed a moment ago may still be ending.
+// Whether the port is free, or becomes so soon. It waits, because servers of a cluster that was killed a moment ago may
+// still be ending.
 bool IsFreeSoon(uint16_t port) {
   const absl::Time deadline = absl::Now() + absl::Seconds(2);
   while (!IsFree(port)) {
@@ -62,7 +63,8 @@ bool IsFreeSoon(uint16_t port) {
   return true;
 }
 
-// The address of the previous run, because stored jobs know their servers by address.
+// Returns the address for a server to listen on. It is that of the previous run, because stored jobs know their servers
+// by address.
 absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::path& remembered) {
   std::ifstream in(remembered);
   std::string address;
@@ -80,7 +82,7 @@ absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::p
                    "); end the other program, or start a new cluster in another folder with --state-dir"));
 }
 
-// The first line, or "" until it is complete.
+// Returns the file's first line, or "" until that line is complete.
 std::string ReadLine(const std::string& path) {
   std::ifstream in(path);
   std::stringstream text;
@@ -123,14 +125,15 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 }
 
 absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
-  // Starts nothing before every server has its port.
+  // No server is started before every server has its port.
   std::vector<std::string> listen;
   for (int i = 1; i <= options_.servers; ++i) {
     absl::StatusOr<std::string> address = ListenAddress(ServerName(i), RememberedAddress(i));
     if (!address.ok()) return address.status();
     listen.push_back(*std::move(address));
   }
-  // Servers start one after another, because the others need the coordinator's address. Workers start side by side.
+  // The servers start one after another, because the others need the coordinator's address. The workers start at the
+  // same time.
   for (int i = 1; i <= options_.servers; ++i) {
     if (absl::Status status = StartServer(i, listen[i - 1], interrupts); !status.ok()) return status;
   }
@@ -180,7 +183,7 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   std::error_code error;
   fs::create_directories(paths.state_dir, error);
   if (error) return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message()));
-  // The previous run's file would make the daemon look ready.
+  // The file of the previous run would make the daemon look ready.
   fs::remove(paths.ready_file, error);
   ChildOptions options;
   options.arguments = std::move(arguments);

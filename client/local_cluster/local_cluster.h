@@ -1,10 +1,10 @@
 #ifndef HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 #define HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 
-// A whole cluster on this machine: servers and workers as child processes on free ports. One thread.
+// A whole cluster on this machine: servers and workers as child processes on free ports. Only one thread may use it.
 //
-// A daemon writes its --ready-file when it is ready. A server writes the HOST:PORT where it listens, and a line end; a
-// worker writes any line.
+// A daemon writes its --ready-file when it is ready. A server's file has one line, the HOST:PORT where it listens. A
+// worker's file has any line.
 
 #include <memory>
 #include <string>
@@ -23,14 +23,15 @@ struct LocalClusterOptions {
   int servers = 2;  // The first one is also the coordinator.
   int workers = 2;
   int slots = 2;                                     // Slots of each worker.
-  std::string state_dir;                             // Absolute.
+  std::string state_dir;                             // Absolute path.
   std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
-  absl::Duration start_timeout = absl::Seconds(30);  // For each daemon.
+  absl::Duration start_timeout = absl::Seconds(30);  // Most time for each daemon to become ready.
   absl::Duration stop_grace =
-      absl::Seconds(10);  // Between SIGTERM and SIGKILL; once for the workers, once for the servers.
+      // Time between SIGTERM and SIGKILL. The workers have it together, and then the servers.
+      absl::Seconds(10);
 };
 
-// Paths that a daemon gets as flags. Each daemon has its own `ready_file` and `state_dir`.
+// Paths that a daemon gets as flags. No two daemons share `ready_file` or `state_dir`.
 struct DaemonPaths {
   std::string program;
   std::string state_dir;
@@ -43,10 +44,10 @@ std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::st
 
 class LocalCluster {
  public:
-  // Returns when every daemon is ready and other commands find the cluster in state_dir. After an error nothing is left
-  // running. The error is ALREADY_EXISTS if another `up` owns the folder. It is FAILED_PRECONDITION if a port of the
-  // previous run is in use, and CANCELLED after an interrupt. Other errors: a program is missing, or a daemon ends or
-  // is not ready in time.
+  // Starts a cluster. Returns when every daemon is ready and other commands find the cluster in state_dir. After an
+  // error nothing is left running. The error is ALREADY_EXISTS if another `up` owns the folder. It is
+  // FAILED_PRECONDITION if a port of the previous run is in use, and CANCELLED after an interrupt. Other errors: a
+  // program is missing, or a daemon ends or is not ready in time.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options,
                                                              Interrupts* interrupts);
 
@@ -56,13 +57,13 @@ class LocalCluster {
   const std::string& coordinator() const { return servers_.front().address; }
   std::vector<std::string> server_addresses() const;
 
-  // Messages for people about daemons that have ended, each returned once.
+  // Messages for people about daemons that have ended. Each message is returned once.
   std::vector<std::string> NewlyEnded();
-  // Without its coordinator the cluster is useless.
+  // Whether the coordinator still runs. Without it the cluster is useless.
   bool coordinator_runs() { return !servers_.front().child.Ended().has_value(); }
 
   // Sends SIGTERM to the workers, then to the servers, so that the last snapshots hold everything. Sends SIGKILL after
-  // the grace, or at an interrupt. Returns the names of the daemons it had to kill.
+  // `stop_grace`, or at an interrupt. Returns the names of the daemons that got SIGKILL.
   std::vector<std::string> Stop(Interrupts* interrupts);
 
  private:
@@ -79,13 +80,14 @@ class LocalCluster {
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
   absl::Status StartAll(Interrupts* interrupts);
-  std::string RememberedAddress(int index) const;  // The file that keeps a server's address for the next run.
+  // The path of the file that keeps a server's address for the next run.
+  std::string RememberedAddress(int index) const;
   absl::Status StartServer(int index, const std::string& listen, Interrupts* interrupts);
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
                                      const DaemonPaths& paths);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
-  // An interrupt sets `hurry`: these daemons, and those of later calls, are killed at once.
+  // Stops these daemons. An interrupt sets `hurry`: these daemons, and those of later calls, are then killed at once.
   void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry, std::vector<std::string>& killed);
 
   const LocalClusterOptions options_;

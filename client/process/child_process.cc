@@ -17,8 +17,8 @@
 namespace hooke {
 namespace {
 
-// Runs in the child between fork and exec, where only async-signal-safe calls are allowed. Returns only on failure,
-// with the errno.
+// Makes the child the program. It runs in the child between fork and exec, where only async-signal-safe calls are
+// allowed. Returns only on failure, with the errno.
 int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, pid_t parent) {
   // Ctrl-C in a terminal signals the whole foreground group. Only this process should get it, to stop its children in
   // order.
@@ -56,7 +56,8 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const int out_fd = logs ? log_fd : options.output_fd;
   const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  int started[2];  // Carries the errno of a failed exec; a successful exec closes it.
+  // A pipe for the errno of a failed exec; a successful exec closes it.
+  int started[2];
   if (null_fd < 0 || pipe2(started, O_CLOEXEC) != 0) {
     const int error = errno;
     for (const int fd : {log_fd, null_fd}) {
@@ -117,7 +118,7 @@ bool Child::EndsWithin(absl::Duration wait) {
 
 void Child::Signal(int signal) {
   if (Ended().has_value()) return;
-  // The child makes its group as its first act. Just before, only the child itself exists.
+  // The child makes its group first. Until then only the child itself exists, and gets the signal alone.
   if (kill(-pid_, signal) != 0) kill(pid_, signal);
 }
 

@@ -2,7 +2,7 @@
 #define HOOKE_CLIENT_PROCESS_CHILD_PROCESS_H_
 
 // A child process in its own process group. It cannot outlive this process: when the thread that started it ends, for
-// whatever reason, the kernel kills it (SIGKILL). One thread.
+// whatever reason, the kernel kills the child (SIGKILL). Only that thread may use it.
 
 #include <sys/types.h>
 
@@ -18,12 +18,13 @@ namespace hooke {
 struct ChildOptions {
   std::vector<std::string> arguments;  // The program's path, then its arguments.
   std::string log_path;  // Gets stdout and stderr; an older log is renamed to log_path + ".1". stdin is empty.
-  int output_fd = -1;    // If >= 0: gets stdout in place of a log, and stderr is this process's. Not owned.
+  // If >= 0, it gets stdout instead of a log, and stderr goes to this process's stderr. Not owned.
+  int output_fd = -1;
 };
 
 class Child {
  public:
-  // FAILED_PRECONDITION if the program cannot be started or the log cannot be written.
+  // Starts the child. FAILED_PRECONDITION if the program cannot be started or the log cannot be written.
   static absl::StatusOr<Child> Start(const ChildOptions& options);
 
   Child(Child&& other) noexcept;
@@ -33,16 +34,16 @@ class Child {
 
   pid_t pid() const { return pid_; }
 
-  // nullopt while the child runs. Then how it ended, like "exit status 1" or "killed by signal 9 (Killed)".
+  // How the child ended, like "exit status 1" or "killed by signal 9 (Killed)"; nullopt while it runs.
   const std::optional<std::string>& Ended();
 
-  // Valid once the child has ended. As in a shell, 128 + N if signal N ended it.
+  // The exit code, once the child has ended. As in a shell, it is 128 + N if signal N ended the child.
   int exit_code() const { return exit_code_; }
 
   // Waits at most `wait` for the child's end; true if it has ended.
   bool EndsWithin(absl::Duration wait);
 
-  // Sends the signal to the child's whole process group. No effect once it has ended.
+  // Sends the signal to the child's whole process group. No effect once the child has ended.
   void Signal(int signal);
 
  private:

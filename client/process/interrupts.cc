@@ -14,7 +14,7 @@ Interrupts::Interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     sigaddset(&signals, signal);
   }
-  // A shell starts background jobs with SIGINT ignored; here it should count.
+  // A shell starts background jobs with SIGINT ignored, but the command should get it.
   std::signal(SIGINT, SIG_DFL);
   pthread_sigmask(SIG_BLOCK, &signals, &before_);
   fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 #define HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 
-// Lets a command wait for Ctrl-C, SIGTERM and SIGHUP instead of dying of them, so that it can clean up or print
-// something. Create it before any other thread exists: later threads inherit the blocked signals.
+// Lets a command wait for Ctrl-C, SIGTERM and SIGHUP. The signals do not end the process then, so the command can clean
+// up or print something. Create it before any other thread exists: later threads inherit the blocked signals.
 
 #include <csignal>
 #include <optional>

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_PROCESS_PROGRAM_OUTPUT_H_
 #define HOOKE_CLIENT_PROCESS_PROGRAM_OUTPUT_H_
 
-// Runs a program and collects what it prints. One thread.
+// Runs a program and collects what it prints. Call it from one thread at a time.
 
 #include <string>
 #include <vector>
@@ -12,11 +12,12 @@
 namespace hooke {
 
 struct ProgramOutput {
-  int exit_code = -1;  // As in a shell: 128 + N after signal N.
-  std::string text;    // The program's stdout; its stderr is this process's.
+  int exit_code = -1;  // As in a shell, 128 + N if signal N ended the program.
+  // The program's stdout. Its stderr goes to this process's stderr.
+  std::string text;
 };
 
-// Returns when the program has ended. An interrupt sends it SIGTERM, and SIGKILL if it has not ended 10 seconds later.
+// Runs the program until it ends. An interrupt sends it SIGTERM, and SIGKILL if it has not ended 10 seconds later.
 // Further interrupts are ignored, so that it can clean up. FAILED_PRECONDITION: it cannot be started. OUT_OF_RANGE: it
 // prints more than 64 MiB. After any error it no longer runs.
 absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& arguments, Interrupts& interrupts);

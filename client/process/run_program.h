@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_PROCESS_RUN_PROGRAM_H_
 #define HOOKE_CLIENT_PROCESS_RUN_PROGRAM_H_
 
-// Runs a program in a test as a user's shell would. The program ends with the object at the latest.
+// Runs a program in a test as a user's shell would. The destructor kills the program if it still runs.
 
 #include <sys/types.h>
 
@@ -18,7 +18,7 @@ struct ProgramOptions {
 };
 
 struct ProgramOutcome {
-  int exit_code = -1;  // 128 + N if signal N ended it.
+  int exit_code = -1;  // 128 + N if signal N ended the program.
   std::string out;
   std::string err;
 };
@@ -34,7 +34,7 @@ class Program {
   void Signal(int signal);
   // True if `text` appears on stdout within `wait`.
   bool Prints(const std::string& text, absl::Duration wait);
-  // Waits for the program's end. After `wait` it is killed, which shows as exit code 137.
+  // Waits for the program's end. A program that still runs after `wait` is killed; its exit code is then 137.
   ProgramOutcome Wait(absl::Duration wait = absl::Seconds(30));
 
  private:

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 using RowKey = std::tuple<int, uint64_t, uint64_t, bool>;
 
-// The range of sizes in the same bin: from a power of two up to the next.
+// Returns the bin of a size: from a power of two up to the next.
 std::pair<uint64_t, uint64_t> BinOf(uint64_t bytes) {
   if (bytes == 0) return {0, 0};
   const uint64_t begin = uint64_t{1} << (63 - __builtin_clzll(bytes));
@@ -57,7 +57,8 @@ std::string BytesText(uint64_t bytes) {
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
-// A bin is "64 KiB-128 KiB", from the first up to but not including the second. An exact size is all digits.
+// Returns the text of a row's sizes. A bin is "64 KiB-128 KiB", from the first up to but not including the second. An
+// exact size has all digits.
 std::string SizeText(const ProfileRow& row) {
   if (row.bytes_min == row.bytes_max) return absl::StrCat(row.bytes_max);
   return absl::StrCat(BytesText(row.bytes_min), "-", row.bytes_max == ~uint64_t{0} ? "" : BytesText(row.bytes_max + 1));

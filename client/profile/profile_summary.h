@@ -18,45 +18,48 @@
 namespace hooke {
 
 enum class ProfileSizes {
-  kBins,   // A row for each power of two: [2^k, 2^(k+1) - 1] bytes.
-  kExact,  // A row for each size that ranks counted separately.
+  // One row for each power of two: sizes [2^k, 2^(k+1) - 1] bytes.
+  kBins,
+  // One row for each size that ranks counted separately.
+  kExact,
 };
 
-// Calls of several ranks; `calls`, `bytes` and times are sums over the ranks.
+// Calls of all ranks for one row; `calls`, `bytes` and times are sums over the ranks.
 struct ProfileRow {
   v1::Operation operation = v1::OPERATION_UNSPECIFIED;
   bool fused = false;
   uint64_t bytes_min = 0;  // Smallest size of a call.
   uint64_t bytes_max = 0;
-  std::set<std::string> algorithms;  // Those that are known.
+  std::set<std::string> algorithms;  // The algorithms that are known.
   uint64_t calls = 0;
   uint64_t bytes = 0;
   uint64_t time_ns = 0;
   uint64_t step_ns = 0;
   uint64_t min_ns = 0;
   uint64_t max_ns = 0;
-  std::map<std::pair<uint64_t, uint64_t>, uint64_t> buckets;  // [begin, end) ns -> calls.
+  // Number of calls by duration. Keyed by [begin, end) in nanoseconds.
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> buckets;
 
   // The duration that a share `q` (0 to 1) of the calls did not exceed, in nanoseconds. It is the middle of a bucket,
-  // kept within [min_ns, max_ns]. Buckets are at most 1/16 wide, so it is off by at most 1/32.
+  // kept within [min_ns, max_ns]. A bucket is at most 1/16 of its begin wide, so the result is wrong by at most 1/32.
   double Quantile(double q) const;
 };
 
 struct ProfileSummary {
   uint32_t groups = 0;
   uint32_t ranks = 0;
-  uint64_t step_ns = 0;  // Sum over the ranks.
+  uint64_t step_ns = 0;  // Time in steps, summed over the ranks.
   uint64_t calls_left_out = 0;
   std::vector<ProfileRow> rows;  // Sorted by operation, size and fusion.
 };
 
 ProfileSummary Summarize(absl::Span<const v1::ReadProfileResponse> ranks, ProfileSizes sizes);
 
-// A table for people. Ends with a line end.
+// Returns a table for people. It ends with a line end.
 std::string ProfileTable(const ProfileSummary& summary);
 nlohmann::ordered_json ProfileToJson(const ProfileSummary& summary);
 
-// Example: "all-reduce".
+// Returns the operation's name, such as "all-reduce".
 std::string OperationText(v1::Operation operation);
 
 }  // namespace hooke

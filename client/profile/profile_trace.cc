@@ -92,7 +92,7 @@ absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::R
                               {"machines", trace.machines},
                               {"clock_error_us", static_cast<double>(trace.error_ns) / 1000},
                               {"ranks_left_out", trace.ranks_left_out}};
-  // One line for each event: a single JSON value of a long trace would take many times the memory.
+  // Writes one line for each event. A single JSON value of a long trace would take many times the memory.
   trace.json =
       absl::StrCat("{\"displayTimeUnit\": \"ms\",\n\"otherData\": ", DumpJson(about), ",\n\"traceEvents\": [\n");
   for (const ordered_json& name : Names(placed)) absl::StrAppend(&trace.json, DumpJson(name), ",\n");

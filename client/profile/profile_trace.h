@@ -23,10 +23,11 @@ struct Trace {
   uint32_t ranks = 0;
   uint32_t machines = 0;
   uint32_t ranks_left_out = 0;  // Ranks on machines whose clock offset is unknown.
-  int64_t error_ns = 0;         // Events of two machines may be off by this much at most; 0 with one machine.
+  // Bound on the clocks' error: times on two machines may be wrong by this much against each other. 0 with one machine.
+  int64_t error_ns = 0;
 };
 
-// FAILED_PRECONDITION if there are no events.
+// Makes the trace. FAILED_PRECONDITION if there are no events.
 absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::ReadProfileResponse> ranks);
 
 }  // namespace hooke

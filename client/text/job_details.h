@@ -10,8 +10,8 @@
 
 namespace hooke {
 
-// Several lines: state, reason and times, then a table of the groups, then silences and notices. `now` is the
-// coordinator's clock, `zone` the reader's.
+// Returns several lines: state, reason and times, then a table of the groups, then silences and notices. `now` is the
+// coordinator's clock, `zone` the reader's time zone.
 std::string JobDetails(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
 
 }  // namespace hooke

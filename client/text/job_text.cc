@@ -19,7 +19,8 @@
 namespace hooke {
 namespace {
 
-// "GROUP_STATE_RUNNING" becomes "running". The value of a newer coordinator becomes "unknown".
+// Turns an enum's name into a word: "GROUP_STATE_RUNNING" becomes "running". A value from a newer coordinator becomes
+// "unknown".
 std::string Lower(const std::string& name, absl::string_view prefix) {
   absl::string_view rest = name;
   return absl::ConsumePrefix(&rest, prefix) ? absl::AsciiStrToLower(rest) : "unknown";
@@ -94,9 +95,9 @@ std::string SharesText(const v1::RankProgress& progress) {
 
 namespace {
 
-// Servers that a group currently exchanges without.
+// Servers that one group, or all groups alike, exchange without.
 struct Absence {
-  std::string who;  // "group 1"
+  std::string who;  // Empty, or for example "group 1".
   std::set<std::string> servers;
   int64_t since_unix_ms = std::numeric_limits<int64_t>::max();
 };

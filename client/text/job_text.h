@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_TEXT_JOB_TEXT_H_
 #define HOOKE_CLIENT_TEXT_JOB_TEXT_H_
 
-// Words for the parts of a job's status, the same in every view. Pure.
+// Words for the parts of a job's status. Every view uses the same words. Pure.
 
 #include <optional>
 #include <string>
@@ -14,11 +14,12 @@
 
 namespace hooke {
 
-std::string JobStateText(v1::JobState state);      // "running"
-std::string GroupStateText(v1::GroupState state);  // "running"
+std::string JobStateText(v1::JobState state);      // Example: "running".
+std::string GroupStateText(v1::GroupState state);  // Example: "running".
 
-std::string DurationText(absl::Duration duration);  // "0:42", "1:02:03"; negative: "0:00"
-std::string PercentText(double fraction);           // "90.12 %"
+// Examples: "0:42", "1:02:03". A negative duration gives "0:00".
+std::string DurationText(absl::Duration duration);
+std::string PercentText(double fraction);           // Example: "90.12 %".
 
 // Returns "group 1", or "the evaluation" for the evaluating group.
 std::string GroupText(const v1::GroupStatus& group);
@@ -29,11 +30,11 @@ std::string StepText(const v1::GroupStatus& group);
 // Example: "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
 
-// A silence of a job. A server that several groups miss is one silence.
+// Something in a job that does not answer: a rank, or a server. A server that several groups miss is one silence.
 struct JobSilence {
   std::string key;   // Identifies the silence; stays the same over time.
-  std::string who;   // "rank 1 (pid 4711) of group 0"
-  std::string what;  // "rank 1 (pid 4711)"
+  std::string who;   // Example: "rank 1 (pid 4711) of group 0".
+  std::string what;  // Example: "rank 1 (pid 4711)".
   int64_t since_unix_ms = 0;
   std::string text;
 };
@@ -45,24 +46,25 @@ std::string SharesText(const v1::RankProgress& progress);
 // Time until the last running group is done; nullopt while a group waits, starts or does not move.
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
 
-// Examples: "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)", where the time is the first
-// group's. If groups miss different servers, "group 0 exchanging with ..." for each. Empty if no group misses a server.
+// Example: "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)". The time is when the first group
+// missed it. If groups miss different servers, there is "group 0 exchanging with ..." for each group. Empty if no group
+// misses a server.
 std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
 
-// Example: "12:03:04  server b:2 came back from its snapshot ...". Empty unless the job's setback is older than its
-// notice `first_shown`. A view that begins with that notice would otherwise not explain why the loss rose.
+// Example: "12:03:04  server b:2 came back from its snapshot ...". It is empty unless the job's setback is older than
+// its notice number `first_shown`. A view whose first notice is that one would otherwise not explain why the loss rose.
 std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
 // Example: "test accuracy 88.12 % at epoch 1.00, loss 0.3333".
 std::string CenterText(const v1::CenterEvaluated& center);
 
-// Returns ": REASON", or "" if the reason says no more than the state.
+// Returns ": REASON", or "" if the reason only repeats the state.
 std::string ReasonText(absl::string_view state, absl::string_view reason);
 
 // Example: "lenet, 2 groups x 2 ranks, elastic every 16 steps".
 std::string SpecText(const v1::JobSpec& spec);
-// Examples: "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging". CompressionText is its last
-// part, like "int8" or "none".
+// Examples: "diloco every 64 steps in 4 fragments, delayed by 8, int8", "no averaging". CompressionText returns the
+// last part, like "int8" or "none".
 std::string AveragingText(const v1::AveragingSpec& spec);
 std::string CompressionText(const v1::AveragingSpec& spec);
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON has no NaN, so such numbers become null.
+// Returns the number for JSON. JSON has no NaN and no infinity, so these become null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }

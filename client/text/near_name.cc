@@ -7,7 +7,7 @@
 namespace hooke {
 namespace {
 
-// The Levenshtein distance: single characters added, removed or replaced.
+// The Levenshtein distance: the number of single characters that are added, removed or replaced.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -25,7 +25,8 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string Nearest(absl::string_view wrong, const std::vector<std::string>& names) {
-  // The distance costs the product of both lengths, and a longer text is not a misspelt name.
+  // Computing the distance takes time proportional to the product of both lengths. A longer text is not a misspelt
+  // name.
   constexpr size_t kLongest = 64;
   std::string nearest;
   // At most two characters may differ, and at most half of a short word.

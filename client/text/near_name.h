@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_TEXT_NEAR_NAME_H_
 #define HOOKE_CLIENT_TEXT_NEAR_NAME_H_
 
-// Guesses the name meant by a misspelt one. Pure.
+// Guesses which name was meant by a misspelt one. Pure.
 
 #include <string>
 #include <vector>

@@ -48,7 +48,7 @@ int WidthOf(const Utf8Character& character) {
   return IsIn(kWide, character.point) ? 2 : 1;
 }
 
-// The longest prefix of `text` that takes at most `width` columns.
+// Returns the longest prefix of `text` that takes at most `width` columns.
 absl::string_view StartOf(absl::string_view text, int width) {
   size_t end = 0;
   int columns = 0;

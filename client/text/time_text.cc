@@ -6,7 +6,7 @@
 namespace hooke {
 namespace {
 
-// The length of the RFC 3339 time at the start of `text`; 0 if there is none.
+// Returns the length of the RFC 3339 time at the start of `text`; 0 if there is none.
 size_t TimeBytes(absl::string_view text) {
   constexpr absl::string_view kPattern = "dddd-dd-ddTdd:dd:dd";
   const auto is_digit = [text](size_t i) { return i < text.size() && absl::ascii_isdigit(text[i]); };

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_TEXT_TIME_TEXT_H_
 #define HOOKE_CLIENT_TEXT_TIME_TEXT_H_
 
-// Points of time as text for people; only this file chooses their format. Programs get RFC 3339 in UTC (logs) or
+// Points of time as text for people. Only this file chooses their format. Programs get RFC 3339 in UTC (logs) or
 // milliseconds since 1970 (JSON). Pure.
 
 #include <string>
@@ -14,7 +14,8 @@ namespace hooke {
 // Shows `time` in `zone`: "14:03:05" on the day of `now`, "2026-11-22 14:03:05" on any other day.
 std::string TimeText(absl::Time time, absl::Time now, absl::TimeZone zone);
 
-// Replaces each RFC 3339 time in `text`, as daemons and ranks write them ("2026-11-23T04:54:42Z"), by its TimeText.
+// Replaces each RFC 3339 time in `text` by its TimeText. Daemons and ranks write such times, like
+// "2026-11-23T04:54:42Z".
 std::string WithTimeTexts(absl::string_view text, absl::Time now, absl::TimeZone zone);
 
 }  // namespace hooke

@@ -12,11 +12,11 @@
 namespace hooke {
 namespace {
 
-// While this process runs, it looks at the coordinator at least this often. A longer gap means that the process did not
-// run.
+// While this process runs, it looks for news of the coordinator at least this often. A longer gap means that the
+// process did not run.
 constexpr absl::Duration kLongestLook = absl::Seconds(2);
 
-// True for errors of a coordinator that stops or starts; any other error is its answer.
+// True for errors of a coordinator that stops or starts. Any other error is the coordinator's answer.
 bool IsPassing(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -81,7 +81,7 @@ class Follower {
     screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()));
   }
 
-  // Clocks and silences on the screen must advance even if nothing is heard.
+  // Shows the last status again, so that times and silences on the screen advance even if nothing is heard.
   void Redraw() {
     const absl::Time now = options_.clock();
     if (!job_.has_value() || away_ || now - last_drawn_ < options_.redraw) return;
@@ -105,11 +105,12 @@ class Follower {
                                                  since, "; giving up (--patience waits longer). Job ", job_id_,
                                                  " may go on; `hooke watch ", job_id_, "` looks again"));
     }
-    // A first break may be the connection's. A second failure in a row is the coordinator's.
+    // The first failure may be only a broken connection. After a second failure in a row the coordinator counts as
+    // away.
     if (now - last_heard_ <= options_.silence && broken_tries_ < 2) return absl::OkStatus();
     if (!away_) screen_.Away(job_.has_value() ? &*job_ : nullptr, last_heard_, now);
     away_ = true;
-    // If a host vanishes, its stream never breaks, so the stream is opened anew.
+    // If a host vanishes, its stream never breaks. So a silent stream is opened anew.
     if (stream_ != nullptr && now >= next_try_ + options_.silence) Retry();
     return absl::OkStatus();
   }
@@ -123,10 +124,10 @@ class Follower {
   absl::Time next_try_ = absl::InfinitePast();
   absl::Time last_heard_;
   absl::Time last_look_;
-  absl::Duration waited_;  // Since the coordinator was last heard.
+  absl::Duration waited_;  // Time without the coordinator since it was last heard, while this process ran.
   absl::Time last_drawn_ = absl::InfinitePast();
   bool away_ = false;
-  int broken_tries_ = 0;  // In a row, since the coordinator was last heard.
+  int broken_tries_ = 0;  // Failed tries in a row, since the coordinator was last heard.
   std::optional<v1::JobStatus> job_;
 };
 

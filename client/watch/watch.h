@@ -16,10 +16,10 @@
 namespace hooke {
 
 struct WatchOptions {
-  // A coordinator that sends nothing for so long counts as away; it normally sends once a second. A connection that
-  // breaks and cannot be restored is noticed at once.
+  // A coordinator that sends nothing for this long counts as away; it normally sends once a second. A broken connection
+  // that cannot be restored is noticed at once.
   absl::Duration silence = absl::Seconds(3);
-  // Watching ends after so long without the coordinator, while this process runs.
+  // Watching ends after this long without the coordinator. Only time in which this process runs counts.
   absl::Duration patience = absl::Minutes(5);
   absl::Duration retry = absl::Milliseconds(300);  // Time between two attempts to reach the coordinator.
   absl::Duration poll = absl::Milliseconds(200);   // Interrupts are checked this often.

@@ -28,11 +28,12 @@ class TerminalScreen : public WatchScreen {
     }
   }
 
-  void Back(absl::Time, absl::Time) override {}  // Nothing to do: the next Show draws the picture anew.
+  // Does nothing, because the next Show draws the picture anew.
+  void Back(absl::Time, absl::Time) override {}
 
  private:
-  // Replaces the last picture. Lines from `dim_from` on are grey; 0: none. Callers cut lines first, since escape
-  // sequences count no columns.
+  // Replaces the last picture. Lines from `dim_from` on are grey; 0: no line is grey. Callers cut the lines first,
+  // because a cut here would count the escape sequences as columns.
   void Draw(const std::vector<std::string>& lines, size_t dim_from) {
     Erase();
     for (size_t i = 0; i < lines.size(); ++i) {

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_WATCH_WATCH_SCREEN_H_
 #define HOOKE_CLIENT_WATCH_WATCH_SCREEN_H_
 
-// Shows a watched job: drawn in place on a terminal, as plain lines, or as JSON lines. One thread.
+// Shows a watched job: drawn in place on a terminal, as plain lines, or as JSON lines. Only one thread may use it.
 
 #include <memory>
 #include <ostream>
@@ -19,15 +19,16 @@ class WatchScreen {
 
   // Shows the job's status. Also called when only time has passed. `now` is the coordinator's clock.
   virtual void Show(const v1::JobStatus& job, absl::Time now) = 0;
-  // The coordinator, last heard at `since`, does not answer. Called once until Back. `job` is the last shown status, or
-  // null if there is none. Both times are on this machine's clock.
+  // Called once when the coordinator does not answer; Back is called before the next Away. The coordinator was last
+  // heard at `since`. `job` is the last shown status, or null if there is none. `since` and `now` are on this machine's
+  // clock.
   virtual void Away(const v1::JobStatus* job, absl::Time since, absl::Time now) = 0;
   // The coordinator answers again after being away since `since`. A Show follows.
   virtual void Back(absl::Time since, absl::Time now) = 0;
 };
 
-// While the coordinator is away, a terminal keeps the picture, dimmed. If `out` is for programs, people are told on
-// `err`. The streams must outlive the screen.
+// Make a screen of one kind. While the coordinator is away, a terminal keeps the picture, dimmed. If `out` is for
+// programs, messages for people go to `err`. The streams must outlive the screen.
 std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options);
 std::unique_ptr<WatchScreen> MakePlainScreen(std::ostream& out, WatchLogOptions options);
 std::unique_ptr<WatchScreen> MakeJsonScreen(std::ostream& out, std::ostream& err);

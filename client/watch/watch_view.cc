@@ -22,7 +22,7 @@ double Fraction(const v1::RankProgress& progress) {
   return std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));
 }
 
-// Example: "[####>     ]"; empty if there is no room.
+// Returns a bar such as "[####>     ]"; empty if there is no room.
 std::string Bar(double fraction, int width) {
   const int inside = width - 2;
   if (inside < 4) return "";
@@ -39,8 +39,8 @@ std::string RateText(double samples_per_s) {
   return std::isfinite(samples_per_s) ? absl::StrFormat("%.0f samples/s", samples_per_s) : "- samples/s";
 }
 
-// Example: "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s". A group that has not reported to this coordinator
-// has "-" for each number, since its step is unknown, not 0.
+// Returns a line such as "[###>   ]  47 %  528/1123  loss 0.3512  1843 samples/s". If a group has not reported to this
+// coordinator, its numbers are "-": its step is unknown, not 0.
 std::string BarLine(const v1::GroupStatus& group, int width) {
   const v1::RankProgress& progress = group.progress();
   const bool known = group.has_progress();
@@ -60,7 +60,7 @@ std::string PlaceText(const v1::GroupStatus& group) {
   return absl::StrCat(" on ", Printable(group.worker()), " (", Printable(group.site()), ")");
 }
 
-// Example: "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %".
+// Returns a line such as "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %".
 std::string StateLine(const v1::GroupStatus& group) {
   std::string text = absl::StrCat(GroupStateText(group.state()), PlaceText(group));
   if (group.incarnation() > 1) absl::StrAppend(&text, ", start ", group.incarnation());
@@ -68,7 +68,7 @@ std::string StateLine(const v1::GroupStatus& group) {
   if (group.state() != v1::GROUP_STATE_RUNNING) return text;
   const std::string shares = SharesText(group.progress());
   if (!shares.empty()) absl::StrAppend(&text, ": ", shares);
-  // A long phase is shown early, before anything counts as silent.
+  // A long phase is shown before the rank counts as silent.
   if (group.progress().phase_seconds() >= 3) {
     std::string phase = v1::RankProgress::Phase_Name(group.progress().phase());
     std::transform(phase.begin(), phase.end(), phase.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -77,7 +77,8 @@ std::string StateLine(const v1::GroupStatus& group) {
   return text;
 }
 
-// True if a notice of the coordinator tells this silence. The coordinator then also tells its end.
+// True if a notice of the coordinator already reports that this peer stopped answering. The coordinator then also sends
+// a notice when the peer answers again.
 bool NoticeTells(const v1::JobStatus& job, const JobSilence& silence) {
   const std::string words = absl::StrCat(silence.what, " has not answered since ");
   return absl::c_any_of(job.notices(), [&](const v1::Notice& notice) {

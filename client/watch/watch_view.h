@@ -21,13 +21,13 @@ struct WatchViewOptions {
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 
-// The whole picture, for a terminal that redraws it in place.
+// Returns the whole picture, for a terminal that redraws it in place.
 std::vector<std::string> RenderWatch(const v1::JobStatus& job, absl::Time now, const WatchViewOptions& options);
 
-// "coordinator away since 14:03:05", and what that means for the job.
+// Returns "coordinator away since 14:03:05", and what that means for the job.
 std::string AwayText(absl::Time since, absl::Time now, absl::TimeZone zone);
 
-// The picture while the coordinator is away: a line that says since when, then the last known picture.
+// Returns the picture while the coordinator is away. The first line says since when; the last known picture follows.
 std::vector<std::string> RenderAway(const v1::JobStatus& job, absl::Time since, absl::Time now,
                                     const WatchViewOptions& options);
 
@@ -36,14 +36,14 @@ struct WatchLogOptions {
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 
-// The same as plain lines, for a file or a pipe. Each line begins with the time and tells something new, so the object
-// remembers what it has told.
+// The view as plain lines, for a file or a pipe. Each line begins with the time and has something new, so the object
+// remembers what it has written.
 class WatchLog {
  public:
   explicit WatchLog(WatchLogOptions options) : options_(options) {}
 
   std::vector<std::string> Lines(const v1::JobStatus& job, absl::Time now);
-  // A line with another text in the same form.
+  // Returns a line with `text`, after the time as in all lines.
   std::string Stamped(absl::Time time, absl::Time now, absl::string_view text) const;
 
  private:
@@ -60,9 +60,10 @@ class WatchLog {
 
   const WatchLogOptions options_;
   std::string job_state_;
-  std::map<std::pair<uint32_t, int>, Told> groups_;  // By the group's index and task.
+  std::map<std::pair<uint32_t, int>, Told> groups_;  // Keyed by the group's index and task.
   std::set<std::pair<int64_t, std::string>> notices_;
-  std::map<std::string, std::string> silences_;  // JobSilence::who by key; empty if a notice told it.
+  // JobSilence::who of each silence, keyed by JobSilence::key. It is empty if a notice reports the silence.
+  std::map<std::string, std::string> silences_;
 };
 
 }  // namespace hooke
