@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-// A port where the kernel accepts connections and nobody answers, as with a stopped coordinator.
+// A port where the kernel accepts connections but no program answers, as with a stopped coordinator.
 class SilentPort {
  public:
   SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -35,9 +35,10 @@ class SilentPort {
   int port_ = 0;
 };
 
-// If nobody listens, the error says so at once, with the address and what to do.
+// If no program listens, the error comes at once, with the address and what to do.
 TEST(CoordinatorClientTest, NobodyListens) {
-  SilentPort port;  // It is bound, so that no other test takes the port, but does not listen.
+  // The port is bound, so that no other test takes it, but nothing listens.
+  SilentPort port;
   const absl::Time begin = absl::Now();
   EXPECT_EQ(CoordinatorClient::Connect(port.address(), absl::Seconds(30)).status(),
             absl::UnavailableError(
@@ -68,7 +69,7 @@ TEST(CoordinatorClientTest, AnotherServiceAnswers) {
                              " is not a coordinator, or of another version (--coordinator chooses another)")));
 }
 
-// A submission that finds the coordinator restarting is tried again under the same id, so the job is stored once.
+// If the coordinator restarts during a submission, the call is repeated with the same id, so the job is stored once.
 TEST(CoordinatorClientTest, SubmitTriesAgainWithTheSameId) {
   FakeCoordinatorService coordinator;
   coordinator.submit_status = {grpc::UNAVAILABLE, "restarting"};
@@ -116,7 +117,7 @@ TEST(CoordinatorClientTest, NoSuchJob) {
   EXPECT_EQ((*client)->GetJob("x-1").status(), absl::NotFoundError("no job x-1"));
 }
 
-// A connection that breaks or never existed is told apart from a server's answer.
+// An error of a connection that breaks, or was never made, differs from a server's answer.
 TEST(IsConnectionFailureTest, Table) {
   for (const absl::string_view message :
        {"failed to connect to all addresses; last error: UNKNOWN: x", "Socket closed", "Connection reset by peer",
@@ -128,7 +129,7 @@ TEST(IsConnectionFailureTest, Table) {
   }
 }
 
-// gRPC's words are cut to what people need.
+// gRPC's message is shortened to its reason.
 TEST(ConnectionTroubleTest, KeepsTheReason) {
   EXPECT_EQ(ConnectionTrouble("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to "
                               "connect to remote host: "

@@ -16,7 +16,7 @@ constexpr char kTuned[] = R"({"cells": 2, "cells_planned": 9, "rules": 1, "tunin
   {"operation": "reduce", "values": "arena", "bytes": 1048576, "algorithm": "two-level", "chunk_bytes": 100,
    "drivers": 3, "default": true, "median_us": 700, "calls": 9}]})";
 
-// The table has a line for each size, with the default beside the fastest. The notes say what was left out.
+// The table has a line for each size, with the default beside the fastest choice. The notes say how much was left out.
 TEST(BenchReportTest, Tuning) {
   const absl::StatusOr<TuningReport> report = ReportTuning(kTuned);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -29,8 +29,8 @@ TEST(BenchReportTest, Tuning) {
   EXPECT_THAT(report->notes, HasSubstr("time was up after 2 of 9 lines"));
 }
 
-// Ranges of sizes with their reasons; the last range has no end. A line names the kind of values if it holds for one
-// only.
+// The table has ranges of sizes with the reasons for their choices; the last range has no end. A line names the kind of
+// values if it holds for one kind only.
 TEST(BenchReportTest, Explanation) {
   const absl::StatusOr<ExplanationReport> report = ReportExplanation(
       R"({"choices": [{"operation": "reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,

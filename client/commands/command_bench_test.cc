@@ -1,4 +1,5 @@
-// Tests `hooke bench` with a script in place of hooke-bench: the command it starts, the file it writes, and its output.
+// Tests `hooke bench` with a script in place of hooke-bench. It checks the command that hooke starts, the file that
+// hooke writes, and its output.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +54,8 @@ class CommandBenchTest : public ::testing::Test {
   const std::string folder_ = absl::StrCat(::testing::TempDir(), "/command_bench_", getpid());
 };
 
-// tune: hooke-bench gets the flags, and the file gets its tuning. A second run replaces the file only with --force.
+// `hooke bench tune` passes its flags to hooke-bench, and writes the tuning to the file. A second run replaces the file
+// only with --force.
 TEST_F(CommandBenchTest, TuneWritesTheFile) {
   const std::string out = folder_ + "/tuning.json";
   BenchPrints(kDocument);
@@ -70,7 +72,7 @@ TEST_F(CommandBenchTest, TuneWritesTheFile) {
   EXPECT_EQ(Run({"tune", "--out", out, "--force"}).exit_code, 0);
 }
 
-// Without --out the tuning is printed. As JSON, everything is one object.
+// Without --out the tuning is printed. With --output json, one object has everything.
 TEST_F(CommandBenchTest, TunePrints) {
   BenchPrints(kDocument);
   EXPECT_THAT(Run({"tune"}).out, HasSubstr("\nthe tuning\n"));
@@ -78,7 +80,8 @@ TEST_F(CommandBenchTest, TunePrints) {
   EXPECT_THAT(Run({"explain"}).out, HasSubstr("OPERATION  VALUES"));
 }
 
-// hooke-bench reports its own errors, and its exit code is kept. If it is missing or dies, hooke says so.
+// hooke-bench reports its own errors, and its exit code becomes hooke's. If hooke-bench is missing or dies, hooke
+// reports that.
 TEST_F(CommandBenchTest, Failures) {
   const ProgramOutcome missing = Run({"tune"});
   EXPECT_EQ(missing.exit_code, 1);
@@ -93,7 +96,7 @@ TEST_F(CommandBenchTest, Failures) {
   EXPECT_THAT(Run({"tune"}).err, HasSubstr("are both of one version?"));
 }
 
-// Ctrl-C reaches hooke-bench, which ends, and no file is written.
+// Ctrl-C ends hooke-bench, and no file is written.
 TEST_F(CommandBenchTest, Interrupt) {
   BenchIs(absl::StrCat("trap 'touch ", folder_, "/ended; exit 130' TERM; touch ", folder_,
                        "/started; echo started; while :; do sleep 0.1; done"));

@@ -1,5 +1,5 @@
-// Tests `hooke export --format torchscript` with a script in place of hooke-rank: the command it starts, the file it
-// writes, and its output.
+// Tests `hooke export --format torchscript` with a script in place of hooke-rank. It checks the command that hooke
+// starts, the file that hooke writes, and its output.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class CommandExportTest : public ::testing::Test {
     std::filesystem::remove_all(programs_);
   }
 
-  // `script` is shell text; $1 and $2 are its arguments.
+  // Writes the program that stands for hooke-rank. `script` is shell text; $1 and $2 are its arguments.
   void RankIs(const std::string& script) {
     const std::string path = programs_ + "/hooke-rank";
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -87,7 +87,8 @@ class CommandExportTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listener_;
 };
 
-// hooke-rank gets the center as safetensors with its metadata. Its output becomes the file, and no other file stays.
+// hooke-rank gets the center as safetensors with its metadata. The file that hooke-rank writes becomes the user's file,
+// and no other file stays.
 TEST_F(CommandExportTest, HookeRankMakesTheFile) {
   RankIs(absl::StrCat("cp \"${1#--model=}\" ", programs_, "/seen; printf module > \"${2#--torchscript=}\""));
   const ProgramOutcome first = Run({"--output", "json"});
@@ -107,7 +108,7 @@ TEST_F(CommandExportTest, HookeRankMakesTheFile) {
   EXPECT_EQ(Read(path_), "another");
 }
 
-// If hooke-rank is missing, fails, dies or writes nothing, the message helps and no file is left.
+// If hooke-rank is missing, fails, dies or writes nothing, the error says what to do, and no file is left.
 TEST_F(CommandExportTest, FailuresLeaveNothing) {
   const struct {
     std::string script;  // Empty: there is no program.
@@ -141,7 +142,7 @@ TEST_F(CommandExportTest, AnErrorNamesTheFileThatWasGiven) {
   EXPECT_THAT(result.err, testing::Not(HasSubstr(".part-")));
 }
 
-// A note repeats text from a peer, here an address; none of it steers the terminal.
+// A note may repeat text from a peer, here an address. The text cannot steer the terminal.
 TEST_F(CommandExportTest, ANoteCannotSteerTheTerminal) {
   FakeParameterServer second;
   second.responses = {server_.responses[0]};
@@ -162,7 +163,7 @@ TEST_F(CommandExportTest, ANoteCannotSteerTheTerminal) {
   EXPECT_THAT(result.err, testing::Not(HasSubstr("\x1b")));
 }
 
-// A center without a description cannot become a module; the error names the format that works.
+// A center without a description cannot become a TorchScript module. The error names the format that works.
 TEST_F(CommandExportTest, NeedsADescription) {
   RankIs("exit 0");
   server_.responses[0].mutable_header()->mutable_layout()->clear_model();
@@ -173,7 +174,7 @@ TEST_F(CommandExportTest, NeedsADescription) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// Ctrl-C during hooke-rank's work ends it, and no file is left.
+// Ctrl-C while hooke-rank works ends it, and no file is left.
 TEST_F(CommandExportTest, AnInterruptLeavesNothing) {
   RankIs(absl::StrCat("printf half > \"${2#--torchscript=}\"; echo > ", programs_, "/started; exec sleep 60"));
   Program program(Options({}));

@@ -63,7 +63,7 @@ class CommandTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listener_;
 };
 
-// watch of a successful job prints plain lines, the center's accuracy last, and ends with exit code 0.
+// `watch` of a successful job prints plain lines, with the center's accuracy last. The exit code is 0.
 TEST_F(CommandTest, WatchToSuccess) {
   const ProgramOutcome result = Run({"watch", "fashion-1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -71,7 +71,7 @@ TEST_F(CommandTest, WatchToSuccess) {
   EXPECT_TRUE(absl::EndsWith(result.out, "\ncenter test accuracy: 90.12 %\n")) << result.out;
 }
 
-// watch of a failed or cancelled job ends with exit code 1 and the reason.
+// `watch` of a failed or cancelled job prints the reason, and the exit code is 1.
 TEST_F(CommandTest, WatchToFailure) {
   const ProgramOutcome failed = Run({"watch", "fashion-2"});
   EXPECT_EQ(failed.exit_code, 1);
@@ -86,7 +86,7 @@ TEST_F(CommandTest, WatchToFailure) {
   EXPECT_EQ(unknown.err, "hooke: no job nope-1\n");
 }
 
-// watch as JSON prints one object per line.
+// With --output json, `watch` prints one object per line.
 TEST_F(CommandTest, WatchAsJsonLines) {
   const ProgramOutcome result = Run({"watch", "fashion-1", "--output", "json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -96,7 +96,7 @@ TEST_F(CommandTest, WatchAsJsonLines) {
   EXPECT_EQ(nlohmann::json::parse(lines[1])["state"], "succeeded");
 }
 
-// Ctrl-C stops watching and says so; the job goes on. The exit code is 130.
+// Ctrl-C ends `watch`, which says so. The job goes on, and the exit code is 130.
 TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
   Program watch(Options({"watch", "fashion-4"}));
   ASSERT_TRUE(watch.Prints("step 528/1123", absl::Seconds(20)));
@@ -108,7 +108,7 @@ TEST_F(CommandTest, InterruptEndsTheWatchingOnly) {
       "hooke: job fashion-4 goes on; `hooke watch fashion-4` shows it again, `hooke cancel fashion-4` stops it\n");
 }
 
-// submit sends the job with all defaults; with --watch its exit code is the job's.
+// `submit` sends the job with all defaults. With --watch the exit code is the job's.
 TEST_F(CommandTest, Submit) {
   const ProgramOutcome result = Run({"submit", "deploy/jobs/fashion.yaml", "--watch"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -122,7 +122,7 @@ TEST_F(CommandTest, Submit) {
   EXPECT_EQ(coordinator_.submitted[0].job().averaging().interval(), 4u);
 }
 
-// A wrong job file gives exit code 2 and one line for each mistake, and nothing is sent.
+// For a wrong job file, `submit` prints one line for each mistake and sends nothing. The exit code is 2.
 TEST_F(CommandTest, SubmitOfAWrongFile) {
   const std::string path = folder_ + "/job.yaml";
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
@@ -137,8 +137,8 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
 
-// "-" is standard input. A valid job is submitted and can be watched; a wrong one is refused with its lines. Reading
-// stops at the size limit of a job file.
+// `submit -` reads standard input. A valid job is submitted and can be watched. A wrong one is refused, with the lines
+// of the mistakes. Reading stops at the size limit of a job file.
 TEST_F(CommandTest, SubmitOfStandardInput) {
   const auto submit = [this](const std::string& text, const std::string& flags) {
     const std::string path = folder_ + "/input";
@@ -172,8 +172,8 @@ TEST_F(CommandTest, SubmitOfStandardInput) {
   EXPECT_EQ(coordinator_.submitted.size(), 1u);
 }
 
-// `jobs JOB` shows one job, for people and for programs. Like every command that takes a job, it suggests a similar
-// name for an unknown one.
+// `jobs JOB` shows one job, as text or as JSON. For an unknown job it suggests a similar name, like every command that
+// takes a job.
 TEST_F(CommandTest, OneJob) {
   const ProgramOutcome one = Run({"jobs", "fashion-1"});
   EXPECT_EQ(one.exit_code, 0) << one.err;
@@ -191,7 +191,7 @@ TEST_F(CommandTest, OneJob) {
   EXPECT_EQ(Run({"jobs", "nope-1"}).err, "hooke: no job nope-1\n");
 }
 
-// `jobs` with an empty name, as from a script's unset variable, is a wrong command line and does not list all jobs.
+// `jobs ""`, as from a script's unset variable, is a wrong command line. It does not list all jobs.
 TEST_F(CommandTest, AnEmptyJobIsNoListOfAll) {
   const ProgramOutcome result = Run({"jobs", ""});
   EXPECT_EQ(result.exit_code, 2);
@@ -207,7 +207,7 @@ TEST_F(CommandTest, SubmitThatIsRefused) {
   EXPECT_EQ(result.err, "hooke: groups.ranks is 64, but no worker has more than 4 slots\n");
 }
 
-// The coordinator's refusal of a file looks like the client's own: with line numbers and exit code 2.
+// The coordinator's refusal of a file is printed like the client's own: with line numbers, and with exit code 2.
 TEST_F(CommandTest, SubmitOfAFileThatTheCoordinatorRefuses) {
   const std::string path = folder_ + "/job.yaml";
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups:\n  ranks: 4\n";
@@ -219,7 +219,7 @@ TEST_F(CommandTest, SubmitOfAFileThatTheCoordinatorRefuses) {
   EXPECT_EQ(result.err, path + ":5: groups.ranks: 4 ranks do not fit\n");
 }
 
-// Listings, for people and for programs.
+// `jobs` and `nodes` print tables, or JSON with --output json.
 TEST_F(CommandTest, Listings) {
   v1::NodeStatus worker;
   worker.set_name("worker-1");
@@ -264,7 +264,7 @@ TEST_F(CommandTest, WrongCommandLines) {
   }
 }
 
-// Without a coordinator every command says so within seconds, with exit code 1.
+// Without a coordinator every command reports that within seconds, with exit code 1.
 TEST_F(CommandTest, CoordinatorUnreachable) {
   const std::string address = listener_->address();
   listener_.reset();
@@ -288,7 +288,7 @@ TEST_F(CommandTest, CoordinatorUnreachable) {
   }
 }
 
-// export writes the file and refuses to overwrite it. A write that the system stops (file size limit) leaves nothing.
+// `export` writes the file and refuses to overwrite it. If the file size limit stops a write, no file is left.
 TEST_F(CommandTest, Export) {
   FakeParameterServer server;
   v1::PullResponse header;
@@ -349,8 +349,8 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// profile prints the ranks' profiles and writes their trace. It does not overwrite a file, and refuses a job without a
-// profile.
+// `profile` prints the ranks' profiles and writes their trace. It does not overwrite a file, and refuses a job without
+// a profile.
 TEST_F(CommandTest, Profile) {
   EXPECT_EQ(Run({"profile", "nope-1"}).err, "hooke: no job nope-1\n");
   const ProgramOutcome none = Run({"profile", "fashion-1"});
@@ -395,7 +395,7 @@ TEST_F(CommandTest, Profile) {
   EXPECT_EQ(Run({"profile", "fashion-1", "--force"}).exit_code, 2);
 }
 
-// bash completes commands, flags, values, job ids from the coordinator, and files.
+// With the script, bash completes commands, flags, values, job ids from the coordinator, and files.
 TEST_F(CommandTest, BashCompletion) {
   const std::string programs = std::filesystem::absolute("client").string();
   const auto complete = [&](const std::string& line, int word) {
@@ -414,7 +414,7 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_EQ(complete("hooke export --format torchscript fashion-1 deploy/job", 5), "deploy/jobs\n");
   EXPECT_EQ(complete("hooke prof", 1), "profile\n");
   EXPECT_EQ(complete("hooke profile fashion-1 --trace deploy/job", 4), "deploy/jobs\n");
-  coordinator_.jobs_left_out = 7;  // The line about jobs left out is not a job.
+  coordinator_.jobs_left_out = 7;  // The line about jobs left out is not completed as a job.
   EXPECT_EQ(complete("hooke watch ''", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke jobs fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
   EXPECT_EQ(complete("hooke watch fa", 2), "fashion-1 fashion-2 fashion-3 fashion-4\n");
@@ -427,7 +427,7 @@ TEST_F(CommandTest, BashCompletion) {
   EXPECT_THAT(Run({"completion", "zsh"}).out, StartsWith("#compdef hooke\n"));
 }
 
-// zsh accepts the zsh script, if zsh is installed here.
+// zsh parses the zsh script, if zsh is installed here.
 TEST_F(CommandTest, ZshCompletionParses) {
   if (std::system("command -v zsh >/dev/null 2>&1") != 0) GTEST_SKIP() << "no zsh here";
   std::ofstream(folder_ + "/_hooke") << Run({"completion", "zsh"}).out;

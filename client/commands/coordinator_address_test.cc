@@ -20,7 +20,7 @@ class CoordinatorAddressTest : public ::testing::Test {
   const std::string folder_ = absl::StrCat(::testing::TempDir(), "/coordinator_address_test");
 };
 
-// The flag wins over the environment, which wins over a running local cluster, which wins over the default.
+// The flag is chosen first, then the environment, then a running local cluster, then the default.
 TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
   EXPECT_EQ(*ChooseCoordinator({"", "", ""}), "127.0.0.1:7411");
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");
@@ -33,7 +33,7 @@ TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
   EXPECT_EQ(*ChooseCoordinator({"a:1", "b:2", folder_}), "a:1");
 }
 
-// The address that a killed `up` left behind is ignored. A clean end removes it.
+// The address that a killed `up` has left is ignored. An `up` that ends normally removes its address.
 TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
   std::optional<ClusterFolder> cluster(*ClusterFolder::Own(folder_));
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
@@ -43,7 +43,7 @@ TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
   EXPECT_EQ(RunningClusterAddress(folder_), std::nullopt);
 }
 
-// A folder has one owner; a second one is refused and told the owner's pid.
+// A folder has one owner. A second `up` is refused, and the error has the owner's pid.
 TEST_F(CoordinatorAddressTest, AFolderHasOneOwner) {
   const absl::StatusOr<ClusterFolder> first = ClusterFolder::Own(folder_);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -1,4 +1,4 @@
-// Tests `hooke up` with shell scripts in place of the daemons. They write their ready file and wait.
+// Tests `hooke up` with shell scripts in place of the daemons. Each script writes its ready file and waits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Prints its arguments, notes its pid, becomes ready with a made-up address, and ends at SIGTERM.
+// Prints its arguments, writes its pid to a file, becomes ready with a made-up address, and ends at SIGTERM.
 constexpr char kDaemon[] = R"sh(#!/bin/sh
 echo "started with $*"
 while [ $# -gt 0 ]; do
@@ -69,7 +69,8 @@ class UpTest : public ::testing::Test {
     return pid;
   }
 
-  // A killed process is there until its parent has waited for it, so this polls.
+  // Whether the process is gone within seconds. A killed process exists until its parent has waited for it, so this
+  // polls.
   static bool IsGoneSoon(pid_t pid) {
     for (int i = 0; i < 500; ++i) {
       if (kill(pid, 0) != 0 && errno == ESRCH) return true;
@@ -90,7 +91,7 @@ class UpTest : public ::testing::Test {
   const std::string state_ = folder_ + "/.hooke/up";
 };
 
-// A whole cluster starts with the given flags and announces itself. Ctrl-C stops all of it in order.
+// A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons in order.
 TEST_F(UpTest, StartsAndStops) {
   Program up(Up({"--slots", "3"}));
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
@@ -127,7 +128,7 @@ TEST_F(UpTest, NothingSurvivesAKilledUp) {
   EXPECT_EQ(RunningClusterAddress(state_), std::nullopt);
 }
 
-// A second `up` in the same folder is refused with the first one's pid; the first is not disturbed.
+// A second `up` in the same folder is refused, and the error has the first one's pid. The first one goes on.
 TEST_F(UpTest, OneClusterAFolder) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
@@ -138,7 +139,7 @@ TEST_F(UpTest, OneClusterAFolder) {
   EXPECT_TRUE(RunningClusterAddress(state_).has_value());
 }
 
-// A later run in the same folder gives servers the same ports, so that stored jobs find them.
+// A later run in the same folder gives the servers the same ports, so that stored jobs find them.
 TEST_F(UpTest, ASecondRunTakesTheSamePorts) {
   std::string address;
   for (int run = 0; run < 2; ++run) {
@@ -177,7 +178,8 @@ TEST_F(UpTest, RefusesAPortThatIsInUse) {
   close(fd);
 }
 
-// A dead worker is reported and the rest goes on. If the coordinator dies, the cluster ends with exit code 1.
+// If a worker dies, that is reported and the other daemons go on. If the coordinator dies, the cluster ends with exit
+// code 1.
 TEST_F(UpTest, ReportsADaemonThatDies) {
   Program up(Up());
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
@@ -196,7 +198,7 @@ TEST_F(UpTest, ReportsADaemonThatDies) {
   EXPECT_TRUE(IsGoneSoon(PidOf("worker-2")));
 }
 
-// If a daemon cannot start, its output is shown and nothing of the cluster is left.
+// If a daemon cannot start, its output is shown and no daemon is left.
 TEST_F(UpTest, ADaemonThatDoesNotStart) {
   WriteProgram("hooke-worker", "#!/bin/sh\necho 'cannot make /x: Permission denied'\nexit 3\n");
   const ProgramOutcome result = RunProgram(Up());
@@ -206,7 +208,7 @@ TEST_F(UpTest, ADaemonThatDoesNotStart) {
   EXPECT_TRUE(IsGoneSoon(PidOf("server-1")));
 }
 
-// Missing programs are named, with the folder that was searched.
+// If programs are missing, the error names them and the folder that was searched.
 TEST_F(UpTest, MissingPrograms) {
   fs::remove(programs_ + "/hooke-worker");
   const ProgramOutcome result = RunProgram(Up());
@@ -227,7 +229,7 @@ TEST_F(UpTest, ASecondInterruptHurries) {
   up.Signal(SIGINT);
   const absl::Time hurried = absl::Now();
   const ProgramOutcome result = up.Wait();
-  // Without the second Ctrl-C each daemon would have 10 s to stop.
+  // Without the second Ctrl-C each daemon would have had 10 s to stop.
   EXPECT_LT(absl::Now() - hurried, absl::Seconds(9));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("worker-1 did not stop in time and was killed"));

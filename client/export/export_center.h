@@ -24,7 +24,7 @@ struct ExportOptions {
 struct Exported {
   uint64_t parameters = 0;  // Number of tensors.
   uint64_t values = 0;
-  uint64_t bytes = 0;              // Size of the file.
+  uint64_t bytes = 0;  // Size of the file.
   // Whether the file describes the model: the normalization of its input, and so on.
   bool described = false;
   std::vector<std::string> notes;  // Remarks for people, each a sentence.

@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first has 7 of them in blocks of 4, the second has 3.
+// Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first server has 7 of the values in blocks of 4, the
+// second has 3.
 class ExportCenterTest : public ::testing::Test {
  protected:
   ExportCenterTest() {
@@ -77,7 +78,7 @@ class ExportCenterTest : public ::testing::Test {
   std::unique_ptr<FakeListener> listeners_[2];
 };
 
-// The shards of both servers make one file. Python reads it with its standard library alone.
+// The shards of both servers make one file. Python's standard library is enough to read it.
 TEST_F(ExportCenterTest, PythonReadsTheModel) {
   const absl::StatusOr<Exported> exported = ExportCenter(job_, {path_, false, absl::Seconds(10)});
   ASSERT_TRUE(exported.ok()) << exported.status();
@@ -112,8 +113,8 @@ v1::ModelDescription Description() {
   return model;
 }
 
-// The file has the description of the model that the center's group gave. A center without one, as from an older Hooke,
-// is exported with what is known. The user is told that, and also if servers have different descriptions.
+// The file has the model's description from the servers. A center without a description, as from an older Hooke, is
+// exported with what is known, and a note says so. Another note comes if servers have different descriptions.
 TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
   const auto layout = [this](int server) { return servers_[server].responses[0].mutable_header()->mutable_layout(); };
   const auto export_and_read = [this](std::string& content) {
@@ -149,7 +150,7 @@ TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
                 absl::StrCat("server ", job_.servers(0), ": model: deviation is 0; allowed: finite, more than 0")));
 }
 
-// A second export to the same file is refused with these words; with --force it replaces the file.
+// A second export to the same file is refused with exactly this error. With --force it replaces the file.
 TEST_F(ExportCenterTest, DoesNotReplaceAFile) {
   std::ofstream(path_) << "old";
   EXPECT_EQ(Export(), absl::AlreadyExistsError(
@@ -210,7 +211,7 @@ TEST_F(ExportCenterTest, RefusesWhatIsNoCenter) {
   }
 }
 
-// A server that is gone or fails halfway is named, and the partial file is removed.
+// If a server is gone or fails halfway, the error names it, and the partial file is removed.
 TEST_F(ExportCenterTest, NamesTheServerThatFails) {
   servers_[1].end = {grpc::NOT_FOUND, "no job fashion-1 here"};
   EXPECT_EQ(Export(), absl::NotFoundError(absl::StrCat("server ", job_.servers(1), ": no job fashion-1 here")));
@@ -222,7 +223,7 @@ TEST_F(ExportCenterTest, NamesTheServerThatFails) {
   EXPECT_EQ(FilesInFolder(), 0u);
 }
 
-// The error about a job without a center says when it will have one.
+// If a job has no center yet, the error says when it will have one.
 TEST_F(ExportCenterTest, AJobWithoutACenter) {
   job_.clear_servers();
   job_.set_state(v1::JOB_STATE_QUEUED);

@@ -38,7 +38,7 @@ v1::Layout Described() {
   return layout;
 }
 
-// The metadata says all that is needed to use the model, and where it comes from.
+// The metadata have all that is needed to use the model, and the job from which it comes.
 TEST(ExportMetadata, SaysWhatTheModelIs) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.mutable_center()->set_accuracy(0.8388);
@@ -71,7 +71,7 @@ TEST(ExportMetadata, SaysWhatTheModelIs) {
                                                      Pair("center_step", "1404")}));
 }
 
-// Steps and answered exchanges are listed group by group. They are left out if those of one group are unknown.
+// Steps and answered exchanges are listed group by group. Both are left out if one group's are unknown.
 TEST(ExportMetadata, CountsStepsAndExchanges) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.clear_groups();
@@ -87,7 +87,7 @@ TEST(ExportMetadata, CountsStepsAndExchanges) {
   EXPECT_THAT(Texts(job, Described()), Not(Contains(Key("group_steps"))));
 }
 
-// A center without description and evaluation gets no made-up facts.
+// Without a description and an evaluation, the metadata leave out what they would give.
 TEST(ExportMetadata, LeavesOutWhatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.clear_center();

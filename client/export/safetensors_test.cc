@@ -36,7 +36,7 @@ class SafetensorsTest : public ::testing::Test {
   const std::string path_ = absl::StrCat(folder_, "/model.safetensors");
 };
 
-// The example of safetensors.h, byte by byte.
+// The smallest file equals the example of safetensors.h, byte by byte.
 TEST_F(SafetensorsTest, TheSmallestFile) {
   absl::StatusOr<std::string> header = SafetensorsHeader({{"s", {}}}, {});
   ASSERT_TRUE(header.ok()) << header.status();
@@ -45,7 +45,8 @@ TEST_F(SafetensorsTest, TheSmallestFile) {
   EXPECT_EQ(*header, absl::StrCat(std::string("\x38\0\0\0\0\0\0\0", 8), expected));
 }
 
-// An independent reader reads back what was written in any order: names, shapes, offsets, values, alignment.
+// A reader that does not share our code reads names, shapes, offsets, values and alignment as they were written, in any
+// order.
 TEST_F(SafetensorsTest, ReadsBack) {
   const std::vector<TensorShape> tensors = {{"conv1.weight", {2, 1, 3}}, {"bias \"q\"", {2}}, {"scale", {}}};
   ASSERT_EQ(CountValues(tensors), 9u);
@@ -77,7 +78,7 @@ TEST_F(SafetensorsTest, ReadsBack) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-// An existing file stays unless replacing is asked for; an unfinished one leaves nothing.
+// An existing file is replaced only on request. An unfinished file is removed.
 TEST_F(SafetensorsTest, ReplacesOnlyWhenAsked) {
   std::ofstream(path_) << "old";
   {
@@ -98,7 +99,7 @@ TEST_F(SafetensorsTest, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-// A model too large for any disk is refused before anything is written, and leaves no file.
+// A model that is too large for any disk is refused before anything is written. No file is left.
 TEST_F(SafetensorsTest, ADiskWithoutRoom) {
   const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Create(path_, {{"s", {uint64_t{1} << 52}}}, {});
   EXPECT_EQ(file.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -1,5 +1,5 @@
-// Random job files, from a seed. None crashes the parser, each refusal is short and has a line, and the coordinator
-// accepts every file that the client accepts.
+// Parses random job files, made from a seed. No file crashes the parser. Each refusal is short and has a line. The
+// coordinator accepts every file that the client accepts.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class Chance {
   std::mt19937 engine_;
 };
 
-// A value that the key allows, or one that comes from a mistake or malice.
+// Returns a value that the key allows, or one as from a mistake or an attack.
 std::string ValueOf(const JobKey& key, Chance& chance) {
   static const auto& nonsense = *new std::vector<std::string>{"",
                                                               "     ",
@@ -90,10 +90,10 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
   }
 }
 
-// A file with all required keys and some others.
+// Returns a file with all required keys and some others.
 std::string FileOf(Chance& chance) {
   std::string text;
-  std::vector<absl::string_view> open;  // The sections the last line lies in.
+  std::vector<absl::string_view> open;  // The sections around the last line.
   const size_t others = 1 + chance.Below(12);
   for (const JobKey& key : JobKeys()) {
     if (key.type == KeyType::kJsonFile || (!key.required() && chance.OneIn(others + 1) == false)) continue;
@@ -107,7 +107,8 @@ std::string FileOf(Chance& chance) {
     }
     open = parts;
     absl::StrAppend(&text, std::string(2 * parts.size(), ' '), name, ": ", ValueOf(key, chance), "\n");
-    if (chance.OneIn(400)) {  // Repeats the key at the top level, with dots in its name.
+    // Adds the key a second time at the top level, with dots in its name.
+    if (chance.OneIn(400)) {
       absl::StrAppend(&text, key.path, ": ", ValueOf(key, chance), "\n");
       open.clear();
     }
@@ -133,8 +134,8 @@ void Damage(std::string& text, Chance& chance) {
   }
 }
 
-// True if a line begins with the dotted name of a key. In undamaged files such a line is never inside a quoted or block
-// text.
+// True if a line begins with a key's name that has a dot. In undamaged files such a line is never inside a quoted or
+// block text.
 bool HasDottedName(const std::string& text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     for (const JobKey& key : JobKeys()) {
@@ -144,7 +145,8 @@ bool HasDottedName(const std::string& text) {
   return false;
 }
 
-// Every line of an error starts with the file and a line number of it, except a last "N more problems".
+// Checks that every line of an error starts with the file and one of its line numbers. The last line may be "N more
+// problems".
 void CheckError(const std::string& text, const std::string& error) {
   const long lines = std::count(text.begin(), text.end(), '\n') + 1;
   EXPECT_LT(error.size(), 6000u);
@@ -185,7 +187,7 @@ TEST(JobFileFuzzTest, FilesMadeByChance) {
   std::cout << taken << " taken, " << refused << " refused\n";
 }
 
-// Random bytes that were never YAML.
+// Parses random bytes, which were never YAML.
 TEST(JobFileFuzzTest, BytesByChance) {
   for (uint32_t seed = 0; seed < kFiles; ++seed) {
     std::mt19937 engine(seed);

@@ -46,7 +46,7 @@ std::string ErrorOf(absl::string_view text) {
   return std::string(job.status().message());
 }
 
-// The sample of the documentation reads as written; relative paths start at the file's folder.
+// The sample of the documentation gives the values that it shows. Relative paths start at the file's folder.
 TEST(JobFileTest, ReadsTheSample) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(kSample, "job.yaml", "/jobs"));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -132,7 +132,7 @@ TEST(JobFileTest, AShortSpecIsTheSameJobAsAShortFile) {
   }
 }
 
-// Every key of collectives reaches the spec.
+// Every key of `collectives` reaches the spec.
 TEST(JobFileTest, ReadsCollectives) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(
       ParseJobFile(absl::StrCat(kLeast, "collectives: {aggregation: rooted, order: concurrent, bucket_mib: 0.25}"),
@@ -163,14 +163,14 @@ TEST(JobFileTest, ReadsTheTuning) {
               HasSubstr("text.json is not JSON; must be a JSON file of at most 64 KiB"));
   EXPECT_THAT(std::string(parse("large.json").status().message()), HasSubstr("large.json is larger than 64 KiB"));
   EXPECT_THAT(std::string(parse(".").status().message()), HasSubstr(" is a folder"));
-  // Nobody writes into the pipe, so reading it would never end.
+  // No process writes into the pipe, so reading it would never end.
   ASSERT_EQ(mkfifo((folder + "/pipe").c_str(), 0600), 0);
   EXPECT_THAT(std::string(parse("pipe").status().message()),
               HasSubstr("pipe is no plain file, but a device, pipe or socket; must be a JSON file"));
   std::filesystem::remove_all(folder);
 }
 
-// Some defaults follow from another key.
+// The defaults of some keys depend on another key, such as the optimizer or the number of groups.
 TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   const auto parse = [](absl::string_view more) {
     return SpecOf(ParseJobFile(absl::StrCat(kLeast, more), "job.yaml", "/jobs")).value();
@@ -184,7 +184,7 @@ TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   EXPECT_EQ(parse("averaging: {rule: none}").averaging().rule(), v1::AveragingSpec::NONE);
 }
 
-// Every key of averaging reaches the spec.
+// Every key of `averaging` reaches the spec.
 TEST(JobFileTest, ReadsAveraging) {
   const auto parse = [](absl::string_view averaging) {
     return SpecOf(ParseJobFile(absl::StrCat(kLeast, "groups: {count: 4}\naveraging: ", averaging), "job.yaml", "/jobs"))
@@ -228,7 +228,7 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(parse("{rule: diloco, compression: top_k}").averaging().top_k(), 0.1);
 }
 
-// If the file does not set them, each rule gets the numbers of its paper.
+// If the file does not set a rule's numbers, they are those of the rule's paper.
 TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
   struct Row {
     const char* rule;
@@ -252,7 +252,7 @@ TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
   }
 }
 
-// Values of averaging that do not go with the rest of the file are reported with what to do.
+// Values of `averaging` that do not go with the rest of the file are reported, and the message says what to do.
 TEST(JobFileTest, RefusesAveragingThatDoesNotFit) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: sync, quorum: 2}")),
             "job.yaml:4: averaging.quorum: 2 is more than groups.count, which is 1; make it less, or have more groups");
@@ -396,7 +396,7 @@ constexpr WrongFile kWrongFiles[] = {
     {"groups:", "---\ngroups:", "job.yaml:5: a second YAML document begins; a job file describes one job"},
 };
 
-// The exact words for each kind of mistake: the fault, its place, and what is allowed.
+// Each kind of mistake has exactly this message: the fault, its place, and what is allowed.
 TEST(JobFileTest, SaysWhatIsWrong) {
   for (const WrongFile& wrong : kWrongFiles) {
     const std::string text = absl::StrReplaceAll(kSample, {{wrong.found, wrong.replaced}});
@@ -415,8 +415,8 @@ TEST(JobFileTest, TellsAllMistakesAtOnce) {
             "job.yaml:4: groups.count: 0 is out of range; must be an integer from 1 to 1024");
 }
 
-// A wrong key does not hide that others do not go together. Nothing is reported that follows from a wrong or misspelt
-// key.
+// A wrong key does not hide that other keys do not go together. A problem that is only a consequence of a wrong or
+// misspelt key is not reported.
 TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf("name: a\nmodel: vgg\ndata: {train: a, test: b}\n"
                     "train:\n  epochs: 4\n  optimizer: {nesterov: true}\n  schedule: {warmup_epochs: 5}\n"
@@ -440,7 +440,7 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "momentum, nesterov, staleness_bound, staleness_power, compression, top_k (did you mean \"rule\"?)");
 }
 
-// Texts that are not a map of keys are refused, and none crashes.
+// Texts that are no map of keys are refused, and none crashes the parser.
 TEST(JobFileTest, RefusesWhatIsNoJobFile) {
   const std::string empty = "job.yaml:1: is empty; a job file needs at least name, model, data.train and data.test";
   EXPECT_EQ(ErrorOf(""), empty);
@@ -504,7 +504,7 @@ constexpr NonsenseFile kNonsenseFiles[] = {
      "6: averaging.interval_seconds: 1e300 is out of range; must be a number from 0.001 to 86400"},
 };
 
-// Nonsense is refused with its line and what is allowed, and none of it reaches the terminal unescaped.
+// Absurd files are refused with the line and what is allowed. No text of them reaches the terminal unescaped.
 TEST(JobFileTest, RefusesNonsense) {
   for (const NonsenseFile& wrong : kNonsenseFiles) {
     const std::string text = absl::StrReplaceAll(kSample, {{wrong.found, wrong.replaced}});
@@ -513,7 +513,7 @@ TEST(JobFileTest, RefusesNonsense) {
   }
 }
 
-// A text that is not YAML is reported with line, column and remedy, in words that are not the parser's.
+// If a text is not YAML, the error has line, column and remedy. It does not use the parser's words.
 TEST(JobFileTest, SaysWhereTextIsNotYaml) {
   EXPECT_EQ(ErrorOf("name: a\nmodel: [b\n"), "job.yaml:3:1: is not YAML: a list is not closed; write the missing ]");
   EXPECT_EQ(ErrorOf("name: a\nmodel: {b: c\n"), "job.yaml:3:1: is not YAML: a map is not closed; write the missing }");
@@ -526,7 +526,7 @@ TEST(JobFileTest, SaysWhereTextIsNotYaml) {
   EXPECT_THAT(ErrorOf("name: *a\n"), HasSubstr("a * refers to an anchor that is not there"));
 }
 
-// If a section's keys are indented by a tab, the error is about the tab, not about what the parser met behind it.
+// If a section's keys are indented by a tab, the error is about the tab, not about what the parser found after it.
 TEST(JobFileTest, KeysIndentedByATabAreToldAsSuch) {
   for (const char* section : {"groups:\n\tcount: 2\n", "groups:\n  count: 2\n\tranks: 2\n", "groups:\n \tcount: 2\n"}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(kLeast, section)), HasSubstr("is not YAML: a line is indented by a tab; indent by "
@@ -535,7 +535,7 @@ TEST(JobFileTest, KeysIndentedByATabAreToldAsSuch) {
   }
 }
 
-// An unclosed quote is reported once, at its line, even if the file ends behind it.
+// An unclosed quote is reported once, at its line, even if the file ends after it.
 TEST(JobFileTest, AQuoteThatIsNotClosedIsToldAtItsLine) {
   const std::string what = ": a quoted text does not end in its line; write the missing quote";
   for (const char quote : {'"', '\''}) {
@@ -590,7 +590,7 @@ TEST(JobFileTest, ANulByteIsToldAsSuch) {
   }
 }
 
-// The user gets at most ten problems, and the number of further ones.
+// The user sees at most ten problems, and the number of further ones.
 TEST(JobFileTest, TellsTenProblems) {
   std::string text = kSample;
   for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "unknown", i, ": 1\n");
@@ -625,7 +625,7 @@ class JobFileOnDiskTest : public ::testing::Test {
   const std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "job_file_test";
 };
 
-// A missing file, a folder and a huge file give an error with their name.
+// For a missing file, a folder or a huge file, the error has its name.
 TEST_F(JobFileOnDiskTest, RefusesWhatCannotBeRead) {
   const std::string missing = folder_ / "missing.yaml";
   EXPECT_EQ(ReadJobFile(missing).status(),
@@ -648,7 +648,7 @@ TEST_F(JobFileOnDiskTest, PathsAreRelativeToTheFile) {
   EXPECT_EQ(job->data().test(), (folder_.parent_path() / "b").lexically_normal().string());
 }
 
-// The shipped job files are valid and differ as their comments say.
+// The shipped job files are valid, and they differ from each other as their comments say.
 TEST(ShippedJobFilesTest, AreRight) {
   const absl::StatusOr<v1::JobSpec> fashion = SpecOf(ReadJobFile("deploy/jobs/fashion.yaml"));
   ASSERT_TRUE(fashion.ok()) << fashion.status();
@@ -664,7 +664,7 @@ TEST(ShippedJobFilesTest, AreRight) {
   EXPECT_EQ(one_group->groups().ranks(), 4u);
 }
 
-// Each of the six modes of MXNET-MPI has a job file: a rule, with groups of one rank or of several.
+// There is a shipped job file for each of the six modes of MXNET-MPI: a rule, with groups of one rank or of several.
 TEST(ShippedJobFilesTest, SixModes) {
   for (const std::string ranks : {"dist", "mpi"}) {
     for (const auto& [mode, rule] :

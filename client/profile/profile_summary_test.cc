@@ -26,7 +26,7 @@ struct Calls {
   std::vector<uint64_t> times_ns;
 };
 
-// Counts calls as a rank does, in buckets of 1/16 of a power of two.
+// Counts calls like a rank's profile, in buckets of 1/16 of a power of two.
 void AddCalls(const Calls& calls, v1::RankProfile& profile) {
   v1::CollectiveProfile* some = profile.add_collectives();
   some->set_operation(calls.operation);
@@ -61,8 +61,8 @@ v1::ReadProfileResponse Rank(uint32_t group, uint32_t rank, const std::vector<Ca
   return response;
 }
 
-// Merging ranks gives what one rank with all their calls would have. Sums and extremes are exact, quantiles within
-// 1/32.
+// The summary of several ranks equals that of one rank with all their calls. Sums and extremes are exact. Quantiles are
+// within 1/32.
 TEST(ProfileSummaryTest, MergesLikeOneRankWithAllCalls) {
   std::mt19937_64 random(5);
   std::lognormal_distribution<double> time(10, 1.5);
@@ -104,7 +104,8 @@ TEST(ProfileSummaryTest, OrderDoesNotMatter) {
   EXPECT_EQ(ProfileTable(Summarize(ranks, ProfileSizes::kBins)), table);
 }
 
-// The sizes within one power of two share a row or get one each. Operations and fusion are always separate.
+// The sizes within one power of two share a row, or get one each. Different operations never share a row, nor do fused
+// and unfused calls.
 TEST(ProfileSummaryTest, BinsOrExactSizes) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0,
                                                            {{v1::ALL_REDUCE, 1024, false, {10}},
@@ -123,7 +124,7 @@ TEST(ProfileSummaryTest, BinsOrExactSizes) {
   EXPECT_EQ(Summarize(ranks, ProfileSizes::kExact).rows.size(), 5u);
 }
 
-// The exact text of the table.
+// The table has exactly this text.
 TEST(ProfileSummaryTest, Table) {
   std::vector<v1::ReadProfileResponse> ranks = {
       Rank(0, 0, {{v1::ALL_REDUCE, 1 << 20, true, {100000, 100000, 100000}}, {v1::BARRIER, 0, false, {2000}}})};
@@ -142,7 +143,7 @@ TEST(ProfileSummaryTest, Table) {
   EXPECT_THAT(exact, HasSubstr("  yes    ring\n"));
 }
 
-// The JSON for programs.
+// The summary as JSON has exactly these fields.
 TEST(ProfileSummaryTest, Json) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(3, 0, {{v1::ALL_GATHER, 1000, true, {4000, 6000}}})};
   const nlohmann::ordered_json json = ProfileToJson(Summarize(ranks, ProfileSizes::kExact));
@@ -156,7 +157,7 @@ TEST(ProfileSummaryTest, Json) {
   EXPECT_DOUBLE_EQ(row["step_share"], 0.01);
 }
 
-// Nonsense from a rank neither ends the program nor reaches the terminal unescaped.
+// Absurd values from a rank do not end the program, and no text of a rank reaches the terminal unescaped.
 TEST(ProfileSummaryTest, SurvivesNonsense) {
   v1::ReadProfileResponse rank = Rank(0, 0, {{v1::REDUCE, 8, false, {10, 20}}}, 0);
   v1::CollectiveProfile* some = rank.mutable_profile()->mutable_collectives(0);

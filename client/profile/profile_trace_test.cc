@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A machine whose clock shows `clock_ns` when the coordinator's shows 0.
+// A machine whose clock shows `clock_ns` when the coordinator's clock shows 0.
 struct Machine {
   std::string name;
   int64_t clock_ns = 0;
@@ -85,7 +85,7 @@ TEST(ProfileTraceTest, TimeIsMonotonePerTrack) {
   EXPECT_THAT(trace->json, HasSubstr("{\"name\":\"group 1 rank 0\"}"));
 }
 
-// Machines with clocks far apart are put on one clock, and the trace gives the error.
+// Events of machines with clocks far apart are put on one clock, and the trace gives the error.
 TEST(ProfileTraceTest, OneClock) {
   const absl::StatusOr<Trace> trace =
       MakeTrace("job-1", {Rank(0, 0, {"a", 7000000000, 300}, 10000), Rank(1, 0, {"b", 90, 500}, 10400),
@@ -108,7 +108,7 @@ TEST(ProfileTraceTest, MachineHasOneOffset) {
   EXPECT_NEAR(TracksOf(trace->json).at({1, 0}).at(0).at("ts").get<double>(), 0.1, 1e-9);
 }
 
-// A machine with an unknown clock is left out beside others; alone it needs no offset.
+// A machine with an unknown clock offset is left out if there are others. A single machine needs no offset.
 TEST(ProfileTraceTest, UnknownClock) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0, {"a", 50, 20}, 200), Rank(0, 1, {"b", 50, -1}, 300)};
   absl::StatusOr<Trace> trace = MakeTrace("job-1", ranks);

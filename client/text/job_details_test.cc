@@ -15,7 +15,8 @@ std::string Details(const v1::JobStatus& job) {
   return JobDetails(job, absl::FromUnixMillis(job.now_unix_ms()), absl::UTCTimeZone());
 }
 
-// A running job: state, times, the groups with place, start and step, silences, and notices. All times have one format.
+// A running job has its state, its times, its groups with place, start and step, its silences, and its notices. All
+// times have one format.
 TEST(JobDetailsTest, RunningJob) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("127.0.0.1:7411");
@@ -46,7 +47,7 @@ TEST(JobDetailsTest, RunningJob) {
             "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
 }
 
-// Shows a server that groups miss, and a setback that has dropped out of the notices.
+// The text has a server that groups miss, and a setback that the notices no longer have.
 TEST(JobDetailsTest, ServerThatWasAway) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("a:1");
@@ -63,7 +64,7 @@ TEST(JobDetailsTest, ServerThatWasAway) {
   EXPECT_THAT(Details(job), HasSubstr("\n01:46:23  server b:2 came back from its snapshot\n"));
 }
 
-// An ended job: the reason, the times, and the center's accuracy. Times of another day have their date.
+// An ended job has its reason, its times, and the center's accuracy. Times of another day have their date.
 TEST(JobDetailsTest, EndedJob) {
   v1::JobStatus job = SucceededJob("fashion-1");
   EXPECT_THAT(Details(job), HasSubstr("\nstate       succeeded after 1:32\n"));
@@ -77,7 +78,7 @@ TEST(JobDetailsTest, EndedJob) {
   EXPECT_THAT(Details(job), HasSubstr("\nended       2001-09-09 01:48:13 (24:00:00 ago)\n"));
 }
 
-// Unknown values are a dash, not a zero: for a waiting group, and after the coordinator was restarted.
+// Unknown values are a dash, not a zero. They occur for a waiting group, and after a restart of the coordinator.
 TEST(JobDetailsTest, NotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->clear_progress();

@@ -19,7 +19,7 @@ std::string GroupStateText(v1::GroupState state);  // Example: "running".
 
 // Examples: "0:42", "1:02:03". A negative duration gives "0:00".
 std::string DurationText(absl::Duration duration);
-std::string PercentText(double fraction);           // Example: "90.12 %".
+std::string PercentText(double fraction);  // Example: "90.12 %".
 
 // Returns "group 1", or "the evaluation" for the evaluating group.
 std::string GroupText(const v1::GroupStatus& group);
@@ -30,7 +30,8 @@ std::string StepText(const v1::GroupStatus& group);
 // Example: "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
 
-// Something in a job that does not answer: a rank, or a server. A server that several groups miss is one silence.
+// A peer of a job that does not answer: a rank, a launcher or a server. A server that several groups miss is one
+// silence.
 struct JobSilence {
   std::string key;   // Identifies the silence; stays the same over time.
   std::string who;   // Example: "rank 1 (pid 4711) of group 0".

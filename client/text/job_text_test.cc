@@ -22,7 +22,7 @@ v1::JobStatus TwoGroups() {
   return job;
 }
 
-// A server that several groups miss is reported once, with the time since the first one misses it.
+// A server that several groups miss is reported once, with the time when the first group began to miss it.
 TEST(JobTextTest, AServerThatIsAwayIsToldSinceWhen) {
   v1::JobStatus job = TwoGroups();
   job.add_servers("a:1");
@@ -38,7 +38,7 @@ TEST(JobTextTest, AServerThatIsAwayIsToldSinceWhen) {
   EXPECT_EQ(AbsentText(job, absl::UTCTimeZone()), "") << "of ranks that have ended";
 }
 
-// If groups miss different servers, each group is reported by itself: "0 of 2 servers" would be wrong.
+// If groups miss different servers, there is a text for each group: "0 of 2 servers" for all would be wrong.
 TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
   v1::JobStatus job = TwoGroups();
   job.add_servers("a:1");
@@ -55,7 +55,7 @@ TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
       "since 14:03:08 (without b:2)");
 }
 
-// The time left is the slowest group's. While a group does not move, there is none.
+// The time left is that of the slowest group. While a group does not move, there is no time left.
 TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   v1::JobStatus job = TwoGroups();
   EXPECT_EQ(TimeLeft(job), absl::Seconds(50));
@@ -72,11 +72,12 @@ TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   job.mutable_groups(1)->set_state(v1::GROUP_STATE_STARTING);
   EXPECT_EQ(TimeLeft(job), std::nullopt);
   job = TwoGroups();
-  job.mutable_groups(1)->mutable_progress()->set_step(5000);  // Nonsense from a peer.
+  // A wrong number from a peer.
+  job.mutable_groups(1)->mutable_progress()->set_step(5000);
   EXPECT_EQ(TimeLeft(job), std::nullopt);
 }
 
-// A server that both groups miss is one silence; ranks of two groups are two.
+// A server that both groups miss is one silence. Silent ranks of two groups are two.
 TEST(JobTextTest, ASilenceIsToldOnce) {
   v1::JobStatus job = TwoGroups();
   for (int i = 0; i < 2; ++i) {
@@ -97,7 +98,7 @@ TEST(JobTextTest, ASilenceIsToldOnce) {
   EXPECT_EQ(silences[2].text, "rank 1 (pid 4711) of group 1 has not answered since 12:00:00 (6 s), at step 120");
 }
 
-// Durations and states have their usual form, and unknown enum numbers do no harm.
+// Durations and states have their usual form. Unknown enum numbers become words, too.
 TEST(JobTextTest, WordsAndNumbers) {
   EXPECT_EQ(DurationText(absl::Seconds(42)), "0:42");
   EXPECT_EQ(DurationText(absl::Seconds(3723)), "1:02:03");

@@ -20,7 +20,7 @@ v1::NodeStatus Node(v1::NodeStatus::Kind kind, const std::string& name) {
   return node;
 }
 
-// A table of three jobs: one succeeded, one runs, one failed.
+// The table of three jobs: one succeeded, one runs, one failed.
 TEST(ListingTest, JobsTable) {
   v1::ListJobsResponse jobs;
   *jobs.add_jobs() = RunningJob("fashion-3");
@@ -44,7 +44,8 @@ TEST(ListingTest, ColumnsAreAsWideAsTheyLook) {
             "\u8bad\u7ec3  a\nw\u00f6rk  b\nx     c\n");
 }
 
-// A running group that has not reported its step, as after a restart of the coordinator, is not shown at step 0.
+// If a running group has not reported its step, as after a restart of the coordinator, the share done is "-" and not 0
+// %.
 TEST(ListingTest, AStepThatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(1)->clear_progress();
@@ -80,7 +81,7 @@ TEST(ListingTest, JobsLeftOut) {
   EXPECT_EQ(JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone()), whole + "and 20 older jobs\n");
 }
 
-// A table of three nodes: a server, a worker, and a silent worker.
+// The table of three nodes: a server, a worker, and a silent worker.
 TEST(ListingTest, NodesTable) {
   v1::ListNodesResponse nodes;
   v1::NodeStatus server = Node(v1::NodeStatus::SERVER, "127.0.0.1:7411");
@@ -111,7 +112,7 @@ TEST(ListingTest, NodesTable) {
               testing::EndsWith("  1, 3.0 MiB in memory, 9.0 MiB on disk\n"));
 }
 
-// JSON names are those of the protocol, states are words, and numbers that JSON cannot hold are null.
+// The names in JSON are those of the protocol. States are words. Numbers that JSON cannot hold are null.
 TEST(ListingTest, JobAsJson) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
@@ -129,7 +130,7 @@ TEST(ListingTest, JobAsJson) {
   EXPECT_DOUBLE_EQ(JobToJson(SucceededJob("a"))["center"]["accuracy"].get<double>(), 0.9012);
 }
 
-// The text about averaging, for several rules.
+// The text about averaging has each rule's numbers.
 TEST(ListingTest, Averaging) {
   v1::AveragingSpec spec;
   spec.set_rule(v1::AveragingSpec::DILOCO);
@@ -151,7 +152,7 @@ TEST(ListingTest, Averaging) {
   EXPECT_EQ(AveragingText(spec), "no averaging");
 }
 
-// A peer's bytes that are not UTF-8 do not stop a listing.
+// If a peer's text is not UTF-8, the listing is still printed.
 TEST(ListingTest, JsonOfBytesThatAreNoText) {
   v1::NodeStatus node = Node(v1::NodeStatus::WORKER, "w\xff");
   EXPECT_FALSE(nlohmann::json::parse(DumpJson(NodeToJson(node)), nullptr, /*allow_exceptions=*/false).is_discarded());

@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// The nearest name wins, the first among equals; nothing is returned if none is near.
+// The nearest name is returned, and the first one among equals. If no name is near, the result is empty.
 TEST(NearNameTest, Nearest) {
   EXPECT_EQ(Nearest("fashon-1", {"fashion-1", "mnist-1"}), "fashion-1");
   EXPECT_EQ(Nearest("fashion-9", {"fashion-3", "fashion-2"}), "fashion-3");

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// A peer's text cannot steer the terminal, neither by C0 and C1 controls nor by marks that change the writing
+// A peer's text cannot steer the terminal. That holds for C0 and C1 controls, and for marks that change the writing
 // direction.
 TEST(TerminalTextTest, ControlCharactersAreNotPrinted) {
   EXPECT_EQ(Printable("a\x1b[2Jb\n\tc\x7f\u00e4"), "a [2Jb  c \u00e4");
@@ -18,7 +18,7 @@ TEST(TerminalTextTest, ControlCharactersAreNotPrinted) {
   EXPECT_EQ(Printable(std::string("a\0b", 3)), "a b");
 }
 
-// Bytes that are not UTF-8 are replaced one by one; the text after them stays.
+// Bytes that are not UTF-8 are replaced one by one. The text after them stays.
 TEST(TerminalTextTest, BytesThatAreNoTextAreReplaced) {
   EXPECT_EQ(Printable("a\xff\u00e4"), "a\ufffd\u00e4");
   EXPECT_EQ(Printable("a\xe2\x80"), "a\ufffd\ufffd");
@@ -47,11 +47,12 @@ TEST(TerminalTextTest, Cut) {
   EXPECT_EQ(CutToWidth("group 0", 0), "");
   EXPECT_EQ(CutToWidth("group 0", -3), "");
   EXPECT_EQ(CutToWidth("\u8bad\u7ec3\u8bad", 5), "\u8bad\u7ec3\u2026");
-  EXPECT_EQ(CutToWidth("\u8bad\u7ec3\u8bad", 4), "\u8bad\u2026");  // One column is free, which is half a character.
+  EXPECT_EQ(CutToWidth("\u8bad\u7ec3\u8bad", 4), "\u8bad\u2026");  // One column stays free, because the next character
+                                                                   // needs two.
   EXPECT_EQ(CutToWidth("e\u0301e\u0301e\u0301", 2), "e\u0301\u2026");
 }
 
-// For any text and width the result fits, and a text that fits stays unchanged.
+// For any text and any width the result fits. A text that fits already stays unchanged.
 TEST(TerminalTextTest, CutFitsAlways) {
   const std::string text = "w\u00f6rker \u8bad\u7ec3\u7ec4 e\u0301 \U0001F680 on site \xff end";
   for (int width = 0; width < 60; ++width) {

@@ -13,7 +13,8 @@ absl::Time At(const std::string& text) {
 
 const absl::Time kNow = At("2026-11-23T12:00:00Z");
 
-// On the day of `now` the text is the time alone; on any other day it has the date. Both are in the reader's zone.
+// On the day of `now` the text has only the time. On any other day it also has the date. Both are in the reader's time
+// zone.
 TEST(TimeTextTest, DateOnlyWhereTheDayDiffers) {
   const absl::TimeZone utc = absl::UTCTimeZone();
   EXPECT_EQ(TimeText(At("2026-11-23T04:54:46Z"), kNow, utc), "04:54:46");
@@ -24,7 +25,7 @@ TEST(TimeTextTest, DateOnlyWhereTheDayDiffers) {
   EXPECT_EQ(TimeText(At("2026-11-23T22:30:00Z"), kNow, east), "2026-11-24 00:30:00") << "tomorrow in that zone";
 }
 
-// Times inside a text are replaced; text that only looks like a time stays.
+// Times inside a text are replaced. Text that only looks like a time stays.
 TEST(TimeTextTest, TimesInsideText) {
   const absl::TimeZone east = absl::FixedTimeZone(3600);
   const struct {
@@ -49,7 +50,7 @@ TEST(TimeTextTest, TimesInsideText) {
   for (const auto& one : cases) EXPECT_EQ(WithTimeTexts(one.text, kNow, east), one.expected);
 }
 
-// A peer's text does no harm, wherever it is cut.
+// A time that is cut at any place, as in a peer's text, does no harm.
 TEST(TimeTextTest, AnyCutOfATime) {
   const std::string text = "a 2026-11-23T04:54:42.5+01:00 b";
   for (size_t i = 0; i < text.size() - 2; ++i) {

@@ -16,8 +16,8 @@ using ::testing::Not;
 
 absl::Time NowOf(const v1::JobStatus& job) { return absl::FromUnixMillis(job.now_unix_ms()); }
 
-// While the coordinator is away, a terminal keeps the picture in grey, below a line that says since when. When it is
-// back, the normal picture takes its place.
+// While the coordinator is away, a terminal keeps the picture in grey, below a line that says since when. When the
+// coordinator is back, the normal picture takes its place.
 TEST(WatchScreenTest, TerminalGreysThePictureWhileTheCoordinatorIsAway) {
   const v1::JobStatus job = RunningJob("fashion-1");
   std::ostringstream out;
@@ -41,7 +41,7 @@ TEST(WatchScreenTest, TerminalGreysThePictureWhileTheCoordinatorIsAway) {
   EXPECT_EQ(out.str(), absl::StrCat("\x1b[6A\x1b[J", picture));
 }
 
-// Before the first status there is only the line, cut on a narrow terminal.
+// Before the first status only the line about the coordinator is drawn. A narrow terminal cuts it.
 TEST(WatchScreenTest, TerminalBeforeTheFirstStatus) {
   std::ostringstream out;
   const auto screen = MakeTerminalScreen(out, {20, 24, absl::UTCTimeZone()});
@@ -61,7 +61,7 @@ TEST(WatchScreenTest, PlainLines) {
             "01:47:32  coordinator back after 0:09\n");
 }
 
-// JSON output stays JSON: people are told on the other stream.
+// In JSON output all lines stay JSON: messages for people go to `err`.
 TEST(WatchScreenTest, JsonLines) {
   std::ostringstream out, err;
   const auto screen = MakeJsonScreen(out, err);

@@ -38,7 +38,7 @@ class RecordingScreen : public WatchScreen {
 
   std::vector<v1::JobState> states;
   absl::Time last_now;
-  std::vector<std::string> events;  // "away" and "back".
+  std::vector<std::string> events;  // The calls of Away ("away") and Back ("back").
   absl::Time away_since;
   std::function<void()> on_show;
   std::function<void()> on_away;
@@ -75,7 +75,7 @@ TEST_F(WatchTest, ShowsEveryStatusAndReturnsTheLast) {
   EXPECT_THAT(screen_.events, testing::IsEmpty());
 }
 
-// A lost coordinator is reported once, its restart is noticed, and watching goes on to the job's end.
+// A lost coordinator is reported once. After its restart, watching goes on to the job's end.
 TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
   FakeCoordinatorService before;
   before.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -93,7 +93,7 @@ TEST_F(WatchTest, GoesOnAfterARestartOfTheCoordinator) {
   EXPECT_THAT(screen_.events, ElementsAre("away", "back"));
 }
 
-// A coordinator that is there but sends nothing also counts as silent, and the stream is opened anew.
+// A coordinator whose connection stands but which sends nothing counts as away, too. The stream is opened anew.
 TEST_F(WatchTest, ASilentStreamIsOpenedAnew) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -111,7 +111,7 @@ TEST_F(WatchTest, ASilentStreamIsOpenedAnew) {
   EXPECT_GE(coordinator.watches, 2);
 }
 
-// When patience ends, the message says that the job may go on and how to look again.
+// When `patience` is over, the message says that the job may go on, and how to watch again.
 TEST_F(WatchTest, GivesUpAfterPatience) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -126,7 +126,7 @@ TEST_F(WatchTest, GivesUpAfterPatience) {
       HasSubstr("giving up (--patience waits longer). Job fashion-1 may go on; `hooke watch fashion-1` looks again"));
 }
 
-// A laptop that slept for an hour has not waited for an hour: a jump of the clock does not end the patience.
+// A jump of the clock, as after an hour of a laptop's sleep, does not use up the patience.
 TEST_F(WatchTest, AJumpOfTheClockIsNoLostPatience) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};
@@ -146,7 +146,7 @@ TEST_F(WatchTest, AJumpOfTheClockIsNoLostPatience) {
   EXPECT_THAT(screen_.events, ElementsAre("away", "back"));
 }
 
-// The screen is redrawn while the coordinator is quiet, so the time of a silence grows.
+// While the coordinator sends nothing new, the screen is redrawn, so that the time of a silence grows.
 TEST_F(WatchTest, RedrawsWhileNothingIsHeard) {
   FakeCoordinatorService coordinator;
   coordinator.jobs["fashion-1"] = {RunningJob("fashion-1")};

@@ -40,7 +40,7 @@ v1::JobStatus JobWithEverything() {
   return job;
 }
 
-// The whole picture of a job with two groups, a silent rank, a restart and an evaluation.
+// The picture of a job with two groups, a silent rank, a restart and an evaluation has all of these.
 TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
   const v1::JobStatus job = JobWithEverything();
   EXPECT_THAT(
@@ -55,7 +55,7 @@ TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
                   "01:47:13  group 1 starts again: rank 0 was killed by signal 9 [2J"));
 }
 
-// The picture names servers that exchanges do without, and a setback that newer notices have pushed out.
+// The picture names the servers that exchanges miss. It also has a setback that newer notices have pushed out.
 TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("a:1");
@@ -84,7 +84,7 @@ TEST(RenderWatchTest, ShowsTheTimeLeft) {
             "fashion-1  running for 0:42, ETA 0:42  lenet, 2 groups x 2 ranks, elastic every 16 steps");
 }
 
-// A queued job shows what it waits for; its group has no step yet.
+// For a queued job the picture has what the job waits for. The step of its group is unknown.
 TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.set_state(v1::JOB_STATE_QUEUED);
@@ -104,7 +104,7 @@ TEST(RenderWatchTest, ShowsWhatAJobWaitsFor) {
           "          waiting: no site has 2 free slots"));
 }
 
-// The final evaluation has no steps to show. A reason that only repeats the state is left out.
+// The final evaluation is shown without steps. A reason that only repeats the state is left out.
 TEST(RenderWatchTest, ShowsTheEvaluation) {
   v1::JobStatus job = SucceededJob("fashion-1");
   job.set_state(v1::JOB_STATE_EVALUATING);
@@ -119,7 +119,7 @@ TEST(RenderWatchTest, ShowsTheEvaluation) {
   EXPECT_THAT(RenderWatch(job, NowOf(job), View(100, 24)), testing::Contains("evaluate  running on worker-1 (local)"));
 }
 
-// A long phase is shown before anything counts as silent.
+// A long phase is shown before the rank counts as silent.
 TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->mutable_progress()->set_phase(v1::RankProgress::EXCHANGE);
@@ -128,7 +128,7 @@ TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
             "          running on worker-1 (local): compute 82 %, collective 15 %, exchange 3 %; exchange for 4 s");
 }
 
-// The picture fits any terminal with any number of groups.
+// With any number of groups the picture fits any terminal.
 TEST(RenderWatchTest, FitsEveryTerminal) {
   v1::JobStatus job = JobWithEverything();
   for (int i = 2; i < 100; ++i) *job.add_groups() = job.groups(0);
@@ -154,7 +154,7 @@ TEST(RenderWatchTest, CutLinesEndInAnEllipsis) {
   EXPECT_EQ(RenderWatch(job, NowOf(job), View(26, 24))[2], "          running on \u8bad\u7ec3…");
 }
 
-// After a restart of the coordinator a group's step may be unknown; that is not step 0.
+// After a restart of the coordinator a group's step may be unknown. It is then shown as "-", not as 0.
 TEST(RenderWatchTest, AStepThatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->clear_progress();
@@ -162,7 +162,7 @@ TEST(RenderWatchTest, AStepThatIsNotKnown) {
             "group 0   [                                    ]   - %  -/?  loss      -  - samples/s");
 }
 
-// Times inside daemons' texts have the same format as all others, and those of another day have their date.
+// Times inside daemons' texts have the format of all other times. Those of another day have their date.
 TEST(RenderWatchTest, OneFormatOfTime) {
   v1::JobStatus job = RunningJob("fashion-1");
   v1::Notice* notice = job.add_notices();
@@ -176,7 +176,8 @@ TEST(RenderWatchTest, OneFormatOfTime) {
   EXPECT_THAT(lines, testing::Contains("2001-09-08 01:47:23  server a:1 is back"));
 }
 
-// While the coordinator is away the picture stays, below a line that says since when, and does not grow.
+// While the coordinator is away, the last picture is shown below a line with the time since when. Together they still
+// fit the screen.
 TEST(RenderAwayTest, SaysSinceWhenAboveWhatWasKnown) {
   const v1::JobStatus job = JobWithEverything();
   const absl::Time since = NowOf(job) + absl::Seconds(1);
@@ -193,7 +194,7 @@ TEST(RenderAwayTest, SaysSinceWhenAboveWhatWasKnown) {
   }
 }
 
-// Plain lines tell each change once, and a group's progress at most every five seconds.
+// Plain lines report each change once, and a group's progress at most every five seconds.
 TEST(WatchLogTest, TellsEachThingOnce) {
   WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
   v1::JobStatus job = RunningJob("fashion-1");
@@ -213,7 +214,7 @@ TEST(WatchLogTest, TellsEachThingOnce) {
   EXPECT_THAT(log.Lines(job, now + absl::Seconds(6)), ElementsAre(HasSubstr("group 0: step 1123/1123 (100 %)")));
 }
 
-// Lines for notices, silences and their ends, evaluations, and the end of the job.
+// There are lines for notices, for silences and their ends, for evaluations, and for the end of the job.
 TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
   v1::JobStatus job = RunningJob("fashion-1");
@@ -234,12 +235,12 @@ TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   EXPECT_THAT(log.Lines(job, now), ElementsAre("01:47:23  rank 1 (pid 4711) of group 1 is no longer silent"));
   v1::JobStatus ended = SucceededJob("fashion-1");
   ended.clear_notices();
-  // The coordinator's notice has told the center's accuracy, so it is not repeated.
+  // A notice of the coordinator has already given the center's accuracy, so the line does not repeat it.
   EXPECT_THAT(log.Lines(ended, NowOf(ended)), testing::Contains("01:48:13  fashion-1: succeeded after 1:32"));
 }
 
-// A silence that the coordinator's notice tells, with its step, is told once, and so is its end. That holds even if
-// newer notices have pushed that notice out.
+// If a notice of the coordinator reports a silence, no other line does. The end of the silence is also reported once.
+// That holds even if newer notices have pushed that notice out.
 TEST(WatchLogTest, TellsASilenceOnce) {
   for (const std::string what : {"server 127.0.0.1:4001", "worker w1", "rank 1 (pid 4711)"}) {
     WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});

@@ -39,7 +39,7 @@ struct Measured {
   std::vector<Measurement> measurements;  // The same measurements on every rank.
   // Number of cells that were measured. A cell is an operation, a kind of values and a size.
   uint64_t cells = 0;
-  uint64_t cells_planned = 0;             // Cells of the plan.
+  uint64_t cells_planned = 0;  // Cells of the plan.
 };
 
 // Measures everything. Collective. Each candidate's result is checked before it is timed. At each size the candidates

@@ -14,8 +14,8 @@
 namespace hooke {
 
 struct RanksOptions {
-  std::string program;                   // Absolute path of hooke-bench.
-  std::vector<std::string> arguments;    // Arguments of each rank; "--document FILE" is appended.
+  std::string program;                 // Absolute path of hooke-bench.
+  std::vector<std::string> arguments;  // Arguments of each rank; "--document FILE" is appended.
   // A name on the PATH, or a path. Empty: the mpirun of the MPI library that we are linked with.
   std::string mpirun;
   std::string path;                      // Value of the environment's PATH.

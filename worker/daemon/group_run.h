@@ -40,7 +40,7 @@ struct GroupRunOptions {
   absl::Duration stop_grace = absl::Seconds(2);
   // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
   absl::Duration stuck_after = absl::Seconds(10);
-  std::shared_ptr<spdlog::logger> logger;          // Not null.
+  std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
 // Called on the run's threads, without a lock held.

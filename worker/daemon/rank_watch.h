@@ -50,8 +50,8 @@ struct GroupVerdict {
 // How the launcher ended.
 struct LauncherEnd {
   bool exit_ok = false;
-  std::string exit;        // For example "mpirun exited with status 137".
-  LauncherVerdict said;    // What the launcher printed about the process that ended its run.
+  std::string exit;      // For example "mpirun exited with status 137".
+  LauncherVerdict said;  // What the launcher printed about the process that ended its run.
   // The last line that the launcher or a rank printed; may be empty.
   std::string last_words;
 };
@@ -60,7 +60,8 @@ class RankWatch {
  public:
   explicit RankWatch(const RankWatchOptions& options);
 
-  // ---- Reports. Hello refuses a rank number outside the group, and a process that counts another number of ranks. The other functions take only ranks that Hello accepted.
+  // ---- Reports. Hello refuses a rank number outside the group, and a process that counts another number of ranks. The
+  // other functions take only ranks that Hello accepted.
   struct HelloReport {
     uint32_t rank = 0;
     uint32_t ranks = 0;

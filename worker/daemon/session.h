@@ -37,7 +37,7 @@ struct SessionOptions {
   absl::Duration backoff_max =
       absl::Seconds(1);  // Short, because people wait for news after a restart of the coordinator.
   OutboxOptions outbox;
-  std::string machine;             // MachineClockName() of this machine; "" if it is not known.
+  std::string machine;  // MachineClockName() of this machine; "" if it is not known.
   // Reads the monotonic clock of this machine, in nanoseconds, from any thread. Null: profiles get no offset.
   std::function<int64_t()> clock;
   std::shared_ptr<spdlog::logger> logger;  // Not null.

@@ -21,7 +21,7 @@ struct IdxOptions {
   // The files are "<prefix>-images-idx3-ubyte" and "<prefix>-labels-idx1-ubyte". If one does not exist, the same name
   // with ".gz" is read.
   std::string prefix;
-  uint32_t classes = 10;                    // Labels are 0 to classes - 1.
+  uint32_t classes = 10;  // Labels are 0 to classes - 1.
   // Most pixels in a set. Larger sets are refused, because each pixel takes a byte of memory.
   uint64_t pixels_max = uint64_t{1} << 34;
 };

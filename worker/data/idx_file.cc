@@ -85,9 +85,8 @@ class Source {
     const int error = errno;
     int code = Z_OK;
     std::string message = gzerror(file_.get(), &code);
-    message.erase(
-        0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // Removes zlib's own name for the file from
-                                                                            // its message.
+    message.erase(0, absl::StartsWith(message, "<fd:") ? message.find(' ') + 1 : 0);  // Removes zlib's own name for the
+                                                                                      // file from its message.
     if (code == Z_ERRNO) {
       return absl::FailedPreconditionError(absl::StrCat("cannot read ", path_, ": ", std::strerror(error)));
     }

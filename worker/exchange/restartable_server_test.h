@@ -33,7 +33,7 @@ class RestartableServer {
   void Stop() { server_.reset(); }
   // Empties the server's disk. Call it while the server is stopped.
   void LoseDisk() { storage_ = std::make_shared<InMemoryStorage>(); }
-  // Ends the job at the server. Call it while the server runs.
+  // Seals the job: its center can still be read, but no longer changed. Call it while the server runs.
   void Seal(const std::string& job) { EXPECT_TRUE(server_->parameters().Seal(job).ok()); }
 
  private:

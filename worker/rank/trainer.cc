@@ -189,8 +189,8 @@ absl::Status Trainer::Step(uint64_t step) {
   return group_step_->AwaitParameters();
 }
 
-// Counts exchanges that missed a server. A rank knows only its own servers. It learns from the next step's collective
-// that another rank has missed one.
+// Counts exchanges that missed a server only on another rank. A rank knows only its own servers. It learns from the
+// next step's collective that another rank has missed one.
 void Trainer::NoteMissed() {
   if (!Exchanges()) return;
   group_skips_ = Skips() > 0;

@@ -102,8 +102,8 @@ class Trainer {
 
   // Trains from begin to end. Returns the steps done by the group, or one of these errors. After a collective's error
   // the group is unusable.
-  //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  An error of a server, the model or the sampler; or the loss is not finite.
-  //   ABORTED                                     This incarnation of the group has been replaced.
+  //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  An error of a server, the model or the sampler; or the loss is not
+  //   finite. ABORTED                                     This incarnation of the group has been replaced.
   //   DEADLINE_EXCEEDED, UNAVAILABLE              A peer or the servers did not answer.
   absl::StatusOr<uint64_t> Run();
 

@@ -134,7 +134,7 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
     ExpectSame(result.vectors);
     exchanges[group] = result.progress.exchanges();
   }
-  EXPECT_EQ(exchanges[0], 5u);                    // Exchanges after 12, 24, ..., 60 steps.
+  EXPECT_EQ(exchanges[0], 5u);  // Exchanges after 12, 24, ..., 60 steps.
   // Group 1 exchanges after step 12 and learns group 0's speed. From then on it exchanges every 4 steps.
   EXPECT_EQ(exchanges[1], 1u + (60u - 12u) / 4);
 }

@@ -31,7 +31,7 @@ struct ReporterOptions {
   std::vector<std::unique_ptr<EventSink>> sinks;
   absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
   absl::Duration close_timeout = absl::Seconds(2);
-  std::shared_ptr<ProfileRecorder> profile;            // Learns the phases; its profile is sent. May be null.
+  std::shared_ptr<ProfileRecorder> profile;  // Learns the phases; its profile is sent. May be null.
   // Time between two profiles. The first profile comes after a fifth of it.
   absl::Duration profile_interval = absl::Seconds(5);
   std::function<absl::Time()> clock = absl::Now;
