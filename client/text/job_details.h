@@ -10,8 +10,8 @@
 
 namespace hooke {
 
-// Returns several lines: state, reason and times, then a table of the groups, then silences and notices. `now` is the
-// coordinator's clock, `zone` the reader's time zone.
+// Returns several lines: state, reason and times, then a table of the groups, then the peers that do not answer
+// (JobSilence), then notices. `now` is the coordinator's clock, `zone` the reader's time zone.
 std::string JobDetails(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone);
 
 }  // namespace hooke

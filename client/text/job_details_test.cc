@@ -15,8 +15,8 @@ std::string Details(const v1::JobStatus& job) {
   return JobDetails(job, absl::FromUnixMillis(job.now_unix_ms()), absl::UTCTimeZone());
 }
 
-// A running job has its state, its times, its groups with place, start and step, its silences, and its notices. All
-// times have one format.
+// The text about a running job has its state, its times, its groups with place, start and step, the ranks that do not
+// answer, and its notices. All times have one format.
 TEST(JobDetailsTest, RunningJob) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("127.0.0.1:7411");
@@ -64,7 +64,8 @@ TEST(JobDetailsTest, ServerThatWasAway) {
   EXPECT_THAT(Details(job), HasSubstr("\n01:46:23  server b:2 came back from its snapshot\n"));
 }
 
-// An ended job has its reason, its times, and the center's accuracy. Times of another day have their date.
+// The text about an ended job has its reason, its times, and the center's accuracy. Times of another day have their
+// date.
 TEST(JobDetailsTest, EndedJob) {
   v1::JobStatus job = SucceededJob("fashion-1");
   EXPECT_THAT(Details(job), HasSubstr("\nstate       succeeded after 1:32\n"));

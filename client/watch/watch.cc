@@ -81,7 +81,7 @@ class Follower {
     screen_.Show(*job_, absl::FromUnixMillis(job_->now_unix_ms()));
   }
 
-  // Shows the last status again, so that times and silences on the screen advance even if nothing is heard.
+  // Shows the last status again, so that times on the screen advance even if nothing is heard.
   void Redraw() {
     const absl::Time now = options_.clock();
     if (!job_.has_value() || away_ || now - last_drawn_ < options_.redraw) return;

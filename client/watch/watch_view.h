@@ -36,7 +36,7 @@ struct WatchLogOptions {
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 
-// The view as plain lines, for a file or a pipe. Each line begins with the time and has something new, so the object
+// The view as plain lines, for a file or a pipe. Each line begins with the time and has something new, so WatchLog
 // remembers what it has written.
 class WatchLog {
  public:

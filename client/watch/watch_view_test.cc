@@ -214,7 +214,8 @@ TEST(WatchLogTest, TellsEachThingOnce) {
   EXPECT_THAT(log.Lines(job, now + absl::Seconds(6)), ElementsAre(HasSubstr("group 0: step 1123/1123 (100 %)")));
 }
 
-// There are lines for notices, for silences and their ends, for evaluations, and for the end of the job.
+// There are lines for notices, for peers that stop answering and answer again, for evaluations, and for the end of the
+// job.
 TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
   v1::JobStatus job = RunningJob("fashion-1");
@@ -239,8 +240,8 @@ TEST(WatchLogTest, TellsNoticesSilencesEvaluationsAndTheEnd) {
   EXPECT_THAT(log.Lines(ended, NowOf(ended)), testing::Contains("01:48:13  fashion-1: succeeded after 1:32"));
 }
 
-// If a notice of the coordinator reports a silence, no other line does. The end of the silence is also reported once.
-// That holds even if newer notices have pushed that notice out.
+// If a notice of the coordinator reports that a peer stopped answering, no other line does. That the peer answers again
+// is also reported only once. Both hold even if newer notices have pushed that notice out.
 TEST(WatchLogTest, TellsASilenceOnce) {
   for (const std::string what : {"server 127.0.0.1:4001", "worker w1", "rank 1 (pid 4711)"}) {
     WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});

@@ -23,8 +23,8 @@ struct Measurement {
   uint64_t calls = 0;
 };
 
-// Returns rules for groups like the measured one. Such a group has at most as many ranks. It is on several nodes only
-// if the measured group was. It has more ranks than cores only if the measured group had.
+// Returns rules for groups like the measured one. Such a group has at most as many ranks. It is on several nodes
+// exactly if the measured group was. It has more ranks than cores only if the measured group had.
 //
 // `margin` (0.05: 5 %) keeps noise from writing rules. At each size Hooke's default stays unless another choice's
 // median is shorter than the default's lower quartile by more than `margin`. If the next smaller size has another

@@ -76,8 +76,9 @@ class RankWatch {
   void StreamEnded(uint32_t rank, absl::Time now);
 
   // ---- Decisions.
-  // Call Tick several times a second. It returns the silences that began or ended since the last call. If calls are
-  // further apart than half of `silent_after`, the daemon itself did not run, and that time counts against no rank.
+  // Call Tick several times a second. It returns the ranks that became silent or reported again since the last call. If
+  // calls are further apart than half of `silent_after`, the daemon itself did not run, and that time counts against no
+  // rank.
   std::vector<SilenceChange> Tick(absl::Time now);
   // OK, or why the group has to be stopped now.
   absl::Status MustStop(absl::Time now) const;

@@ -22,8 +22,9 @@
 
 namespace hooke {
 
-constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);  // Range of collective_timeout and exchange_timeout.
-constexpr absl::Duration kTimeoutMax = absl::Hours(24);
+constexpr absl::Duration kTimeoutMin =
+    absl::Milliseconds(1);                               // collective_timeout and exchange_timeout are at least this.
+constexpr absl::Duration kTimeoutMax = absl::Hours(24);  // They are at most this.
 
 struct WorkerOptions {
   std::string coordinator = "127.0.0.1:7411";

@@ -173,7 +173,7 @@ class ServerExchange {
 
   // Only the writing thread uses these fields.
   std::thread reader_;
-  // The last argument of on_presence.
+  // The argument of the last call of on_presence.
   std::optional<absl::Time> told_;
   // Whether a stream was opened since the server last answered a Locate call. If so, the server may have restarted.
   bool asks_ = false;

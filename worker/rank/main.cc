@@ -76,7 +76,7 @@ absl::StatusOr<v1::GroupStart> ReadStart(const Options& options) {
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
 }
 
-// The session's options. Only concurrent collectives, which have a thread for each lane, need MPI's full thread
+// The session's options. Only concurrent collectives, which have a thread for each communicator, need MPI's full thread
 // support. Other jobs are spared its cost.
 MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   const v1::CollectivesSpec& collectives = start.job().collectives();

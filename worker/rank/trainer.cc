@@ -171,7 +171,7 @@ absl::Status Trainer::Step(uint64_t step) {
   if (exchange_ != nullptr) exchange_->AddGradient();
   NoteMissed();
   if (!std::isfinite(*loss)) {
-    // All ranks call it, so that none leaves while another still waits for parameters.
+    // All ranks call AwaitParameters, so that none leaves while another still waits for parameters.
     group_step_->AwaitParameters().IgnoreError();
     return absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step + 1, " is ", *loss,
                                                    "; try a smaller learning rate"));

@@ -241,7 +241,7 @@ TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
   EXPECT_THAT(notices[0].notice().text(), HasSubstr("the center was not evaluated at step 12: "));
 }
 
-// Rank 0 pauses between two attempts to reach servers. The last attempt ends at the call's timeout.
+// Rank 0 pauses between two attempts to reach servers. It gives up at the call's timeout.
 TEST(PullInGroupTest, PausesBetweenAttempts) {
   InMemoryServer server("first:1");
   server.SetReachable(false);
