@@ -40,7 +40,7 @@ v1::JobStatus JobWithEverything() {
   return job;
 }
 
-// The picture of a job with two groups, a silent rank, a restart and an evaluation has all of these.
+// The job has two groups, a silent rank, a restart and an evaluation. The picture shows all of these.
 TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
   const v1::JobStatus job = JobWithEverything();
   EXPECT_THAT(

@@ -190,7 +190,7 @@ TEST_F(IdxDatasetTest, NotARegularFile) {
               absl::StrCat("cannot read ", images_, ": it is not a regular file"));
 }
 
-// The error says if this user may not read a file. (Root may read all files.)
+// If this user may not read a file, the error says so. (Root may read all files.)
 TEST_F(IdxDatasetTest, NoPermission) {
   if (geteuid() == 0) GTEST_SKIP() << "root reads all files";
   WriteGoodImages();

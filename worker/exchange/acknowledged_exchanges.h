@@ -26,7 +26,7 @@ class AcknowledgedExchanges {
   // Records an exchange that was answered at `now`. Sequences grow.
   void Note(uint64_t sequence, absl::Time now);
 
-  // Sequence of the last exchange; 0: none.
+  // Sequence of the last exchange that is remembered; 0 if there is none.
   uint64_t last() const { return answered_.empty() ? 0 : answered_.back().sequence; }
 
   // The server restarted from a snapshot that has the exchanges up to `snapshot`; `last` is the last exchange before

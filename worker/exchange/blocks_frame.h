@@ -34,7 +34,7 @@ struct ExpectedAnswer {
 // Derives the limits of answers from the messages sent on one stream. Thread-safe: one thread sends, another receives.
 class SentMessages {
  public:
-  // Call it before the message leaves: its answer may come at once.
+  // Takes account of a message. Call it before the message leaves, because its answer may come at once.
   void Note(const BlocksToSend& blocks);
   ExpectedAnswer Expected() const;
 

@@ -57,8 +57,8 @@ class ExchangeSchedule {
   // Records how long a step of the group took, not counting exchanges.
   void NoteStepTime(absl::Duration took);
 
-  // Call it before the collective of the step that leads to `moment`. Writes this rank's kExchangeScheduleStatistics
-  // values.
+  // Writes this rank's kExchangeScheduleStatistics values. Call it before the collective of the step that leads to
+  // `moment`.
   void Propose(const Moment& moment, absl::Span<float> statistics);
 
   // Call it after the collective of that step, with the averaged statistics. All ranks get the same plan.

@@ -72,9 +72,9 @@ class GroupExchange {
   // Gives up the exchange in flight, if there is one.
   ~GroupExchange();
 
-  // See GroupRule::StepsLocally.
+  // Whether the group's own optimizer steps between exchanges (GroupRule::StepsLocally).
   bool StepsLocally() const { return rule_->StepsLocally(); }
-  // Call it after each step, while the arena holds the step's gradients.
+  // Gives the step's gradients to the rule. Call it after each step, while the arena holds them.
   void AddGradient() { rule_->AddGradient(deps_.arena->gradients()); }
 
   // The step after which the exchange in flight began, if there is one.

@@ -29,9 +29,9 @@ class LinearInPlaceImpl : public torch::nn::LinearImpl {
   // Returns the layer's output. May be called several times in a batch; the gradients are then the sums.
   torch::Tensor forward(const torch::Tensor& x);
 
-  // Call it before the first forward of a batch.
+  // Begins a batch. Call it before the batch's first forward.
   void BeginBatch();
-  // Call it after backward. Zeroes the gradients if backward did not reach this layer.
+  // Ends a batch. Call it after backward. Zeroes the gradients if backward did not reach this layer.
   void EndBatch();
 
   // Called by backward only. Computes the gradients of weight and bias from the input `x` and `gradient`, the gradient

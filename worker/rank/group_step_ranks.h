@@ -19,7 +19,7 @@
 
 namespace hooke {
 
-// One all-reduce after backward.
+// Returns options for one all-reduce after backward.
 inline GroupStepOptions Plain() {
   GroupStepOptions options;
   options.overlap = false;

@@ -226,7 +226,7 @@ class RulesTest : public ::testing::Test {
                                                // groups start together.
   // Before this step each rank waits until it knows that its servers are back; 0: never.
   uint64_t awaits_servers_at_ = 0;
-  std::function<void(uint64_t step)> on_step_;  // Called in every rank.
+  std::function<void(uint64_t step)> on_step_;  // Called on every rank before the step.
   std::function<float(const Place&)> sample_;   // The values of a rank's samples. If empty, the indices of the samples
                                                 // decide.
 };

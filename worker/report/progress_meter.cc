@@ -7,7 +7,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kWindow = absl::Seconds(1);
-constexpr size_t kMostSteps = 4096;  // With very short steps a part of the window is enough.
+// Most steps from which the rate is computed. Very short steps then cover only a part of the window, which is enough.
+constexpr size_t kMostSteps = 4096;
 
 }  // namespace
 
