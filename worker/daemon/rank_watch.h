@@ -67,7 +67,8 @@ class RankWatch {
     uint32_t ranks = 0;
     int64_t pid = 0;
   };
-  // INVALID_ARGUMENT: the process is no rank of this group. ALREADY_EXISTS: the rank has reported before.
+  // Takes a process's first report. INVALID_ARGUMENT: the process is no rank of this group, or counts another number
+  // of ranks. ALREADY_EXISTS: the rank has reported before.
   absl::Status Hello(const HelloReport& hello, absl::Time now);
   void Progress(uint32_t rank, uint64_t step, absl::Time now);
   void Heard(uint32_t rank, absl::Time now);

@@ -50,8 +50,8 @@ struct WorkerOptions {
 
 class WorkerDaemon {
  public:
-  // INVALID_ARGUMENT: an option is out of range. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the
-  // state folder cannot be used. All messages say what to do.
+  // Starts a daemon. INVALID_ARGUMENT: an option is out of range. NOT_FOUND: hooke-rank or mpirun is missing.
+  // FAILED_PRECONDITION: the state folder cannot be used. All messages say what to do.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
   // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within

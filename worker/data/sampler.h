@@ -35,11 +35,11 @@ struct Shuffle {
 };
 std::vector<uint32_t> Permutation(const Shuffle& shuffle);
 
-// Not thread-safe. Keeps one epoch's permutation: 4 bytes per sample.
+// The batches of one rank. Not thread-safe. Keeps one epoch's permutation: 4 bytes per sample.
 class Sampler {
  public:
-  // INVALID_ARGUMENT: an option is out of range (the message names it), or one step of all groups takes more samples
-  // than there are.
+  // Makes a sampler. INVALID_ARGUMENT: an option is out of range (the message names it), or one step of all groups
+  // takes more samples than there are.
   static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
 
   // floor(samples / (groups * ranks * batch)); >= 1.

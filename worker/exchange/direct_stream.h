@@ -33,7 +33,7 @@ struct DirectStreamOptions {
   std::function<std::shared_ptr<ExchangeStream>()> open_by_grpc;
 };
 
-// Never blocks: the stream connects at the first Write.
+// Returns the stream. Never blocks, because the stream connects at the first Write.
 std::shared_ptr<ExchangeStream> OpenDirectStream(DirectStreamOptions options);
 
 }  // namespace hooke

@@ -34,7 +34,7 @@ struct ExchangeOptions {
   // Creates a shard again from the group's values, after its server has said that it does not know the job. It is
   // called between Start and the end of Wait, from other threads than Start's caller, for several servers at once.
   std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // Called with the time when the server was first missed when a server becomes absent, and with nullopt when it is
+  // Called when a server becomes absent, with the time since when it is missed. Called with nullopt when it is
   // back. Called at any time, from other threads. May be empty.
   std::function<void(size_t server, std::optional<absl::Time> since)> on_presence;
   // Called with SetbackText when a server went back to a snapshot, only on the rank that exchanges the shard's first

@@ -58,8 +58,8 @@ struct ServerExchangeOptions {
   // Creates the shard again from `vector`, after the server has said that it does not know the job (it lost its disk).
   // Runs in the exchange's thread.
   std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
-  // Called with the time when the server was first missed when it becomes absent, and with nullopt when it is back.
-  // Runs in the exchange's thread. May be empty.
+  // Called when the server becomes absent, with the time since when it is missed. Called with nullopt when it is
+  // back. Runs in the exchange's thread. May be empty.
   std::function<void(std::optional<absl::Time> since)> on_presence;
   // Called when the server restarted from a snapshot written at `snapshot` and has lost exchanges. Runs in the
   // exchange's thread. May be empty.
@@ -92,7 +92,7 @@ class ServerExchange {
   ServerExchange& operator=(const ServerExchange&) = delete;
 
   const std::string& address() const { return options_.calls->address(); }
-  // See ServerPresence::skipped.
+  // Whether exchanges skip the server now (ServerPresence::skipped).
   bool Skips() const;
   // The blocks that a call exchanges.
   Range BlocksOf(const ExchangeCall& call) const { return FragmentBlocks(options_.blocks, call.fragment); }
@@ -135,7 +135,8 @@ class ServerExchange {
 
   void Run();
   void Ask();
-  // Reports what the server has lost if it restarted from a snapshot since its last answer.
+  // Takes the answer to a Locate call. If the server has restarted from a snapshot since the last such answer, it
+  // reports what the server has lost.
   void NoteOrigin(const v1::LocateResponse& answer);
   void Tell(std::optional<absl::Time> since);
   absl::Status Exchange();

@@ -7,13 +7,13 @@ namespace {
 
 using Averaging = v1::AveragingSpec;
 
-// The center takes the steps of the groups' own optimizer, with the gradients that they send.
+// Makes the center step by the groups' own optimizer, with the gradients that the groups send.
 void StepLikeGroups(const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   *shard.mutable_optimizer() = train.optimizer();
   *shard.mutable_schedule() = train.schedule();
 }
 
-// The center is stepped by momentum SGD, with the distances that the groups have moved in place of gradients.
+// Makes the center step by momentum SGD, with the distances that the groups have moved in place of gradients.
 void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1::JobSpecForShard& shard) {
   v1::OptimizerSpec& optimizer = *shard.mutable_optimizer();
   optimizer.set_name(v1::OptimizerSpec::SGD);

@@ -16,7 +16,7 @@ struct ShardJobNumbers {
   uint64_t parameters = 0;
 };
 
-// Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
+// Returns that part. Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
 
 }  // namespace hooke
