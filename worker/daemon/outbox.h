@@ -39,10 +39,11 @@ class Outbox {
   // `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
-  // HasNext: whether there is a message to send. TakeNext: the next one; nullopt if all were sent. Events come before
-  // log lines. But a group's end comes after the group's own lines, so that its job's log ends with the reason of the
-  // end. An end that is next in its group, and the lines for which it waits, come before the events of other groups.
+  // Whether there is a message to send.
   bool HasNext() const;
+  // Returns the next message to send; nullopt if all were sent. Events come before log lines. But a group's end comes
+  // after the group's own lines, so that its job's log ends with the reason of the end. An end that is next in its
+  // group, and the lines for which it waits, come before the events of other groups.
   std::optional<v1::WorkerMessage> TakeNext();
 
   // Call it when the coordinator has stored the group's events up to `number`; they are dropped here.
