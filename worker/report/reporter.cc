@@ -148,7 +148,8 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
 // Waits for events or until the next progress is due. Only the meter uses options_.clock; waits use real time.
 void Reporter::Run() {
   absl::Time next_progress = absl::Now() + options_.interval;
-  absl::Time next_profile = absl::Now() + options_.profile_interval / 5;
+  absl::Duration profile_interval = options_.profile_interval;
+  absl::Time next_profile = absl::Now() + profile_interval / 5;
   bool closing = false;
   while (!closing) {
     std::deque<v1::RankEvent> events;
@@ -167,7 +168,8 @@ void Reporter::Run() {
       std::optional<v1::RankEvent> profile = ProfileEvent();
       if (profile.has_value()) {
         events.push_back(*std::move(profile));
-        next_profile = absl::Now() + options_.profile_interval;
+        next_profile = absl::Now() + profile_interval;
+        profile_interval = std::min(2 * profile_interval, options_.profile_interval_max);
       }
     }
     for (const v1::RankEvent& event : events) {

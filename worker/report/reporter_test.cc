@@ -245,6 +245,21 @@ TEST(ReporterTest, SendsTheProfile) {
   EXPECT_EQ(last.events(1).step(), 7u);
 }
 
+// The time between profiles doubles with each one. So their number grows with the logarithm of the time.
+TEST(ReporterTest, ProfilesBecomeRare) {
+  FakeDaemon daemon;
+  ReporterOptions options = Options(DialDaemon(daemon.socket(), Never), absl::Milliseconds(5));
+  options.profile = std::make_shared<ProfileRecorder>(ProfileOptions{.clock = [] { return int64_t{1000}; }});
+  options.profile_interval = absl::Milliseconds(10);
+  options.profile->AddLane()->Record({Operation::kAllReduce, false, 64, 100, 200});
+  const absl::Time begin = absl::Now();
+  Reporter reporter(std::move(options));
+  daemon.Await(v1::RankEvent::kProgress, 60);
+  const size_t profiles = daemon.Await(v1::RankEvent::kProfile, 3).size();
+  // One after 2 ms, one 10 ms later, one 20 ms later, ...
+  EXPECT_LE(static_cast<double>(profiles), 2 + std::log2(1 + (absl::Now() - begin) / absl::Milliseconds(10)));
+}
+
 // The times of the phases add up, with that of the current phase. The rate is that of the last second, and falls while
 // no step ends.
 TEST(ProgressMeterTest, AddsUp) {
