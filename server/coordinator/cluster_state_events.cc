@@ -1,6 +1,7 @@
 // ClusterState: the events that workers report about their groups.
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -121,9 +122,10 @@ void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankRepor
     if (std::find(servers.begin(), servers.end(), server.address()) == servers.end()) continue;
     if (absent.size() < servers.size()) absent.push_back(server);
   }
-  std::vector<v1::AbsentServer>& known = job.live[group.group].absent[report.rank()];
-  if (absent.empty() && known.empty()) return;
-  known = std::move(absent);
+  // Most ranks miss nothing. They get no entry, because each status looks at all entries.
+  std::map<uint32_t, std::vector<v1::AbsentServer>>& known = job.live[group.group].absent;
+  if (absent.empty() && known.erase(report.rank()) == 0) return;
+  if (!absent.empty()) known[report.rank()] = std::move(absent);
   Changed(job);
 }
 
