@@ -114,7 +114,8 @@ class Coordinator {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
     bool open = true;                         // False: end the session.
   };
-  // Takes the commands that may be sent to the worker. If there are none, first waits up to `timeout` of real time.
+  // Takes the commands that may be sent to the worker. If there are none but acknowledgements that never waited for the
+  // store, first waits up to `timeout` of real time.
   Outgoing TakeCommands(SessionId session, absl::Duration timeout);
 
   // ---- Time ----

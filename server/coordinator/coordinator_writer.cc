@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "server/coordinator/coordinator.h"
@@ -52,12 +53,14 @@ void Coordinator::WriteOnce() {
 }
 
 void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
+  const uint64_t stored_before = queue_.stored();
   queue_.Done(result.changes.ok());
   if (batch.ChangesJobs()) {
     store_status_ = result.changes;
     store_retry_at_ = result.changes.ok() ? -absl::InfiniteDuration() : latest_.steady + kStoreRetry;
   }
   for (auto& [id, session] : sessions_) {
+    if (queue_.stored() == stored_before) break;  // No command waits for log lines and profiles.
     session->outbox.Stored(queue_.stored());
     if (session->outbox.HasReady()) session->wakes.SignalAll();
   }

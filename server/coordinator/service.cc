@@ -21,6 +21,7 @@ using WorkerStream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessa
 constexpr absl::Duration kWatchAtLeastEvery = absl::Seconds(1);
 constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(200);
 constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
+constexpr absl::Duration kSeenWithin = absl::Seconds(1);  // Acknowledgements wait at most so long for other commands.
 constexpr absl::Duration kWriterPatience = absl::Seconds(5);
 constexpr uint64_t kLogChunkBytes = 256 << 10;
 constexpr size_t kListBytesMax = 3 << 20;  // By default gRPC clients accept messages of up to 4 MiB.
@@ -185,9 +186,12 @@ grpc::Status Service::WorkerSession(grpc::ServerContext* context, WorkerStream* 
 
 void Service::SendCommands(SessionId session, grpc::ServerContext* context, WorkerStream* stream) {
   while (true) {
-    const Coordinator::Outgoing outgoing = coordinator_.TakeCommands(session, absl::Seconds(1));
+    const Coordinator::Outgoing outgoing = coordinator_.TakeCommands(session, kSeenWithin);
     for (const v1::WorkerCommand& command : outgoing.commands) {
-      if (!stream->Write(command)) return;
+      grpc::WriteOptions write;
+      // All but the last may wait for the next one: together they take one packet.
+      if (&command != &outgoing.commands.back()) write.set_buffer_hint();
+      if (!stream->Write(command, write)) return;
     }
     if (outgoing.open) continue;
     // Ends the Read in which the handler waits. If the worker ended the session itself, this does nothing.

@@ -81,6 +81,7 @@ void SessionOutbox::Stored(uint64_t through) {
     std::deque<Seen>& of_group = held->second;
     while (!of_group.empty() && of_group.front().after <= through) {
       AddReadySeen(held->first, of_group.front().number);
+      seen_is_due_ = true;
       of_group.pop_front();
     }
     if (of_group.empty()) bytes_ -= BytesOf(held->first);
@@ -95,6 +96,7 @@ std::vector<v1::WorkerCommand> SessionOutbox::TakeReady() {
     commands.push_back(std::move(command));
   }
   if (echo_.has_value()) commands.push_back(*std::exchange(echo_, std::nullopt));
+  seen_is_due_ = false;
   for (const auto& [group, number] : std::exchange(seen_, {})) {
     bytes_ -= BytesOf(group);
     commands.push_back(SeenCommand(group, number));

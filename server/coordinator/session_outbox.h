@@ -30,8 +30,10 @@ class SessionOutbox {
   // All batches up to `through` are stored: commands that waited for them may go.
   void Stored(uint64_t through);
 
-  bool HasReady() const { return !ready_.empty() || echo_.has_value() || !seen_.empty(); }
-  // Takes the commands that may go, in the order in which to send them.
+  // Whether a command should go now. Acknowledgements that never waited for the store do not count. They are most of
+  // all commands of a large cluster, and only let a worker forget what it sent, so they go when the next command goes.
+  bool HasReady() const { return !ready_.empty() || echo_.has_value() || seen_is_due_; }
+  // Takes the commands that may go, also those for which HasReady is false, in the order in which to send them.
   std::vector<v1::WorkerCommand> TakeReady();
 
   // The approximate size of all commands in it, held or not.
@@ -54,6 +56,7 @@ class SessionOutbox {
   std::deque<v1::WorkerCommand> ready_;
   std::optional<v1::WorkerCommand> echo_;
   std::map<GroupKey, uint64_t> seen_;
+  bool seen_is_due_ = false;  // One of seen_ had waited for the store.
   std::deque<Held> held_;
   // Each group has one or two entries, in order of `after`: for the batch that is being stored, and for a later one.
   std::map<GroupKey, std::deque<Seen>> held_seen_;

@@ -80,6 +80,30 @@ TEST(SessionOutboxTest, AStopStaysBehindItsStart) {
   EXPECT_THAT(Taken(outbox), ElementsAre("start 0", "stop 0"));
 }
 
+// An acknowledgement that needs no store alone wakes nobody. It goes with the next command, or when it is asked for.
+TEST(SessionOutboxTest, AnAcknowledgementWaitsForCompany) {
+  SessionOutbox outbox;
+  outbox.AddSeen({"j-1", 0, 1}, 1, 0);
+  EXPECT_FALSE(outbox.HasReady());
+  outbox.Add(Echo(7), 0);
+  EXPECT_TRUE(outbox.HasReady());
+  EXPECT_THAT(Taken(outbox), ElementsAre("echo 7", "seen 0 up to 1"));
+  outbox.AddSeen({"j-1", 0, 1}, 2, 0);
+  EXPECT_FALSE(outbox.HasReady());
+  EXPECT_THAT(Taken(outbox), ElementsAre("seen 0 up to 2"));
+}
+
+// An acknowledgement that has waited for the store goes at once then, since a worker may wait for it to end.
+TEST(SessionOutboxTest, AnAcknowledgementOfWhatWasStoredIsDue) {
+  SessionOutbox outbox;
+  outbox.AddSeen({"j-1", 0, 1}, 1, 3);
+  EXPECT_FALSE(outbox.HasReady());
+  outbox.Stored(3);
+  EXPECT_TRUE(outbox.HasReady());
+  EXPECT_THAT(Taken(outbox), ElementsAre("seen 0 up to 1"));
+  EXPECT_FALSE(outbox.HasReady());
+}
+
 // However many echoes and acknowledgements wait, they merge into one echo, and one acknowledgement per group.
 TEST(SessionOutboxTest, EchoesAndAcknowledgementsDoNotPileUp) {
   SessionOutbox outbox;
