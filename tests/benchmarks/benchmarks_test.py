@@ -22,6 +22,7 @@ import away_benchmark as away  # noqa: E402
 import cluster  # noqa: E402
 import compression_benchmark as compression  # noqa: E402
 import convergence_benchmark as convergence  # noqa: E402
+import coordinator_benchmark as coordinator  # noqa: E402
 import elastic_benchmark as elastic  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
@@ -255,6 +256,12 @@ class Asked(unittest.TestCase):
         self.assertEqual(rounds.missed({8: 0.01, 64: 1.0, 256: 0.02}), [])
         what = "an exchange costs 2.01 times as much with 256 groups as with 8; asked is at most 2"
         self.assertEqual(rounds.missed({8: 0.01, 64: 0.01, 256: 0.0201}), [what])
+
+    def test_coordinator(self):
+        self.assertEqual(coordinator.missed({"cpu_percent": 19.99}), [])
+        what = "the coordinator takes 20.004 % of a core; asked is less than 20 %"
+        self.assertEqual(coordinator.missed({"cpu_percent": 20.004}), [what])
+        self.assertEqual(len(coordinator.missed({"cpu_percent": 20.0})), 1)
 
     def exchange_rows(self, size, hooke, **rivals):
         times = {"hooke": hooke, **{name.replace("_", "-"): ms for name, ms in rivals.items()}}

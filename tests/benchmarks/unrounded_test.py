@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import collectives  # noqa: E402
 import compression_benchmark as compression  # noqa: E402
 import convergence_benchmark as convergence  # noqa: E402
+import coordinator_benchmark as coordinator  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
 import report  # noqa: E402
@@ -53,6 +54,17 @@ class Unrounded(unittest.TestCase):
         self.assertEqual(len(wide.missed(wide.row_of(arguments, {**result, "latencies_ms": [250.0]}))), 1)
         written = report.rounded(row, wide.DIGITS)
         self.assertEqual((written["p99_ms"], written["server_cpu_cores"], written["server_mib"], written["groups"]), (250.0, 0.333, 10.0, 1))
+
+    def test_coordinator(self):
+        arguments = argparse.Namespace(workers=2, ranks=8, group_ranks=4, job_groups=1, watchers=1, seconds=3.0)
+        counts = {"progress": 12, "profiles": 1, "heartbeats": 6, "statuses": 15}
+        result = {**counts, "user_s": 0.4, "system_s": 0.19999, "wall_s": 3.0, "late_ms": 1.0, "list_ms": [2.0, 1.0, 9.0], "threads": 9, "mib": 30.04}
+        row = coordinator.row_of(arguments, result)
+        # Here the rounded value would miss a requirement that was met.
+        self.assertEqual(coordinator.missed(row), [])
+        written = report.rounded(row, coordinator.DIGITS)
+        self.assertEqual((written["cpu_percent"], written["user_percent"], written["progress_per_s"]), (20.0, 13.33, 4.0))
+        self.assertEqual((written["list_median_ms"], written["list_p99_ms"], written["mib"], written["workers"]), (2.0, 9.0, 30.0, 2))
 
     def test_exchange(self):
         rows = []

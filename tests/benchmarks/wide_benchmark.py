@@ -58,12 +58,13 @@ def status(pid, field):
 
 def read_line(process, log, seconds):
     """The next line of a process's output."""
+    name = os.path.basename(process.args[0])
     if not select.select([process.stdout], [], [], seconds)[0]:
-        raise SystemExit(f"FAILED: wide_groups said nothing for {seconds:g} s")
+        raise SystemExit(f"FAILED: {name} said nothing for {seconds:g} s")
     line = process.stdout.readline()
     if not line:
         log.seek(0)
-        raise SystemExit(f"FAILED: wide_groups ended with status {process.wait()}\n{log.read().decode(errors='replace')[-2000:]}")
+        raise SystemExit(f"FAILED: {name} ended with status {process.wait()}\n{log.read().decode(errors='replace')[-2000:]}")
     return line
 
 

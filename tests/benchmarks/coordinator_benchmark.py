@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The coordinator's CPU time while 300 simulated workers report on 5000 ranks.
+
+One hooke-server process, and one program (coordinator/) with all workers, each with a connection of its own over loopback TCP. Groups of
+--group-ranks ranks run in jobs of --job-groups groups. They report as hooke-rank and hooke-worker do:
+
+- Each rank makes a progress report every 0.5 s. Its worker passes on those of rank 0.
+- Each rank sends a profile every 30 s, as in all but its first minute: 1024 events, 25 KiB.
+- Each worker sends a heartbeat every second.
+
+--watchers users each watch a job, and five times a second a user lists all jobs. Afterwards each event must be acknowledged, and the
+coordinator must show the last step of each group. CPU time is that of the coordinator's process, user and system, as percent of one core.
+
+Asked: less than 20 % of a core; otherwise the exit code is 1.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+import report
+import wide_benchmark as wide
+
+CPU_PERCENT = 20
+# Decimals of a row's values in a file.
+DIGITS = {
+    "cpu_percent": 2, "user_percent": 2, "mib": 1, "list_median_ms": 3, "list_p99_ms": 3, "late_ms": 1,
+    "progress_per_s": 1, "profiles_per_s": 1, "heartbeats_per_s": 1, "statuses_per_s": 1,
+}  # fmt: skip
+START_SECONDS = 150
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tests/benchmarks/run coordinator", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
+    parser.add_argument("--workers", type=int, default=300, help="default 300")
+    parser.add_argument("--ranks", type=int, default=5000, help="of all groups together (default 5000)")
+    parser.add_argument("--group-ranks", type=int, default=4, help="ranks of a group (default 4)")
+    parser.add_argument("--job-groups", type=int, default=50, help="groups of a job (default 50)")
+    parser.add_argument("--watchers", type=int, default=5, help="users who watch a job each (default 5)")
+    parser.add_argument("--warm-up", type=float, default=4, help="seconds from when all groups run to the measurement (default 4)")
+    parser.add_argument("--seconds", type=float, default=20, help="of the measurement (default 20)")
+    return parser.parse_args()
+
+
+def cpu_seconds(pid):
+    """User and system CPU seconds of a process."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) / wide.TICKS_PER_SECOND, int(fields[12]) / wide.TICKS_PER_SECOND
+
+
+def measure(arguments, folder):
+    """Returns the load program's result, and the coordinator's CPU seconds, threads and memory."""
+    ready = os.path.join(folder, "ready")
+    server = [os.path.join(arguments.programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={folder}/server", f"--ready-file={ready}"]
+    load = [os.path.join(arguments.programs, "coordinator_load"), f"--workers={arguments.workers}", f"--ranks={arguments.ranks}"]
+    load += [f"--group-ranks={arguments.group_ranks}", f"--job-groups={arguments.job_groups}", f"--watchers={arguments.watchers}"]
+    load += [f"--warm-up={arguments.warm_up}", f"--seconds={arguments.seconds}"]
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(report.started([*server, "--log-level=warning"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        address = report.wait_for_file(ready, process)
+        log = stack.enter_context(open(os.path.join(folder, "load.log"), "w+b"))
+        client = stack.enter_context(
+            report.started([*load, f"--coordinator={address}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        )
+        wide.read_line(client, log, arguments.warm_up + START_SECONDS)
+        before, begin = cpu_seconds(process.pid), time.monotonic()
+        client.stdin.write(b"go\n")
+        client.stdin.flush()
+        wide.read_line(client, log, arguments.seconds + START_SECONDS)
+        after, wall = cpu_seconds(process.pid), time.monotonic() - begin
+        threads, memory = wide.status(process.pid, "Threads"), wide.status(process.pid, "VmRSS")
+        result = json.loads(wide.read_line(client, log, START_SECONDS))
+    return {**result, "user_s": after[0] - before[0], "system_s": after[1] - before[1], "wall_s": wall, "threads": int(threads), "mib": int(memory) / 1024}
+
+
+def row_of(arguments, result):
+    """A row of the table; `result` comes from measure()."""
+    wall = result["wall_s"]
+    return {
+        "benchmark": "coordinator", "impl": "hooke", "workers": arguments.workers, "ranks": arguments.ranks, "group_ranks": arguments.group_ranks,
+        "job_groups": arguments.job_groups, "watchers": arguments.watchers, "seconds": arguments.seconds,
+        "cpu_percent": 100 * (result["user_s"] + result["system_s"]) / wall, "user_percent": 100 * result["user_s"] / wall,
+        "mib": result["mib"], "threads": result["threads"], "list_median_ms": statistics.median(result["list_ms"]),
+        "list_p99_ms": wide.percentile(result["list_ms"], 99), "progress_per_s": result["progress"] / wall, "profiles_per_s": result["profiles"] / wall,
+        "heartbeats_per_s": result["heartbeats"] / wall, "statuses_per_s": result["statuses"] / wall, "late_ms": result["late_ms"],
+    }  # fmt: skip
+
+
+def missed(row):
+    """One line for each requirement that was missed."""
+    if row["cpu_percent"] < CPU_PERCENT:
+        return []
+    return [f"the coordinator takes {report.text(row['cpu_percent'], CPU_PERCENT, 1)} % of a core; asked is less than {CPU_PERCENT} %"]
+
+
+def main():
+    arguments = parse()
+    with tempfile.TemporaryDirectory() as folder:
+        row = row_of(arguments, measure(arguments, folder))
+    print(f"coordinator: {row['workers']} workers, {row['ranks']} ranks in groups of {row['group_ranks']}, {row['watchers']} watchers, {os.cpu_count()} cores")
+    print(f"a second: {row['progress_per_s']:.0f} progress reports, {row['profiles_per_s']:.0f} profiles, {row['heartbeats_per_s']:.0f} heartbeats, "
+          f"{row['statuses_per_s']:.0f} statuses to watchers; at most {row['late_ms']:.0f} ms late")
+    print(f"{'CPU':>8} {'user':>8} {'MiB':>6} {'threads':>7} {'list p50 ms':>11} {'list p99 ms':>11}")
+    print(f"{row['cpu_percent']:6.1f} % {row['user_percent']:6.1f} % {row['mib']:6.0f} {row['threads']:7} {row['list_median_ms']:11.2f} {row['list_p99_ms']:11.2f}")
+    report.write_json(arguments.json, [row], DIGITS)
+    report.judge(missed(row))
+
+
+if __name__ == "__main__":
+    report.run(main)
