@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// A rank whose machine has no name is taken to have a clock of its own.
+// Returns the name of a rank's machine. A rank whose machine has no name counts as a machine of its own.
 std::string MachineOf(const v1::ReadProfileResponse& rank) {
   if (!rank.profile().machine().empty()) return rank.profile().machine();
   return absl::StrCat("rank ", rank.group(), "/", rank.rank());
@@ -28,12 +28,12 @@ Clocks ClocksOf(absl::Span<const v1::ReadProfileResponse> ranks) {
     if (!profile.has_clock() || profile.clock().error_ns() < 0) continue;
     if (!best.has_value() || profile.clock().error_ns() < best->error_ns()) best = profile.clock();
   }
-  // A single machine needs no offset.
+  // With a single machine no offset is needed.
   if (clocks.size() == 1 && !clocks.begin()->second.has_value()) clocks.begin()->second.emplace();
   return clocks;
 }
 
-// The sum of the two largest errors bounds how far two machines may be apart.
+// Returns how far two machines may be apart: at most the sum of the two largest errors.
 int64_t ErrorOf(const Clocks& clocks) {
   std::vector<int64_t> errors;
   for (const auto& [machine, clock] : clocks) {
