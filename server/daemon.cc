@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,11 @@ namespace {
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
+std::string NewInstance() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
 class Daemon final : public ServerDaemon {
  public:
   Daemon(ServerOptions options, std::unique_ptr<ServerFolder> folder)
@@ -48,6 +54,7 @@ class Daemon final : public ServerDaemon {
 
   const ServerOptions options_;
   const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
+  const std::string instance_ = NewInstance();
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
@@ -59,6 +66,8 @@ absl::Status Daemon::OpenParameters() {
   absl::StatusOr<std::unique_ptr<Storage>> storage = OpenFolderStorage(folder_->centers());
   if (!storage.ok()) return storage.status();
   ParameterServerOptions options;
+  options.server_id = folder_->identity();
+  options.instance = instance_;
   options.storage = *std::move(storage);
   options.logger = options_.logger;
   options.max_center_bytes = options_.max_center_bytes;
@@ -142,12 +151,14 @@ absl::Status Daemon::Advertise(const HostPort& listening) {
   address_ = advertised.ToString();
   HeartbeatOptions heartbeat;
   heartbeat.address = address_;
+  heartbeat.server_id = folder_->identity();
+  heartbeat.instance = instance_;
   heartbeat.version = options_.version;
   heartbeat.coordinator = coordinator_ != nullptr ? address_ : options_.coordinator;
   heartbeat.parameters = parameters_.get();
   heartbeat.logger = options_.logger;
   if (coordinator_ != nullptr) {
-    coordinator_->coordinator().SetOwnServer(address_);
+    coordinator_->coordinator().SetOwnServer(folder_->identity());
     heartbeat.channel = server_->InProcessChannel({});
   } else {
     grpc::ChannelArguments arguments;

@@ -21,7 +21,8 @@ namespace hooke {
 
 struct ServerOptions {
   std::string listen = "127.0.0.1:7411";  // Port 0 picks a free one.
-  std::string advertise;  // HOST:PORT that ranks dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
+  // HOST:PORT that ranks and the coordinator dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
+  std::string advertise;
   std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be the coordinator.
   std::string state_dir;    // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);

@@ -3,12 +3,19 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
@@ -39,6 +46,21 @@ class DaemonTest : public testing::Test {
     return v1::Coordinator::NewStub(grpc::CreateChannel(daemon.address(), grpc::InsecureChannelCredentials()));
   }
 
+  // A server that joins `coordinator`. JoinedLog has its lines.
+  ServerOptions Joining(const std::string& name, const ServerDaemon& coordinator) {
+    ServerOptions options = Options(name);
+    options.coordinator = coordinator.address();
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(absl::StrCat(folder_, "/", name, ".log"));
+    options.logger = std::make_shared<spdlog::logger>(name, std::move(sink));
+    options.logger->flush_on(spdlog::level::info);
+    return options;
+  }
+
+  std::string JoinedLog(const std::string& name) const {
+    std::ifstream file(absl::StrCat(folder_, "/", name, ".log"));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   const std::string folder_;
 };
 
@@ -46,6 +68,45 @@ std::unique_ptr<grpc::ClientContext> Context() {
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
   return context;
+}
+
+// Polls, because the other end of a heartbeat tells nobody. False: it took too long.
+bool WaitUntil(const std::function<bool()>& done) {
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (!done()) {
+    if (absl::Now() > end) return false;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return true;
+}
+
+// The listed servers at `address`.
+std::vector<v1::NodeStatus> ServersAt(v1::Coordinator::Stub& stub, const std::string& address) {
+  v1::ListNodesResponse nodes;
+  EXPECT_TRUE(stub.ListNodes(Context().get(), {}, &nodes).ok());
+  std::vector<v1::NodeStatus> found;
+  for (const v1::NodeStatus& node : nodes.nodes()) {
+    if (node.name() == address) found.push_back(node);
+  }
+  return found;
+}
+
+// Submits a job that wants `servers` servers, and returns its id.
+std::string SubmitFor(v1::Coordinator::Stub& stub, uint32_t servers) {
+  v1::SubmitRequest request = ExampleSubmission(absl::StrCat("wants ", servers), {1, 1});
+  request.mutable_job()->mutable_averaging()->set_servers(servers);
+  v1::SubmitResponse submitted;
+  EXPECT_TRUE(stub.Submit(Context().get(), request, &submitted).ok());
+  return submitted.job_id();
+}
+
+std::string ReasonOf(v1::Coordinator::Stub& stub, const std::string& job_id) {
+  v1::ListJobsResponse jobs;
+  EXPECT_TRUE(stub.ListJobs(Context().get(), {}, &jobs).ok());
+  for (const v1::JobStatus& job : jobs.jobs()) {
+    if (job.job_id() == job_id) return job.reason();
+  }
+  return "no such job";
 }
 
 // A second server joins the first, in one process. The coordinator lists both and gives both to a job, its own first.
@@ -107,6 +168,88 @@ TEST_F(DaemonTest, AStateFolderHasOneServer) {
   ASSERT_TRUE(StubOf(**first)->ListJobs(Context().get(), {}, &jobs).ok());
   ASSERT_EQ(jobs.jobs_size(), 1);
   EXPECT_EQ(jobs.jobs(0).job_id(), submitted.job_id());
+}
+
+// A wrong --advertise: the job that waits for the server says what is wrong, and so do the list of nodes and the
+// server's own log. With the right one the same folder is the same server, and the job waits for a worker only.
+TEST_F(DaemonTest, SaysThatAnAdvertisedAddressCannotBeReached) {
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  ServerOptions joining = Joining("second", **first);
+  joining.advertise = "127.0.0.1:1";  // Nobody listens on this reserved port.
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> second = ServerDaemon::Start(joining);
+  ASSERT_TRUE(second.ok()) << second.status();
+  const std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(**first);
+  const std::string job = SubmitFor(*stub, 2);
+  const std::string problem =
+      "advertises 127.0.0.1:1, which the coordinator cannot reach: connection refused; check --advertise";
+  EXPECT_TRUE(WaitUntil([&] {
+    return ReasonOf(*stub, job) == absl::StrCat("2 servers needed, 2 have joined, 1 can be used; one ", problem);
+  })) << ReasonOf(*stub, job);
+  ASSERT_EQ(ServersAt(*stub, "127.0.0.1:1").size(), 1u);
+  EXPECT_EQ(ServersAt(*stub, "127.0.0.1:1")[0].problem(), problem);
+  const std::string identity = ServersAt(*stub, "127.0.0.1:1")[0].server_id();
+  EXPECT_TRUE(WaitUntil([&] {
+    return absl::StrContains(JoinedLog("second"),
+                             absl::StrCat("the coordinator places nothing on this server, which ", problem));
+  })) << JoinedLog("second");
+
+  *second = nullptr;
+  second = ServerDaemon::Start(Joining("second", **first));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(WaitUntil([&] { return ReasonOf(*stub, job) == "no worker has joined"; })) << ReasonOf(*stub, job);
+  ASSERT_EQ(ServersAt(*stub, (*second)->address()).size(), 1u);
+  EXPECT_EQ(ServersAt(*stub, (*second)->address())[0].server_id(), identity);
+  EXPECT_THAT(ServersAt(*stub, "127.0.0.1:1"), testing::IsEmpty());
+}
+
+// Two servers with one address are two. The one that is not there is told who is, and gets nothing.
+TEST_F(DaemonTest, TwoServersWithOneAddressAreTwo) {
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  ServerOptions joining = Joining("second", **first);
+  joining.advertise = (*first)->address();
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> second = ServerDaemon::Start(joining);
+  ASSERT_TRUE(second.ok()) << second.status();
+  const std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(**first);
+  EXPECT_TRUE(WaitUntil([&] { return ServersAt(*stub, (*first)->address()).size() == 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(JoinedLog("second"), "is also advertised by server"); }))
+      << JoinedLog("second");
+  EXPECT_THAT(JoinedLog("second"), testing::HasSubstr("which answers there; give --advertise an address that workers"));
+  EXPECT_EQ(ReasonOf(*stub, SubmitFor(*stub, 1)), "no worker has joined");
+  EXPECT_THAT(ReasonOf(*stub, SubmitFor(*stub, 2)),
+              testing::StartsWith("2 servers needed, 2 have joined, 1 can be used"));
+}
+
+// The folder of a live server is copied, and a server started with the copy: it is refused, and says why.
+TEST_F(DaemonTest, RefusesACopiedFolder) {
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> second = ServerDaemon::Start(Joining("second", **first));
+  ASSERT_TRUE(second.ok()) << second.status();
+  const std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(**first);
+  EXPECT_TRUE(WaitUntil([&] { return ServersAt(*stub, (*second)->address()).size() == 1; }));
+  std::filesystem::create_directories(folder_ + "/copy");
+  std::filesystem::copy_file(folder_ + "/second/identity", folder_ + "/copy/identity");
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> copy = ServerDaemon::Start(Joining("copy", **first));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(WaitUntil([&] {
+    return absl::StrContains(JoinedLog("copy"), absl::StrCat("of a server that is alive at ", (*second)->address(),
+                                                             ": one has a copy of the other's --state-dir"));
+  })) << JoinedLog("copy");
+  EXPECT_EQ(ServersAt(*stub, (*second)->address())[0].problem(), "");
+  ASSERT_EQ(ServersAt(*stub, (*copy)->address()).size(), 1u);
+  EXPECT_NE(ServersAt(*stub, (*copy)->address())[0].problem(), "");
+}
+
+// A damaged identity is refused by name: a new one would leave the folder's centers without their server.
+TEST_F(DaemonTest, RefusesADamagedIdentity) {
+  std::filesystem::create_directories(folder_ + "/first");
+  std::ofstream(folder_ + "/first/identity") << "12";
+  const absl::Status status = ServerDaemon::Start(Options("first")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr(absl::StrCat(folder_, "/first/identity is damaged: restore it from a copy")));
 }
 
 // A message larger than the server takes is refused with its own code, and the server goes on.

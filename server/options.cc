@@ -49,7 +49,9 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   command.Add("--listen", server.listen, "Address to serve at; port 0 picks a free one")
       .Check(CheckAddress)
       .Type("HOST:PORT");
-  command.Add("--advertise", server.advertise, "Address that others dial, where it differs from --listen")
+  command
+      .Add("--advertise", server.advertise,
+           "Address that workers, users and the coordinator reach, where it differs from --listen")
       .Check(CheckAddress)
       .Type("HOST:PORT");
   command.Add("--coordinator", server.coordinator, "Join this coordinator; without it this server is the coordinator")

@@ -7,11 +7,31 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "files/new_file.h"
 
 namespace hooke {
+namespace {
+
+std::string NewIdentity() {
+  std::random_device random;
+  std::string identity;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&identity, absl::Hex(random(), absl::kZeroPad8));
+  return identity;
+}
+
+bool IsIdentity(absl::string_view text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerFolder>> ServerFolder::Open(const std::string& path) {
   std::error_code error;
@@ -31,7 +51,26 @@ absl::StatusOr<std::unique_ptr<ServerFolder>> ServerFolder::Open(const std::stri
     return absl::FailedPreconditionError(absl::StrCat(
         "folder ", path, " is in use by another hooke-server: stop that one, or choose another with --state-dir"));
   }
+  if (absl::Status status = folder->ReadOrDrawIdentity(); !status.ok()) return status;
   return folder;
+}
+
+absl::Status ServerFolder::ReadOrDrawIdentity() {
+  const std::string path = path_ + "/identity";
+  std::ifstream file(path, std::ios::binary);
+  if (file.is_open()) {
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    if (!IsIdentity(text)) {
+      return absl::DataLossError(absl::StrCat(
+          path, " is damaged: restore it from a copy. If you remove it, this server counts as a new one, and the ",
+          "centers in its folder as those of a server that is gone"));
+    }
+    identity_ = std::move(text);
+    return absl::OkStatus();
+  }
+  identity_ = NewIdentity();
+  return WriteNewFile(path, identity_ + "\n", /*replace=*/false);
 }
 
 ServerFolder::~ServerFolder() { close(lock_); }

@@ -4,6 +4,7 @@
 // The folder of one server, which it alone uses while it runs:
 //
 //   lock              held for the server's life
+//   identity          32 hexadecimal digits, made at the first start: by them the coordinator knows this server again
 //   centers/          snapshots of shards
 //   coordinator.db    jobs, where it is the coordinator
 //   logs/             jobs' logs, where it is the coordinator
@@ -12,17 +13,23 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace hooke {
 
 class ServerFolder {
  public:
-  // Makes the folder and takes its lock. FAILED_PRECONDITION: another server has it; UNAVAILABLE: it cannot be made.
+  // Makes the folder and takes its lock. If the folder has no identity yet, draws one. FAILED_PRECONDITION: another
+  // server has the folder, or its identity cannot be written. UNAVAILABLE: the folder cannot be made. DATA_LOSS: its
+  // identity is damaged.
   static absl::StatusOr<std::unique_ptr<ServerFolder>> Open(const std::string& path);
   ~ServerFolder();
   ServerFolder(const ServerFolder&) = delete;
   ServerFolder& operator=(const ServerFolder&) = delete;
+
+  // Random, and the same at each start with this folder, whatever the server's address is then.
+  const std::string& identity() const { return identity_; }
 
   std::string centers() const { return path_ + "/centers"; }
   std::string job_store() const { return path_ + "/coordinator.db"; }
@@ -32,8 +39,11 @@ class ServerFolder {
  private:
   ServerFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}
 
+  absl::Status ReadOrDrawIdentity();
+
   const std::string path_;
   const int lock_;
+  std::string identity_;  // Set by Open.
 };
 
 }  // namespace hooke

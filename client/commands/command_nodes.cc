@@ -26,7 +26,8 @@ int ListNodes(const Invocation& invocation) {
 
 void AddNodesCommand(Command& program, Invocation& invocation) {
   Command& command = program.AddCommand(
-      "nodes", "List servers and workers: alive or silent, slots in use, centers held in memory and on disk");
+      "nodes",
+      "List servers and workers: alive, silent or unusable and why, slots in use, centers held in memory and on disk");
   AddCoordinatorFlag(command, invocation);
   AddOutputFlag(command, invocation);
   command.Action([&invocation] { return ListNodes(invocation); });

@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr size_t kShownOfId = 8;  // The coordinator's texts show as much of a server's identity.
+
 // Returns the number for JSON. JSON has no NaN and no infinity, so these become null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
@@ -141,16 +143,22 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
   std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CENTERS"}};
+  std::string problems;
   for (const v1::NodeStatus& node : nodes.nodes()) {
     const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
     const bool worker = node.kind() == v1::NodeStatus::WORKER;
+    const char* state = node.problem().empty() ? "alive" : "unusable";
     rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())),
-                    node.alive() ? "alive" : absl::StrCat("silent for ", DurationText(silent)),
+                    node.alive() ? state : absl::StrCat("silent for ", DurationText(silent)),
                     worker ? Printable(node.site()) : "-",
                     worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
                     Printable(node.version()), worker ? "-" : CentersText(node)});
+    if (!node.problem().empty() && node.alive()) {
+      absl::StrAppend(&problems, "server ", Printable(node.server_id().substr(0, kShownOfId)), " ",
+                      Printable(node.problem()), "\n");
+    }
   }
-  return FormatTable(rows);
+  return absl::StrCat(FormatTable(rows), problems);
 }
 
 ordered_json JobToJson(const v1::JobStatus& job) {
@@ -202,7 +210,9 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"center_bytes", node.center_bytes()},
           {"centers", node.centers()},
           {"disk_centers", node.disk_centers()},
-          {"disk_bytes", node.disk_bytes()}};
+          {"disk_bytes", node.disk_bytes()},
+          {"server_id", node.server_id()},
+          {"problem", node.problem()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

@@ -112,6 +112,25 @@ TEST(ListingTest, NodesTable) {
               testing::EndsWith("  1, 3.0 MiB in memory, 9.0 MiB on disk\n"));
 }
 
+// A server that the coordinator cannot reach is not "alive", and a line below the table says why.
+TEST(ListingTest, NodesTableTellsWhatIsWrongWithAServer) {
+  v1::ListNodesResponse nodes;
+  v1::NodeStatus server = Node(v1::NodeStatus::SERVER, "10.0.0.9:7411");
+  server.set_server_id("1f3a9c02aabbccdd");
+  server.set_problem("advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused");
+  *nodes.add_nodes() = server;
+  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
+            "NODE           KIND    STATE     SITE  SLOTS  VERSION  CENTERS\n"
+            "10.0.0.9:7411  server  unusable  -     -      0.1.0    0, 0.0 KiB in memory, 0.0 KiB on disk\n"
+            "server 1f3a9c02 advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused\n");
+  EXPECT_EQ(NodeToJson(server)["problem"], server.problem());
+  EXPECT_EQ(NodeToJson(server)["server_id"], "1f3a9c02aabbccdd");
+  server.set_alive(false);
+  nodes.clear_nodes();
+  *nodes.add_nodes() = server;
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100)), testing::HasSubstr("  silent for "));
+}
+
 // The names in JSON are those of the protocol. States are words. Numbers that JSON cannot hold are null.
 TEST(ListingTest, JobAsJson) {
   v1::JobStatus job = RunningJob("fashion-1");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "server/coordinator/records.h"
 
 namespace hooke {
 
@@ -16,15 +17,20 @@ struct LiveServer {
   std::string address;
   uint64_t center_bytes = 0;  // Size of all centers that it holds, by its last heartbeat.
   bool own = false;           // It runs in the coordinator's process.
+  // Whether the coordinator has reached it at its address. Nothing is placed on another.
+  enum class Reach { kReached, kBeingDialed, kFailed } reach = Reach::kReached;
+  std::string problem;  // kFailed: why, to go on "one ".
+  std::string id;
 };
 
 struct ServerChoice {
-  std::vector<std::string> servers;  // The coordinator's own first, the others by address. Empty: the job waits.
-  std::string reason;                // Always set.
+  std::vector<JobServer> servers;  // The coordinator's own first, the others by address. Empty: the job waits.
+  std::string reason;              // Always set.
 };
 
 // Chooses the `wanted` servers that hold the fewest bytes, or all servers if `wanted` is 0. Ties go to the
-// coordinator's own server, then by address.
+// coordinator's own server, then by address. Servers that the coordinator has not reached are left out, and the reason
+// says why. A job that takes all servers waits while one is dialed for the first time.
 ServerChoice ChooseServers(uint32_t wanted, absl::Span<const LiveServer> live);
 
 }  // namespace hooke

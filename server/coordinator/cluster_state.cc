@@ -47,7 +47,11 @@ ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> j
       worker.occupants[{record.job_id, group.group, group.incarnation}] = record.spec.groups().ranks();
     }
     if (!HasEnded(record.state)) {
-      for (const std::string& address : record.servers) servers_[address].last_heard = now;
+      for (const JobServer& shard : record.servers) {
+        Server& server = servers_[KeyOf(shard)];
+        server.claim.address = shard.address;
+        server.last_heard = now;
+      }
     }
     if (HasEnded(record.state)) {
       // The steady clock of the last process is gone, so the wall clock says how long ago the job ended.

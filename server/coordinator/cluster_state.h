@@ -3,10 +3,11 @@
 
 // The coordinator's state machine: each call maps (state, event, now) to (new state, Effects). It does no I/O and has
 // no threads, clock or lock. The Coordinator calls it under its mutex and carries out the effects. The decisions
-// themselves are in job_spec_check.h, choose_servers.h, placement.h, lifecycle.h and liveness.h.
+// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, placement.h, lifecycle.h and liveness.h.
 //
 // Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
-// cluster_state_time.cc (ticks, servers, placement), cluster_state_view.cc (status for users).
+// cluster_state_time.cc (ticks, servers, placement), cluster_state_servers.cc (who is at a server's address, and which
+// jobs follow a server to another one), cluster_state_view.cc (status for users).
 
 #include <cstdint>
 #include <deque>
@@ -28,6 +29,7 @@
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/records.h"
+#include "server/coordinator/server_dial.h"
 
 namespace hooke {
 
@@ -80,9 +82,12 @@ class ClusterState {
 
   // ---- Servers and time ----
 
-  void SetOwnServer(const std::string& address) { own_server_ = address; }
-  // Returns the jobs of the request that have ended. INVALID_ARGUMENT: a field is out of range.
-  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
+  // Servers are known by their identity. Nothing is placed on one before it was reached at its address.
+  // INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older server, without an identity.
+  absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  // Answers a dial of the effects. Whoever answers must do so within a bounded time.
+  void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
   // Does what time alone makes due: it reports silences, ends leases, starts retries and forgets old jobs. Call it
   // about every 100 ms.
   void Tick(Instant now);
@@ -150,6 +155,14 @@ class ClusterState {
   };
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
+    ServerClaim claim;   // Of its last heartbeat; if not heard, only the address is set.
+    // The process before this one, which started again at the same address. While this one lives it may not come back.
+    std::string replaced_instance;
+    LiveServer::Reach reach = LiveServer::Reach::kBeingDialed;
+    std::string problem;                                 // If `reach` is kFailed: why.
+    uint64_t dial = 0;                                   // The number of the dial that is being made; 0: none is.
+    absl::Duration dial_at = -absl::InfiniteDuration();  // Steady time of the next dial.
+    uint32_t dial_failures = 0;                          // In a row.
     std::string version;
     uint64_t center_bytes = 0;
     uint32_t centers = 0;       // Number of centers in memory.
@@ -157,6 +170,14 @@ class ClusterState {
     uint64_t disk_bytes = 0;
     Instant last_heard;
     bool silent = false;
+    bool lost = false;  // Silent for a lease: another server may take its place in jobs.
+  };
+  // A process that may not speak for the server whose identity it has.
+  struct RefusedServer {
+    ServerClaim claim;
+    std::string version;
+    std::string problem;
+    Instant last_heard;
   };
 
   // cluster_state.cc
@@ -209,7 +230,7 @@ class ClusterState {
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
   // Which servers would hold the job's center if its first group started now?
   ServerChoice ChooseServersFor(const Job& job, Instant now) const;
-  bool IsInUse(const std::string& address) const;
+  bool IsInUse(const std::string& key) const;
   void FixServers(Job& job, Instant now);
   void Start(Job& job, GroupRecord& group, Worker& worker, Instant now);
   void CheckWorkers(Instant now);
@@ -218,10 +239,28 @@ class ClusterState {
   bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
   void WorkerSilent(Worker& worker, Instant now);
   void LoseWorker(Worker& worker, Instant now);
-  void ServerSilent(const std::string& address, Server& server, Instant now);
-  void ServerAnswers(const std::string& address, Server& server, Instant now);
+  void ServerSilent(const std::string& key, Server& server, Instant now);
+  void ServerAnswers(const std::string& key, Server& server, Instant now);
   void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
   void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
+
+  // cluster_state_servers.cc
+  static bool Uses(const JobRecord& job, const std::string& key);
+  // Why the process of this claim may not speak for its server; empty: it may.
+  std::string Refusal(const ServerClaim& claim, absl::string_view version, Instant now);
+  void TakeClaim(Server& server, const ServerClaim& claim, Instant now);
+  void DialIfDue(Server& server, Instant now);
+  void ServerReached(Server& server, Instant now);
+  void ServerFailed(Server& server, const DialVerdict& verdict, Instant now);
+  // Tells the users of unfinished jobs on this server.
+  void TellJobsOf(const std::string& key, const std::string& text, Instant now);
+  // Lets jobs of servers that have just been lost follow those that were reached at their addresses.
+  void ReplaceLostServers(Instant now);
+  std::string LiveServerAt(const ServerClaim& claim, Instant now) const;
+  // Lets jobs follow a server that was reached: to its new address, or to the place of one that is gone.
+  void FollowServer(const Server& server, Instant now);
+  void MoveShard(Job& job, JobServer& shard, const Server& server, Instant now);
+  void RestartGroups(Job& job, const std::string& why, Instant now);
 
   // cluster_state_view.cc
   v1::JobStatus StatusOf(const Job& job, Instant now) const;
@@ -241,8 +280,10 @@ class ClusterState {
   std::map<std::string, Worker> workers_;
   std::map<SessionId, std::string> worker_of_session_;
   SessionId next_session_ = 1;
-  std::map<std::string, Server> servers_;
-  std::string own_server_;
+  std::map<std::string, Server> servers_;  // By KeyOf(JobServer), which is the identity of each server that was heard.
+  std::map<std::string, RefusedServer> refused_servers_;  // By instance.
+  uint64_t next_dial_ = 1;
+  std::string own_server_;    // Its identity.
   absl::Duration last_tick_;  // Steady.
   Effects effects_;
 };

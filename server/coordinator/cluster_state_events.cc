@@ -15,12 +15,17 @@ namespace {
 constexpr size_t kSilencesMax = 64;        // The most silences that are shown of one group.
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
+bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& address) {
+  return std::any_of(servers.begin(), servers.end(),
+                     [&address](const JobServer& server) { return server.address == address; });
+}
+
 // Whether the rank gave up because of a server of its job; it then names that server. The code alone does not tell:
 // ranks whose peer is gone report UNAVAILABLE too, and so do daemons whose ranks died without a word.
-bool LacksServer(const v1::RankFailed& failed, const std::vector<std::string>& servers) {
+bool LacksServer(const v1::RankFailed& failed, const std::vector<JobServer>& servers) {
   const auto code = static_cast<absl::StatusCode>(failed.code());
   if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
-  return std::find(servers.begin(), servers.end(), failed.server()) != servers.end();
+  return IsAddressOf(servers, failed.server());
 }
 
 }  // namespace
@@ -118,8 +123,8 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
 void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report) {
   std::vector<v1::AbsentServer> absent;
   for (const v1::AbsentServer& server : report.event().progress().absent_servers()) {
-    const std::vector<std::string>& servers = job.record.servers;
-    if (std::find(servers.begin(), servers.end(), server.address()) == servers.end()) continue;
+    const std::vector<JobServer>& servers = job.record.servers;
+    if (!IsAddressOf(servers, server.address())) continue;
     if (absent.size() < servers.size()) absent.push_back(server);
   }
   // Most ranks miss nothing. They get no entry, because each status looks at all entries.

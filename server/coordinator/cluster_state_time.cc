@@ -25,21 +25,42 @@ constexpr absl::Duration kEndIsTold = absl::Minutes(1);
 // The most jobs that one tick forgets: each costs rows and a file to remove.
 constexpr size_t kForgottenAtOnce = 100;
 
+absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
+  if (request.server_id().empty()) {
+    return absl::FailedPreconditionError(
+        "this hooke-server is older than its coordinator, which knows servers by an identity: start it in the "
+        "coordinator's version");
+  }
+  for (const std::string& id : {request.server_id(), request.instance()}) {
+    if (!id.empty() && id.size() <= 64 && id.find(':') == id.npos) continue;
+    return absl::InvalidArgumentError("a server's identity and instance have 1 to 64 bytes and no colon");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
-                                                                       Instant now) {
+absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
+                                                                          Instant now) {
+  if (absl::Status status = CheckIdentity(request); !status.ok()) return status;
   if (absl::Status status = CheckDialAddress(request.address()); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("a server's address: ", Shortened(status.message(), 200)));
   }
   if (request.jobs_size() > kJobsPerServerMax) {
     return absl::InvalidArgumentError(absl::StrCat("a server holds ", request.jobs_size(), " jobs"));
   }
-  if (servers_.count(request.address()) == 0 && servers_.size() >= kNodesMax) {
+  if (servers_.count(request.server_id()) == 0 && servers_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the coordinator knows ", kNodesMax, " servers, and takes no more"));
   }
-  Server& server = servers_[request.address()];
+  const ServerClaim claim = {request.server_id(), request.instance(), request.address()};
+  v1::ServerHeartbeatResponse response;
+  if (std::string why = Refusal(claim, request.version(), now); !why.empty()) {
+    response.set_problem(std::move(why));
+    return response;
+  }
+  Server& server = servers_[request.server_id()];
+  TakeClaim(server, claim, now);
   const bool is_new = !std::exchange(server.heard, true);
   server.version = Shortened(request.version(), 64);
   server.center_bytes = request.center_bytes();
@@ -48,18 +69,19 @@ absl::StatusOr<std::vector<std::string>> ClusterState::ServerHeartbeat(const v1:
   server.disk_bytes = request.disk_bytes();
   server.last_heard = now;
   if (is_new) {
-    LogDaemon(absl::StrCat("server ", request.address(), " joined"), now);
+    LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())), now);
     Place(now);
   }
-  if (server.silent) ServerAnswers(request.address(), server, now);
-  std::vector<std::string> ended;
+  if (server.silent) ServerAnswers(request.server_id(), server, now);
+  DialIfDue(server, now);
+  response.set_problem(server.problem);
   for (const std::string& job_id : request.jobs()) {
     const JobRecord* job = Find(job_id);
     // The job is from before the job store was lost. A new job must not get its id, and with it its center.
     if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
-    if (job != nullptr && HasEnded(job->state)) ended.push_back(job_id);
+    if (job != nullptr && HasEnded(job->state)) response.add_ended_jobs(job_id);
   }
-  return ended;
+  return response;
 }
 
 void ClusterState::Tick(Instant now) {
@@ -108,9 +130,9 @@ void ClusterState::ForgetOldJobs(Instant now) {
 // center then, so a silent one must hear of it first.
 bool ClusterState::HaveHeardOfItsEnd(const Job& job, Instant now) const {
   if (now.steady - job.ended_at < kEndIsTold) return false;
-  const std::vector<std::string>& servers = job.record.servers;
-  return std::none_of(servers.begin(), servers.end(), [&](const std::string& address) {
-    const auto server = servers_.find(address);
+  const std::vector<JobServer>& servers = job.record.servers;
+  return std::none_of(servers.begin(), servers.end(), [&](const JobServer& shard) {
+    const auto server = servers_.find(KeyOf(shard));
     return server != servers_.end() && server->second.silent;
   });
 }
@@ -167,26 +189,31 @@ void ClusterState::LoseWorker(Worker& worker, Instant now) {
 void ClusterState::CheckServers(Instant now) {
   for (auto it = servers_.begin(); it != servers_.end();) {
     if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
+    DialIfDue(it->second, now);
     const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter && !IsInUse(it->first);
     it = forget ? servers_.erase(it) : std::next(it);
   }
+  ReplaceLostServers(now);
+  for (auto it = refused_servers_.begin(); it != refused_servers_.end();) {
+    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter;
+    it = forget ? refused_servers_.erase(it) : std::next(it);
+  }
 }
 
-bool ClusterState::IsInUse(const std::string& address) const {
+bool ClusterState::IsInUse(const std::string& key) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& numbered) {
     const JobRecord& job = numbered.second.record;
-    return !HasEnded(job.state) && std::count(job.servers.begin(), job.servers.end(), address) > 0;
+    return !HasEnded(job.state) && Uses(job, key);
   });
 }
 
-void ClusterState::ServerSilent(const std::string& address, Server& server, Instant now) {
+void ClusterState::ServerSilent(const std::string& key, Server& server, Instant now) {
   server.silent = true;
-  const std::string what = absl::StrCat("server ", address);
+  const std::string what = absl::StrCat("server ", server.claim.address);
   const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard.wall));
   LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
-    const std::vector<std::string>& servers = job.record.servers;
-    if (HasEnded(job.record.state) || std::find(servers.begin(), servers.end(), address) == servers.end()) continue;
+    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
     uint64_t step = 0;
     for (const GroupRecord& group : job.record.groups) {
       step = std::max(step, job.live[group.group].progress.step());
@@ -196,13 +223,12 @@ void ClusterState::ServerSilent(const std::string& address, Server& server, Inst
   }
 }
 
-void ClusterState::ServerAnswers(const std::string& address, Server& server, Instant now) {
+void ClusterState::ServerAnswers(const std::string& key, Server& server, Instant now) {
   server.silent = false;
-  const std::string what = absl::StrCat("server ", address);
+  const std::string what = absl::StrCat("server ", server.claim.address);
   LogDaemon(absl::StrCat(what, " answers again"), now);
   for (auto& [number, job] : jobs_) {
-    const std::vector<std::string>& servers = job.record.servers;
-    if (HasEnded(job.record.state) || std::find(servers.begin(), servers.end(), address) == servers.end()) continue;
+    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
     for (const GroupRecord& group : job.record.groups) RemoveSilence(job, group, what);
     Notice(job, absl::StrCat(what, " answers again"), now);
   }
@@ -277,8 +303,9 @@ void ClusterState::ApplyWait(Job& job, GroupRecord& group, const std::string& re
 
 ServerChoice ClusterState::ChooseServersFor(const Job& job, Instant now) const {
   std::vector<LiveServer> live;
-  for (const auto& [address, server] : servers_) {
-    if (IsAlive(server, now)) live.push_back({address, server.center_bytes, address == own_server_});
+  for (const auto& [key, server] : servers_) {
+    if (!IsAlive(server, now)) continue;
+    live.push_back({server.claim.address, server.center_bytes, key == own_server_, server.reach, server.problem, key});
   }
   return ChooseServers(job.record.spec.averaging().servers(), live);
 }
@@ -286,7 +313,8 @@ ServerChoice ClusterState::ChooseServersFor(const Job& job, Instant now) const {
 void ClusterState::FixServers(Job& job, Instant now) {
   if (!job.record.servers.empty()) return;
   ServerChoice choice = ChooseServersFor(job, now);
-  Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", "), ": ", choice.reason), now);
+  const auto address = [](std::string* text, const JobServer& server) { absl::StrAppend(text, server.address); };
+  Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", ", address), ": ", choice.reason), now);
   job.record.servers = std::move(choice.servers);
 }
 
@@ -306,10 +334,10 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, Instant n
   live.silences.clear();
   live.lacks_server = false;
   live.first_work.reset();
-  for (const std::string& address : job.record.servers) {
-    auto server = servers_.find(address);
+  for (const JobServer& shard : job.record.servers) {
+    auto server = servers_.find(KeyOf(shard));
     if (server == servers_.end() || !server->second.silent) continue;
-    AddSilence(job, group, absl::StrCat("server ", address), server->second.last_heard);
+    AddSilence(job, group, absl::StrCat("server ", server->second.claim.address), server->second.last_heard);
   }
   worker.occupants[{job.record.job_id, group.group, group.incarnation}] = job.record.spec.groups().ranks();
 
@@ -321,7 +349,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, Instant n
   start->set_group(group.group);
   start->set_incarnation(group.incarnation);
   start->set_task(group.task);
-  for (const std::string& address : job.record.servers) start->add_servers(address);
+  for (const JobServer& server : job.record.servers) start->add_servers(server.address);
   start->set_job_key(job.record.submission_id);
   // The start waits until its record is stored. Otherwise a restarted coordinator could give out the same incarnation
   // once more.

@@ -1,6 +1,7 @@
 // ClusterState: the status that users see.
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -88,7 +89,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
     for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
   }
   if (record.center.has_value()) *status.mutable_center() = *record.center;
-  for (const std::string& address : record.servers) status.add_servers(address);
+  for (const JobServer& server : record.servers) status.add_servers(server.address);
   for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
   if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
   status.set_now_unix_ms(absl::ToUnixMillis(now.wall));
@@ -101,9 +102,11 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
 
 std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
   std::vector<v1::NodeStatus> nodes;
-  for (const auto& [address, server] : servers_) {
+  for (const auto& [key, server] : servers_) {
     v1::NodeStatus& node = nodes.emplace_back();
-    node.set_name(address);
+    node.set_name(server.claim.address);
+    node.set_server_id(server.claim.server_id);
+    node.set_problem(server.problem);
     node.set_kind(v1::NodeStatus::SERVER);
     node.set_alive(IsAlive(server, now));
     node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
@@ -113,6 +116,19 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
     node.set_disk_centers(server.disk_centers);
     node.set_disk_bytes(server.disk_bytes);
   }
+  for (const auto& [instance, server] : refused_servers_) {
+    v1::NodeStatus& node = nodes.emplace_back();
+    node.set_name(server.claim.address);
+    node.set_kind(v1::NodeStatus::SERVER);
+    node.set_server_id(server.claim.server_id);
+    node.set_problem(server.problem);
+    node.set_alive(IsAlive(server.last_heard, now));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
+    node.set_version(server.version);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {
+    return std::tie(a.name(), a.server_id()) < std::tie(b.name(), b.server_id());
+  });
   for (const auto& [name, worker] : workers_) {
     v1::NodeStatus& node = nodes.emplace_back();
     uint32_t used = 0;

@@ -189,9 +189,9 @@ uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, ab
 
 // ---- Daemons ----
 
-void Coordinator::SetOwnServer(const std::string& address) {
+void Coordinator::SetOwnServer(const std::string& server_id) {
   absl::MutexLock lock(&mutex_);
-  state_.SetOwnServer(address);
+  state_.SetOwnServer(server_id);
 }
 
 absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, Instant now) {
@@ -233,16 +233,30 @@ void Coordinator::Gone(SessionId session, Instant now) {
   WriteHere();
 }
 
-absl::StatusOr<std::vector<std::string>> Coordinator::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
-                                                                      Instant now) {
-  absl::StatusOr<std::vector<std::string>> ended;
+absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
+                                                                         Instant now) {
+  absl::StatusOr<v1::ServerHeartbeatResponse> response;
   {
     absl::MutexLock lock(&mutex_);
-    ended = state_.ServerHeartbeat(request, now);
+    response = state_.ServerHeartbeat(request, now);
     Apply(now);
   }
   WriteHere();
-  return ended;
+  return response;
+}
+
+std::vector<ServerDial> Coordinator::TakeDials() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(dials_, {});
+}
+
+void Coordinator::ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now) {
+  {
+    absl::MutexLock lock(&mutex_);
+    state_.ServerDialed(dial, answer, now);
+    Apply(now);
+  }
+  WriteHere();
 }
 
 Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duration timeout) {
@@ -295,6 +309,7 @@ void Coordinator::Apply(Instant now) {
       auto watch = watches_.find(job_id);
       if (watch != watches_.end()) watch->second->changed.SignalAll();
     }
+    for (ServerDial& dial : effects.dials) dials_.push_back(std::move(dial));
     queue_.Add(effects);
     Deliver(effects, now);  // If it ends a session, that has effects of its own: hence the loop.
   }

@@ -8,11 +8,12 @@
 // Thread-safe. The caller reads the clocks and passes `now`. Only ReadLog, ListProfiles and ReadProfile do I/O on the
 // calling thread. Daemons' calls and Tick never wait for the store; Submit and Cancel wait for it up to 10 s.
 //
-// The effects of a change go three ways:
+// The effects of a change go four ways:
 // - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
 //   stops, clock echoes, and acknowledgements of events that changed no record.
 // - Records, log lines and profiles go to the writer.
 // - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
+// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
 // If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
 
 #include <map>
@@ -34,6 +35,7 @@
 #include "server/coordinator/job_store.h"
 #include "server/coordinator/journal.h"
 #include "server/coordinator/profile_store.h"
+#include "server/coordinator/server_dial.h"
 #include "server/coordinator/session_outbox.h"
 #include "server/coordinator/write_queue.h"
 
@@ -100,15 +102,17 @@ class Coordinator {
 
   // ---- Daemons ----
 
-  // Tells the address of the server in this process, once it is known. A job that this server takes part in has it as
-  // its first server.
-  void SetOwnServer(const std::string& address);
+  // Tells the identity of the server in this process. A job that this server takes part in has it as its first server.
+  void SetOwnServer(const std::string& server_id);
 
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
   // Must be the last call for a session, whatever ended it.
   void Gone(SessionId session, Instant now);
-  absl::StatusOr<std::vector<std::string>> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  // Takes the servers to dial now. The caller dials them, and answers each dial by ServerDialed within a bounded time.
+  std::vector<ServerDial> TakeDials();
+  void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
 
   struct Outgoing {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
@@ -175,6 +179,7 @@ class Coordinator {
   std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionId, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
+  std::vector<ServerDial> dials_ ABSL_GUARDED_BY(mutex_);                          // For TakeDials.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   SteadyCondition writer_wakes_;  // Wakes the writer: there is work, or the coordinator ends.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/job_log.h"
 
 namespace hooke {
@@ -27,14 +28,13 @@ void CoordinatorFixture::Restart() {
   options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
   options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   coordinator_ = *Coordinator::Create(std::move(options), now_);
-  coordinator_->SetOwnServer("b:1");
+  coordinator_->SetOwnServer(FakeServer("b:1").server_id());
   Heartbeat("b:1");
 }
 
 void CoordinatorFixture::Heartbeat(const std::string& address) {
-  v1::ServerHeartbeatRequest request;
-  request.set_address(address);
-  ASSERT_TRUE(coordinator_->ServerHeartbeat(request, now_).ok());
+  ASSERT_TRUE(coordinator_->ServerHeartbeat(FakeServer(address), now_).ok());
+  AnswerDials(*coordinator_, now_);
 }
 
 void CoordinatorFixture::Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives) {

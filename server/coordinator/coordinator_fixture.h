@@ -26,6 +26,7 @@ class CoordinatorFixture : public testing::Test {
 
   // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
+  // A heartbeat of the server whose identity is "id of ADDRESS". If it is dialed, it answers.
   void Heartbeat(const std::string& address);
   // Lets time pass; `alive` workers and server b:1 send their heartbeats, and workers obey.
   void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);

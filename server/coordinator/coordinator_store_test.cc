@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
@@ -97,9 +98,8 @@ class CoordinatorStoreTest : public testing::Test {
     Heartbeat();
   }
   void Heartbeat() {
-    v1::ServerHeartbeatRequest server;
-    server.set_address("b:1");
-    EXPECT_TRUE(coordinator_->ServerHeartbeat(server, now_).ok());
+    EXPECT_TRUE(coordinator_->ServerHeartbeat(FakeServer("b:1"), now_).ok());
+    AnswerDials(*coordinator_, now_);
   }
   void RunTheBusyJob() {
     busy_ = *coordinator_->Submit(ExampleSubmission("busy", {kGroups, 1}), now_);

@@ -10,6 +10,7 @@
 #include "job/job_defaults.h"
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/job_store.h"
 
@@ -163,12 +164,11 @@ TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
   store_ = std::make_shared<InMemoryJobStore>();
   Restart();
   EXPECT_EQ(Submit(), "fashion-3");
-  v1::ServerHeartbeatRequest request;
-  request.set_address("b:1");
+  v1::ServerHeartbeatRequest request = FakeServer("b:1");
   request.add_jobs("fashion-2");
   request.add_jobs("other-40");
   request.add_jobs("wrong-18446744073709551615");
-  EXPECT_THAT(*coordinator_->ServerHeartbeat(request, now_), ElementsAre());
+  EXPECT_THAT(coordinator_->ServerHeartbeat(request, now_)->ended_jobs(), ElementsAre());
   EXPECT_EQ(Submit(), "fashion-41");
 }
 
@@ -199,11 +199,10 @@ TEST_F(CoordinatorTest, ServersComeAndLearnOfEnds) {
   Pass(absl::Seconds(1), {&w1});
   EXPECT_EQ(w1.started().size(), 1u);
   ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
-  v1::ServerHeartbeatRequest request;
-  request.set_address("b:1");
+  v1::ServerHeartbeatRequest request = FakeServer("b:1");
   request.add_jobs(id);
   request.add_jobs("unknown-3");
-  EXPECT_THAT(*coordinator_->ServerHeartbeat(request, now_), ElementsAre(id));
+  EXPECT_THAT(coordinator_->ServerHeartbeat(request, now_)->ended_jobs(), ElementsAre(id));
 }
 
 // A job that asks for a number of servers waits for so many, and takes those that hold the least.
@@ -217,8 +216,7 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   };
   const std::string three = submit(3);
   EXPECT_EQ(Status(three).reason(), "3 servers needed, 1 has joined");
-  v1::ServerHeartbeatRequest full;
-  full.set_address("a:1");
+  v1::ServerHeartbeatRequest full = FakeServer("a:1");
   full.set_center_bytes(1000);
   full.set_disk_centers(3);
   full.set_disk_bytes(4000);
@@ -303,10 +301,14 @@ TEST_F(CoordinatorTest, SurvivesWrongMessages) {
   *message.mutable_hello() = hello;
   EXPECT_EQ(coordinator_->Message(*session, message, now_).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(coordinator_->Message(*session + 1, message, now_).code(), absl::StatusCode::kAborted);
-  v1::ServerHeartbeatRequest request;
-  request.set_address("nowhere");
+  v1::ServerHeartbeatRequest request = FakeServer("nowhere");
   EXPECT_EQ(coordinator_->ServerHeartbeat(request, now_).status().message(),
             "a server's address: \"nowhere\" is no address, allowed is HOST:PORT or [IPv6]:PORT");
+  request = FakeServer("b:1");
+  request.set_instance(std::string(65, 'x'));
+  EXPECT_EQ(coordinator_->ServerHeartbeat(request, now_).status().code(), absl::StatusCode::kInvalidArgument);
+  request.clear_server_id();
+  EXPECT_EQ(coordinator_->ServerHeartbeat(request, now_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // A worker that takes no commands is disconnected before its outbox grows without bound.

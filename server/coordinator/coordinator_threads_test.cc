@@ -14,6 +14,7 @@
 #include "job/job_state.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
@@ -86,10 +87,9 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   daemons.reserve(kWorkers + 1);
   for (int i = 0; i < kWorkers; ++i) daemons.emplace_back([&, i] { Work(*coordinator, i, stop); });
   daemons.emplace_back([&] {
-    v1::ServerHeartbeatRequest heartbeat;
-    heartbeat.set_address("s:1");
     while (!stop) {
-      EXPECT_TRUE(coordinator->ServerHeartbeat(heartbeat, InstantNow()).ok());
+      EXPECT_TRUE(coordinator->ServerHeartbeat(FakeServer("s:1"), InstantNow()).ok());
+      AnswerDials(*coordinator, InstantNow());
       coordinator->Tick(InstantNow());
       EXPECT_LE(coordinator->List(SIZE_MAX, InstantNow()).jobs.size(), static_cast<size_t>(kUsers * kJobsPerUser));
       coordinator->WaitForChange("none", 0, absl::Milliseconds(5));

@@ -14,6 +14,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/records.h"
+#include "server/coordinator/server_dial.h"
 
 namespace hooke {
 
@@ -44,10 +45,11 @@ struct Effects {
   // The highest number of a group's events that was applied. EventsSeen goes out once the job's changes are stored.
   std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;
   std::map<SessionId, std::string> closed;  // Sessions to end, and why.
+  std::vector<ServerDial> dials;            // Each is answered once, by ServerDialed.
 
   bool empty() const {
     return jobs.empty() && forgotten.empty() && shown.empty() && log.empty() && profiles.empty() && commands.empty() &&
-           seen.empty() && closed.empty();
+           seen.empty() && closed.empty() && dials.empty();
   }
 };
 

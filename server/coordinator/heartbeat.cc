@@ -46,6 +46,7 @@ class Beating : public Heartbeat {
 
   void BeatOnce();
   void Complain(const grpc::Status& status);
+  void TellProblem(const std::string& problem);
   void SealEnded();
 
   const HeartbeatOptions options_;
@@ -55,6 +56,7 @@ class Beating : public Heartbeat {
   // Only beater_ uses these.
   bool answered_ = false;
   absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
+  std::string problem_;                                    // The last one that was logged; empty: none.
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -71,6 +73,8 @@ void Beating::BeatOnce() {
   const ParameterServerStats stats = options_.parameters->Stats();
   v1::ServerHeartbeatRequest request;
   request.set_address(options_.address);
+  request.set_server_id(options_.server_id);
+  request.set_instance(options_.instance);
   request.set_version(options_.version);
   request.set_center_bytes(stats.center_bytes);
   request.set_disk_centers(stats.disk_centers);
@@ -85,6 +89,7 @@ void Beating::BeatOnce() {
     options_.logger->info("joined the coordinator at {} as server {}", options_.coordinator, options_.address);
   answered_ = true;
   complained_ = -absl::InfiniteDuration();
+  TellProblem(response.problem());
   absl::MutexLock lock(&mutex_);
   const absl::Duration now = InstantNow().steady;
   for (const std::string& job : response.ended_jobs()) {
@@ -101,6 +106,16 @@ void Beating::Complain(const grpc::Status& status) {
   options_.logger->warn(
       "coordinator {} does not answer ({}): trying again each second; centers held here go on being served",
       options_.coordinator, status.error_message());
+}
+
+void Beating::TellProblem(const std::string& problem) {
+  if (problem == problem_) return;
+  problem_ = problem;
+  if (problem.empty()) {
+    options_.logger->info("the coordinator finds no fault with this server any more");
+  } else {
+    options_.logger->warn("the coordinator places nothing on this server, which {}", problem);
+  }
 }
 
 void Beating::SealEnded() {

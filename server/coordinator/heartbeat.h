@@ -2,7 +2,8 @@
 #define HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 
 // The heartbeats of a server. Once a second it tells the coordinator that it lives and which jobs it holds. The
-// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal).
+// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal). If the
+// coordinator places nothing on this server, the answer says why, and the server logs it.
 
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@ class ParameterServer;
 
 struct HeartbeatOptions {
   std::string address;  // The HOST:PORT at which ranks dial this server.
+  std::string server_id;
+  std::string instance;  // Of this process.
   std::string version;
   std::string coordinator;                 // HOST:PORT, for messages to users only.
   std::shared_ptr<grpc::Channel> channel;  // Leads to the coordinator.

@@ -77,6 +77,8 @@ class FakeCoordinator : public v1::Coordinator::Service {
     last_ = *request;
     ++beats_;
     response->add_ended_jobs("ended-1");
+    // Two heartbeats in a row are told the same, which is worth one line.
+    if (beats_ <= 2) response->set_problem("advertises me:1, which is wrong");
     if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
     return grpc::Status::OK;
   }
@@ -114,6 +116,8 @@ TEST(HeartbeatTest, TellsAndSeals) {
   std::ostringstream log;
   HeartbeatOptions options;
   options.address = "me:1";
+  options.server_id = "my identity";
+  options.instance = "my process";
   options.version = "1.2.3";
   options.coordinator = absl::StrCat("127.0.0.1:", port);
   options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
@@ -126,11 +130,16 @@ TEST(HeartbeatTest, TellsAndSeals) {
     EXPECT_TRUE(coordinator.sealed.WaitForNotificationWithTimeout(kDeadline));
   }
   EXPECT_EQ(coordinator.last().address(), "me:1");
+  EXPECT_EQ(coordinator.last().server_id(), "my identity");
+  EXPECT_EQ(coordinator.last().instance(), "my process");
   EXPECT_EQ(coordinator.last().version(), "1.2.3");
   EXPECT_EQ(coordinator.last().center_bytes(), 123u);
   EXPECT_EQ(coordinator.last().disk_centers(), 2u);
   EXPECT_EQ(coordinator.last().disk_bytes(), 456u);
   EXPECT_THAT(log.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
+  const std::string problem = "the coordinator places nothing on this server, which advertises me:1, which is wrong";
+  EXPECT_THAT(log.str(), HasSubstr(problem));
+  EXPECT_EQ(log.str().find(problem), log.str().rfind(problem));
   EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
   EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));

@@ -57,6 +57,15 @@ struct GroupRecord {
   bool evaluated = false;    // The result of task EVALUATE has come.
 };
 
+// The server that holds one shard of a job.
+struct JobServer {
+  std::string id;  // ServerHeartbeatRequest.server_id. Empty: not known yet, in a job that an older version stored.
+  std::string address;  // HOST:PORT at which the coordinator reached it last.
+};
+
+// A key for the server among all servers. No identity has a colon, and each address has one.
+inline const std::string& KeyOf(const JobServer& server) { return server.id.empty() ? server.address : server.id; }
+
 struct JobRecord {
   std::string job_id;
   uint64_t number = 0;  // Grows in the order of submission.
@@ -68,7 +77,7 @@ struct JobRecord {
   int64_t started_unix_ms = 0;
   int64_t first_step_unix_ms = 0;
   int64_t ended_unix_ms = 0;
-  std::vector<std::string> servers;  // Chosen when the first group is placed; empty before.
+  std::vector<JobServer> servers;  // By shard. Chosen when the first group is placed; empty before.
   std::optional<v1::CenterEvaluated> center;
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };

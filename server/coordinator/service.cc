@@ -85,10 +85,9 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
 
   grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
                                v1::ServerHeartbeatResponse* response) override {
-    absl::StatusOr<std::vector<std::string>> ended = coordinator_.ServerHeartbeat(*request, options_.clock());
-    if (!ended.ok()) return ToGrpc(ended.status());
-    for (const std::string& job_id : *ended) response->add_ended_jobs(job_id);
-    return grpc::Status::OK;
+    absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
+    if (answer.ok()) *response = *std::move(answer);
+    return ToGrpc(answer.status());
   }
 
  private:
@@ -201,7 +200,14 @@ void Service::SendCommands(SessionId session, grpc::ServerContext* context, Work
 }
 
 void Service::TickUntilStop() {
-  while (!stop_.WaitFor(options_.tick)) coordinator_.Tick(options_.clock());
+  while (!stop_.WaitFor(options_.tick)) {
+    coordinator_.Tick(options_.clock());
+    for (const ServerDial& dial : coordinator_.TakeDials()) {
+      options_.dial_back->Dial(dial.address, [this, dial](const DialAnswer& answer) {
+        coordinator_.ServerDialed(dial, answer, options_.clock());
+      });
+    }
+  }
 }
 
 void Service::StopOnce() {
@@ -209,6 +215,7 @@ void Service::StopOnce() {
     stop_.Notify();
     coordinator_.Stop();
     ticker_.join();
+    options_.dial_back->Stop();
   });
 }
 

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_COORDINATOR_SERVICE_H_
 #define HOOKE_SERVER_COORDINATOR_SERVICE_H_
 
-// The gRPC service of the Coordinator, and the thread that ticks it.
+// The gRPC service of the Coordinator, and the thread that ticks it and starts the dials of servers.
 //
 //   auto service = CoordinatorService::Create({.coordinator = ...});
 //   builder.RegisterService(service->service());
@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/dial_back.h"
 #include "server/coordinator/instant.h"
 
 namespace grpc {
@@ -26,6 +27,7 @@ struct CoordinatorServiceOptions {
   std::shared_ptr<Coordinator> coordinator;
   std::function<Instant()> clock = InstantNow;  // Called from any thread.
   absl::Duration tick = absl::Milliseconds(100);
+  std::shared_ptr<DialBack> dial_back = MakeGrpcDialBack();  // Stop stops it.
   // How often the reader of a followed log gets an empty chunk while there is nothing new. By it the reader tells a
   // silent job from a coordinator that is gone.
   absl::Duration log_sign_of_life = absl::Seconds(20);

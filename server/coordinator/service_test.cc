@@ -16,6 +16,7 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/job_store.h"
@@ -47,6 +48,7 @@ class Cluster {
     CoordinatorServiceOptions service;
     service.coordinator = *Coordinator::Create(std::move(options), InstantNow());
     service.tick = absl::Milliseconds(20);
+    service.dial_back = std::make_shared<FakeDialBack>();
     service.log_sign_of_life = absl::Milliseconds(1);
     service_ = CoordinatorService::Create(std::move(service));
     grpc::ServerBuilder builder;
@@ -56,10 +58,8 @@ class Cluster {
     server_ = builder.BuildAndStart();
     stub = v1::Coordinator::NewStub(
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
-    v1::ServerHeartbeatRequest heartbeat;
-    heartbeat.set_address("s:1");
     v1::ServerHeartbeatResponse response;
-    EXPECT_TRUE(stub->ServerHeartbeat(Context().get(), heartbeat, &response).ok());
+    EXPECT_TRUE(stub->ServerHeartbeat(Context().get(), FakeServer("s:1"), &response).ok());
   }
 
   void Stop() {

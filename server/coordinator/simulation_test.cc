@@ -16,6 +16,7 @@
 #include "job/job_state.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
@@ -67,7 +68,7 @@ class Cluster {
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
     coordinator_ = *Coordinator::Create(std::move(options), now_);
-    coordinator_->SetOwnServer("s:1");
+    coordinator_->SetOwnServer(FakeServer("s:1").server_id());
   }
 
   void Moment(bool storm) {
@@ -75,11 +76,10 @@ class Cluster {
     if (storm) Trouble();
     if (coordinator_ == nullptr && (!storm || Chance(0.05))) StartCoordinator();
     if (coordinator_ != nullptr) {
-      v1::ServerHeartbeatRequest heartbeat;
-      heartbeat.set_address("s:1");
       if (!storm || Chance(0.8)) {
-        ASSERT_TRUE(coordinator_->ServerHeartbeat(heartbeat, now_).ok());
+        ASSERT_TRUE(coordinator_->ServerHeartbeat(FakeServer("s:1"), now_).ok());
       }
+      AnswerDials(*coordinator_, now_);
       if (storm) Users();
       coordinator_->Tick(now_);
     }

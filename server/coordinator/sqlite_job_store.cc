@@ -13,7 +13,7 @@ namespace {
 
 // "Hook" in ASCII. It marks our files, so that another program's database is not taken for one.
 constexpr int64_t kApplicationId = 0x486f6f6b;
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
 constexpr char kSchema[] = R"sql(
 CREATE TABLE jobs (
@@ -48,9 +48,13 @@ CREATE TABLE job_servers (
   job_id TEXT NOT NULL REFERENCES jobs (job_id),
   shard INTEGER NOT NULL,
   address TEXT NOT NULL,
+  server_id TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (job_id, shard)
 ) WITHOUT ROWID;
 )sql";
+
+// Format 1 knew servers by their address only. Its jobs get the identity of the server that is reached there.
+constexpr char kFrom1To2[] = "ALTER TABLE job_servers ADD COLUMN server_id TEXT NOT NULL DEFAULT ''; ";
 
 constexpr char kPutJob[] =
     "INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (job_id) DO UPDATE SET state = "
@@ -58,7 +62,7 @@ constexpr char kPutJob[] =
     "reason = ?6, started_unix_ms = ?8, first_step_unix_ms = ?9, ended_unix_ms = ?10, center = ?11";
 constexpr char kPutGroup[] =
     "INSERT OR REPLACE INTO job_groups VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2, ?3)";
+constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2, ?3, ?4)";
 // The row in `jobs` goes last, because the others refer to it.
 constexpr const char* kRemove[] = {"DELETE FROM job_groups WHERE job_id = ?1",
                                    "DELETE FROM job_servers WHERE job_id = ?1", "DELETE FROM jobs WHERE job_id = ?1"};
@@ -69,7 +73,7 @@ constexpr char kLoadJobs[] =
 constexpr char kLoadGroups[] =
     "SELECT group_index, task, state, reason, worker, site, incarnation, last_event, failures, best_step, evaluated "
     "FROM job_groups WHERE job_id = ?1 ORDER BY group_index";
-constexpr char kLoadServers[] = "SELECT address FROM job_servers WHERE job_id = ?1 ORDER BY shard";
+constexpr char kLoadServers[] = "SELECT address, server_id FROM job_servers WHERE job_id = ?1 ORDER BY shard";
 
 class SqliteJobStore : public JobStore {
  public:
@@ -156,7 +160,8 @@ absl::Status SqliteJobStore::PutJob(const JobRecord& job) {
     status = put_group_->Run();
   }
   for (size_t i = 0; status.ok() && i < job.servers.size(); ++i) {
-    put_server_->BindText(1, job.job_id).Bind(2, i).BindText(3, job.servers[i]);
+    put_server_->BindText(1, job.job_id).Bind(2, i).BindText(3, job.servers[i].address);
+    put_server_->BindText(4, job.servers[i].id);
     status = put_server_->Run();
   }
   return status;
@@ -231,7 +236,9 @@ absl::Status SqliteJobStore::ReadGroups(JobRecord& job) {
 absl::Status SqliteJobStore::ReadServers(JobRecord& job) {
   load_servers_->BindText(1, job.job_id);
   absl::StatusOr<bool> row = load_servers_->Step();
-  for (; row.ok() && *row; row = load_servers_->Step()) job.servers.push_back(load_servers_->Bytes(0));
+  for (; row.ok() && *row; row = load_servers_->Step()) {
+    job.servers.push_back({load_servers_->Bytes(1), load_servers_->Bytes(0)});
+  }
   load_servers_->Reset();
   return row.status();
 }
@@ -267,7 +274,11 @@ absl::Status CheckOrCreateSchema(SqliteDatabase& database) {
     return absl::DataLossError(absl::StrCat(
         database.path(), " is an SQLite file, but no job store of Hooke: choose another folder with --state-dir"));
   }
-  if (*version != kSchemaVersion) {
+  if (*version == 1) {
+    const absl::Status upgraded =
+        database.Execute(absl::StrCat(kFrom1To2, "PRAGMA user_version = ", kSchemaVersion, "; "));
+    if (!upgraded.ok()) return upgraded;
+  } else if (*version != kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrCat("job store ", database.path(), " has format ", *version,
                                                       ", this hooke-server knows format ", kSchemaVersion,
                                                       ": start the version of Hooke that wrote it"));

@@ -33,7 +33,7 @@ JobRecord FullJob(uint64_t number) {
   job.started_unix_ms = 2;
   job.first_step_unix_ms = 3;
   job.ended_unix_ms = 4;
-  job.servers = {"b:1", "a:2"};
+  job.servers = {{"id1", "b:1"}, {"", "a:2"}};
   job.center.emplace().set_accuracy(0.9);
   for (uint32_t i = 0; i < 3; ++i) {
     GroupRecord group;
@@ -58,7 +58,7 @@ std::string Text(const JobRecord& job) {
                                   "|", job.state, "|", job.reason, "|", job.submitted_unix_ms, "|", job.started_unix_ms,
                                   "|", job.first_step_unix_ms, "|", job.ended_unix_ms, "|",
                                   job.center.has_value() ? job.center->ShortDebugString() : "none");
-  for (const std::string& server : job.servers) absl::StrAppend(&text, "|", server);
+  for (const JobServer& server : job.servers) absl::StrAppend(&text, "|", server.id, "@", server.address);
   for (const GroupRecord& g : job.groups) {
     absl::StrAppend(&text, "\n", g.group, "|", g.task, "|", g.state, "|", g.reason, "|", g.worker, "|", g.site, "|");
     absl::StrAppend(&text, g.incarnation, "|", g.last_event, "|", g.failures, "|", g.best_step, "|", g.evaluated);
@@ -157,16 +157,32 @@ TEST_F(SqliteJobStoreTest, RefusesARowThatDoesNotParse) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("is damaged (job fashion-1: its spec)"));
 }
 
+// A store of format 1, which knew servers by address only, is read: its jobs' servers have no identity yet. From then
+// on it is a store of this format.
+TEST_F(SqliteJobStoreTest, UpgradesFormat1) {
+  JobRecord job = FullJob(1);
+  ASSERT_TRUE(Open()->Put({job}).ok());
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+  constexpr char kBackTo1[] = "ALTER TABLE job_servers DROP COLUMN server_id; PRAGMA user_version = 1";
+  ASSERT_EQ(sqlite3_exec(database, kBackTo1, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
+  for (JobServer& server : job.servers) server.id.clear();
+  EXPECT_EQ(Text(Open()->Load()->at(0)), Text(job));
+  ASSERT_TRUE(Open()->Put({FullJob(1)}).ok());
+  EXPECT_EQ(Text(Open()->Load()->at(0)), Text(FullJob(1)));
+}
+
 // A file of a newer format, and another program's database, are refused.
 TEST_F(SqliteJobStoreTest, RefusesOtherFormats) {
   Open();
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 2", nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 3", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
   absl::Status status = OpenSqliteJobStore(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has format 2, this hooke-server knows format 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has format 3, this hooke-server knows format 2"));
 
   const std::string other = folder_ + "/other.db";
   ASSERT_EQ(sqlite3_open(other.c_str(), &database), SQLITE_OK);

@@ -22,7 +22,7 @@ class RunningParameterServer final : public ParameterServer {
       : logger_(options.logger),
         store_(std::move(store)),
         direct_(ListenDirectly(options.direct_host)),
-        service_({store_.get(), logger_, options.clock, absl::Now(), WhereDirect()}),
+        service_({store_.get(), logger_, options.clock, absl::Now(), WhereDirect(), WhoIs(options)}),
         snapshots_(
             options.snapshot_interval, [this]() { return Snapshot(); }, options.clock) {}
 
@@ -71,6 +71,13 @@ class RunningParameterServer final : public ParameterServer {
     where.set_port(direct_->port());
     where.set_local_name(direct_->local_name());
     return where;
+  }
+
+  static v1::IdentifyResponse WhoIs(const ParameterServerOptions& options) {
+    v1::IdentifyResponse response;
+    response.set_server_id(options.server_id);
+    response.set_instance(options.instance);
+    return response;
   }
 
   const std::shared_ptr<spdlog::logger> logger_;

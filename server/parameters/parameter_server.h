@@ -44,6 +44,8 @@ struct ParameterServerOptions {
       absl::Seconds(20);
   // The clock for the snapshot interval, leases, measured speeds and waits for other groups.
   std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>();
+  std::string server_id;  // The answer to Identify, with `instance`.
+  std::string instance;
   // Address or name of this host where exchanges without gRPC are accepted, on a free port. "": nowhere.
   std::string direct_host;
 };

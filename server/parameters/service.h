@@ -25,6 +25,7 @@ class ParameterService final : public v1::ParameterServer::Service {
     std::shared_ptr<WaitClock> clock;
     absl::Time started;         // By the machine's clock; sent as Restored.loaded_unix_us.
     v1::LocateResponse direct;  // Where exchanges without gRPC are accepted.
+    v1::IdentifyResponse self;
   };
   explicit ParameterService(Options options);
 
@@ -39,6 +40,10 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
+  grpc::Status Identify(grpc::ServerContext*, const v1::IdentifyRequest*, v1::IdentifyResponse* response) override {
+    *response = options_.self;
+    return grpc::Status::OK;
+  }
 
  private:
   // Initialize and Exchange get messages as raw bytes. Each stream has its own thread, which may wait for other groups.

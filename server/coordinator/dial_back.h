@@ -1,0 +1,35 @@
+#ifndef HOOKE_SERVER_COORDINATOR_DIAL_BACK_H_
+#define HOOKE_SERVER_COORDINATOR_DIAL_BACK_H_
+
+// Dials servers at the addresses that they advertise and asks who is there (ParameterServer.Identify).
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/coordinator/server_dial.h"
+
+namespace hooke {
+
+// Thread-safe.
+class DialBack {
+ public:
+  using Done = std::function<void(const DialAnswer& answer)>;
+
+  // Calls Stop().
+  virtual ~DialBack() = default;
+
+  // Returns at once. `done` is called exactly once, from any thread; it must not wait for anything.
+  virtual void Dial(const std::string& address, Done done) = 0;
+
+  // Ends all dials, and returns when each `done` has returned. No Dial may follow.
+  virtual void Stop() = 0;
+};
+
+// A dial that takes longer than `timeout` fails.
+std::unique_ptr<DialBack> MakeGrpcDialBack(absl::Duration timeout = absl::Seconds(10));
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_DIAL_BACK_H_

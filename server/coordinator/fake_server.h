@@ -1,0 +1,32 @@
+#ifndef HOOKE_SERVER_COORDINATOR_FAKE_SERVER_H_
+#define HOOKE_SERVER_COORDINATOR_FAKE_SERVER_H_
+
+// For tests: servers that send heartbeats and answer dials, without processes or sockets.
+
+#include <string>
+
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/dial_back.h"
+#include "server/coordinator/instant.h"
+
+namespace hooke {
+
+// The heartbeat of a server that holds nothing. Its identity is that of `address`.
+v1::ServerHeartbeatRequest FakeServer(const std::string& address);
+
+// The answer of the FakeServer at `address`.
+DialAnswer FakeServerAnswers(const std::string& address);
+
+// Answers each dial as if there were a FakeServer at each address.
+void AnswerDials(Coordinator& coordinator, Instant now);
+
+// Finds a FakeServer at each address.
+class FakeDialBack : public DialBack {
+ public:
+  void Dial(const std::string& address, Done done) override { done(FakeServerAnswers(address)); }
+  void Stop() override {}
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_COORDINATOR_FAKE_SERVER_H_
