@@ -2,7 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <set>
+#include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -39,7 +40,7 @@ absl::Status FailureOf(const grpc::Status& status, absl::Duration timeout) {
 
 class GrpcDialBack final : public DialBack {
  public:
-  explicit GrpcDialBack(absl::Duration timeout) : timeout_(timeout) {}
+  explicit GrpcDialBack(absl::Duration timeout) : timeout_(timeout), finisher_([this] { FinishUntilShutdown(); }) {}
   ~GrpcDialBack() override { GrpcDialBack::Stop(); }
 
   void Dial(const std::string& address, Done done) override {
@@ -47,20 +48,23 @@ class GrpcDialBack final : public DialBack {
     call->done = std::move(done);
     call->stub = v1::ParameterServer::NewStub(Connect(address));
     call->context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
-    Call* const started = call.release();  // Finish deletes it.
+    Call* const tag = call.get();
     {
       absl::MutexLock lock(&mutex_);
-      calls_.insert(started);
+      calls_[tag] = std::move(call);
     }
-    started->stub->async()->Identify(&started->context, &started->request, &started->response,
-                                     [this, started](const grpc::Status& status) { Finish(started, status); });
+    tag->reader = tag->stub->AsyncIdentify(&tag->context, v1::IdentifyRequest(), &queue_);
+    tag->reader->Finish(&tag->response, &tag->status, tag);
   }
 
   void Stop() override {
-    absl::MutexLock lock(&mutex_);
-    for (Call* call : calls_) call->context.TryCancel();
-    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
-    mutex_.Await(absl::Condition(&ended));
+    if (!finisher_.joinable()) return;
+    {
+      absl::MutexLock lock(&mutex_);
+      for (const auto& [tag, call] : calls_) tag->context.TryCancel();
+    }
+    queue_.Shutdown();  // The queue still gives out the calls that have begun, and ends after the last one.
+    finisher_.join();
   }
 
  private:
@@ -68,8 +72,9 @@ class GrpcDialBack final : public DialBack {
     Done done;
     std::unique_ptr<v1::ParameterServer::Stub> stub;
     grpc::ClientContext context;
-    v1::IdentifyRequest request;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::IdentifyResponse>> reader;
     v1::IdentifyResponse response;
+    grpc::Status status;
   };
 
   static std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
@@ -80,21 +85,28 @@ class GrpcDialBack final : public DialBack {
     return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   }
 
-  void Finish(Call* call, const grpc::Status& status) {
-    DialAnswer answer;
-    answer.status = FailureOf(status, timeout_);
-    answer.server_id = call->response.server_id();
-    answer.instance = call->response.instance();
-    call->done(answer);
-    // Last, because Stop waits for it, and this object may be gone afterwards.
-    const std::unique_ptr<Call> owned(call);
-    absl::MutexLock lock(&mutex_);
-    calls_.erase(call);
+  void FinishUntilShutdown() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+      std::unique_ptr<Call> call;
+      {
+        absl::MutexLock lock(&mutex_);
+        call = std::move(calls_.extract(static_cast<Call*>(tag)).mapped());
+      }
+      DialAnswer answer;
+      answer.status = FailureOf(call->status, timeout_);
+      answer.server_id = call->response.server_id();
+      answer.instance = call->response.instance();
+      call->done(answer);
+    }
   }
 
   const absl::Duration timeout_;
+  grpc::CompletionQueue queue_;
   absl::Mutex mutex_;
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  std::map<Call*, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mutex_);  // Those that have not ended, by tag.
+  std::thread finisher_;                                                  // Last: it uses the others.
 };
 
 }  // namespace

@@ -12,7 +12,6 @@
 
 namespace hooke {
 
-// Thread-safe.
 class DialBack {
  public:
   using Done = std::function<void(const DialAnswer& answer)>;
@@ -20,10 +19,10 @@ class DialBack {
   // Calls Stop().
   virtual ~DialBack() = default;
 
-  // Returns at once. `done` is called exactly once, from any thread; it must not wait for anything.
+  // Returns at once. `done` is called exactly once, from any thread; other dials may have to wait for it.
   virtual void Dial(const std::string& address, Done done) = 0;
 
-  // Ends all dials, and returns when each `done` has returned. No Dial may follow.
+  // Ends all dials, and returns when each `done` has returned. No Dial may run meanwhile or follow.
   virtual void Stop() = 0;
 };
 
