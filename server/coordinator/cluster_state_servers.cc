@@ -139,10 +139,11 @@ void ClusterState::FollowServer(const Server& server, Instant now) {
     return other == servers_.end() || other->second.lost;
   };
   for (auto& [number, job] : jobs_) {
+    const bool ended = HasEnded(job.record.state);
+    const bool has_its_shard = Uses(job.record, claim.server_id);  // A server holds one shard of a job at most.
     for (JobServer& shard : job.record.servers) {
-      const bool ended = HasEnded(job.record.state);
       const bool moved = shard.id == claim.server_id && shard.address != claim.address;
-      const bool here = shard.id != claim.server_id && shard.address == claim.address;
+      const bool here = shard.address == claim.address && !has_its_shard;
       if (moved || (here && (shard.id.empty() || (!ended && gone(shard.id))))) MoveShard(job, shard, server, now);
     }
   }

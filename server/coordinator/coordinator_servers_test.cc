@@ -231,6 +231,23 @@ TEST_F(CoordinatorServersTest, ANewServerInTheOldOnesPlace) {
   EXPECT_THAT(Status(job).servers(), ElementsAre("y:9"));
 }
 
+// A server of a job comes back at the address of another one of that job, which is gone. It does not get that one's
+// shard, because it has its own.
+TEST_F(CoordinatorServersTest, AServerAtTheAddressOfItsPeer) {
+  Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
+  Beat("one", "p1", "x:9");
+  Answer("x:9", "one", "p1");
+  Beat("two", "p2", "y:9");
+  Answer("y:9", "two", "p2");
+  const std::string job = Submit({1, 2});
+  EXPECT_THAT(Status(job).servers(), ElementsAre("x:9", "y:9"));
+  PassWith(absl::Seconds(20), {{"two", "p3", "x:9"}}, {"two", "p3", "x:9"});
+  ASSERT_EQ(store_->Load()->at(0).servers.size(), 2u);
+  EXPECT_EQ(store_->Load()->at(0).servers[0].id, "one");
+  EXPECT_EQ(store_->Load()->at(0).servers[1].id, "two");
+  EXPECT_THAT(Status(job).servers(), ElementsAre("x:9", "x:9")) << "the first one's last address";
+}
+
 // Jobs that an older version stored name servers by address only. They get the identity of the server that is reached
 // there, and follow it from then on.
 TEST_F(CoordinatorServersTest, JobsOfAnOlderVersion) {
