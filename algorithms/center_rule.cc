@@ -10,11 +10,11 @@
 namespace hooke {
 namespace {
 
-// The part that is the same for every job.
+// The traits that follow from the rule alone, not from a job's options.
 RuleTraits TraitsOf(const RuleFacts& facts) {
   RuleTraits traits;
   traits.in_rounds = facts.pace == RulePace::kInRounds;
-  // A gradient belongs to the point where it was taken, so a late one is dropped. A distance is worth its steps
+  // A gradient belongs to the point where it was taken, so servers drop a late one. A distance stands for its steps
   // wherever it began.
   traits.drops_late = traits.in_rounds && facts.sends == RuleSends::kGradients;
   traits.answers_center = AnswersWithCenter(facts.rule);
@@ -46,7 +46,7 @@ class ElasticRule : public CenterRule {
   const RuleTraits traits_ = TraitsOf(FactsOf(RuleName::kElastic));
 };
 
-// The center becomes what the group sent; the group is not pulled.
+// The rule none: the center becomes what the group sent, and the answer leaves the group unchanged.
 class NoneRule : public CenterRule {
  public:
   const char* name() const override { return FactsOf(RuleName::kNone).name; }
@@ -66,7 +66,7 @@ Mixing MixingOf(const RuleFacts& facts) {
   return facts.steps_locally ? Mixing::kSum : Mixing::kMeanOfSums;
 }
 
-// The options of a rule that answers with the center. Must not be called for kElastic and kNone.
+// Returns the options of a rule that answers with the center. `facts.rule` is neither kElastic nor kNone.
 absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const CenterRuleOptions& options) {
   CenterStepOptions step;
   step.name = facts.name;
@@ -75,7 +75,8 @@ absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const CenterRul
   step.relative_to_rate = facts.relative_to_rate;
   if (facts.pace == RulePace::kInRounds) return step;
   step.staleness_power = options.staleness_power;
-  // Each of p groups has gathered buffer statistics over the same data. Together they move the center by the mean.
+  // Each of p groups has gathered buffer statistics over the same data. Together the groups move the center by their
+  // mean.
   step.buffer_share = 1.0 / options.groups;
   if (facts.pace != RulePace::kBounded) return step;
   step.traits.staleness_bound = options.staleness_bound;
@@ -92,7 +93,7 @@ absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptio
   }
   if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
   if (options.rule == RuleName::kElastic) {
-    // Written so that it refuses NaN, too.
+    // Written so that NaN is refused, too.
     if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha, options.answers);
     return absl::InvalidArgumentError(
         absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));

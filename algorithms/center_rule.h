@@ -1,9 +1,9 @@
 #ifndef HOOKE_ALGORITHMS_CENTER_RULE_H_
 #define HOOKE_ALGORITHMS_CENTER_RULE_H_
 
-// How the center changes when groups exchange with it. A job has one rule object; servers call it block by block and
-// know nothing else about it. Pure: it sees one block's values and state, never a message, a thread or a clock.
-// group_rule.h has the groups' half of each rule; docs/rules/ has the formulas.
+// How the center changes when groups exchange with it. A shard has one rule object, which is called block by block.
+// Apart from rule_facts.h, servers know rules only by this interface. Pure: a rule sees one block's values and state,
+// never a message, a thread or a clock. group_rule.h has the groups' half of each rule; docs/rules/ has the formulas.
 
 #include <cstdint>
 #include <memory>
@@ -26,10 +26,11 @@ struct Contribution {
   absl::Span<const float> values;
 };
 
-// The size of a full round. Under distance rules a smaller round moves the center proportionally less.
+// How many groups and steps make a whole round. Under average, bmuf, slowmo and diloco, a smaller round moves the
+// center proportionally less.
 struct WholeRound {
-  uint32_t groups = 0;    // All groups that train, in this round or not; 0 means those of this round.
-  uint64_t interval = 0;  // Steps that each group makes between exchanges; 0 means those that were made.
+  uint32_t groups = 0;    // The number of groups that train, in this round or not. 0: only this round's.
+  uint64_t interval = 0;  // Steps that each group makes between exchanges. 0: the steps that it made.
 };
 
 // A block of the center, which Apply changes.
@@ -39,22 +40,24 @@ struct CenterBlock {
   uint64_t parameters = 0;  // The first `parameters` values are parameters of the model; the rest are its buffers.
   uint64_t update = 1;      // The number of this update of the block, counted from 1.
   double epoch = 0;         // Passes over the data that were done when the contributions were made.
-  WholeRound whole = {};    // For rules with in_rounds.
+  WholeRound whole = {};    // Needed by rules with in_rounds.
 };
 
-// The facts about a rule that a server needs besides Apply. They follow from the rule's facts (rule_facts.h), its
+// The facts about a rule that a server needs besides Apply. They follow from the table in rule_facts.h, the rule's
 // options and its optimizer.
 struct RuleTraits {
   bool in_rounds = false;  // Apply takes the contributions of all groups at once; otherwise one at a time.
-  // With in_rounds: a contribution made from an older center than the present one does not count.
+  // With in_rounds: servers drop a contribution that was made from an older center than the present one.
   bool drops_late = false;
-  // The answer is the current center. Otherwise it is a difference, which is given only once.
+  // True: the answer is the center after Apply. False: the answer is a difference, which a server must keep if it may
+  // have to repeat the answer.
   bool answers_center = false;
   uint32_t state_values = 0;  // Floats of state that a block keeps for each of its values.
-  // The new center is a weighted average of the center and one contribution, without state. If both are moderate
-  // (finite.h), center and answer stay finite. Under other rules a learning rate or the state can make values infinite.
+  // True: the new center is a weighted average of the center and one contribution, and the rule has no state. If center
+  // and contribution are moderate (finite.h), the new center and the answer are finite. Under other rules a learning
+  // rate or the state can make values infinite.
   bool averages = false;
-  // A group more than this many steps ahead of the slowest waits for its answer; 0 turns that off.
+  // A group that is more than this many steps ahead of the slowest waits for its answer. 0: no group waits.
   uint64_t staleness_bound = 0;
 };
 
@@ -67,17 +70,17 @@ class CenterRule {
 
   virtual const RuleTraits& traits() const = 0;
 
-  // Changes the block by the contributions and writes the answer for the groups. `from` is ascending by group, each
-  // group once; without in_rounds it has one element, otherwise at least one. All value spans have the block's length;
-  // `answer` overlaps no other. Thread-safe if no two calls share a block.
+  // Changes the block by the contributions and writes the answer for their groups. `from` is ascending by group, with
+  // each group once. Without in_rounds it has one element, otherwise at least one. All value spans have the block's
+  // length, and `answer` overlaps no other span. Thread-safe if no two calls share a block.
   virtual void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const = 0;
 };
 
 struct CenterRuleOptions {
   RuleName rule = RuleName::kElastic;
-  double alpha = 0;  // kElastic: > 0, < 1.
-  // kElastic: the encoding of answers. The rule rounds them to it before they move the center, so that center and
-  // groups move by the same values.
+  double alpha = 0;  // kElastic: the share of the distance by which group and center move; > 0, < 1.
+  // kElastic: the encoding of answers. The rule rounds an answer to this encoding before it moves the center by the
+  // answer. So center and groups move by the same values.
   Encoding answers = {};
   // All but kElastic and kNone: the optimizer that steps the center. kAverage, kBmuf, kSlowMo and kDiLoCo need kSgd.
   OptimizerOptions optimizer = {};

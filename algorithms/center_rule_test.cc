@@ -51,7 +51,7 @@ TEST(CenterRuleTest, NoneCopiesTheGroup) {
   EXPECT_STREQ((*rule)->name(), "none");
 }
 
-// Empty blocks are allowed, with every rule.
+// Every rule accepts empty blocks.
 TEST(CenterRuleTest, EmptyBlock) {
   for (uint32_t number = 1; RuleOf(number).has_value(); ++number) {
     CenterRuleOptions options{*RuleOf(number), 0.5};
@@ -74,8 +74,8 @@ TEST(CenterRuleTest, KeepsTheOptimizersState) {
   EXPECT_EQ((*MakeCenterRule({RuleName::kElastic, 0.5}))->traits().state_values, 0u);
 }
 
-// A group that made three times the steps of another counts three times as much. Sums of gradients grow by themselves;
-// distances are weighted.
+// A group that made three times the steps of another counts three times as much. Under sync its sum of gradients is
+// larger by itself. Under average its distance is weighted.
 TEST(CenterRuleTest, WeighsBySteps) {
   const std::vector<float> slow = {8}, fast_sum = {24}, fast = {4};
   for (const RuleName name : {RuleName::kSync, RuleName::kAverage}) {

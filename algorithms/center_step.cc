@@ -9,8 +9,8 @@
 namespace hooke {
 namespace {
 
-// With relative_to_rate, the schedule's factor counts as at least this: for dividing distances and for the step itself.
-// A schedule that starts or ends at 0 would otherwise divide distances by 0.
+// With relative_to_rate, a factor of the schedule below this counts as this, both for dividing distances and for the
+// optimizer's step. A schedule that starts or ends at 0 would otherwise divide distances by 0.
 constexpr double kLeastRate = 0.01;
 
 // to = factor * from, or to += factor * from.
@@ -73,10 +73,10 @@ class CenterStep : public CenterRule {
   }
 
  private:
-  // How much of a whole round this round is.
+  // The fractions of a whole round (WholeRound) that this round is.
   struct RoundPart {
     double of_groups = 1;
-    double of_steps = 1;  // Share of the steps that all groups together make in an interval.
+    double of_steps = 1;  // This round's share of the steps that all groups make in an interval.
   };
   RoundPart PartOf(size_t groups, double steps, const WholeRound& whole) const {
     if (options_.mixing != Mixing::kWeightedMean) return {};

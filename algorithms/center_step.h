@@ -4,11 +4,11 @@
 // The rules in which the servers step the center with an optimizer. The groups' contributions become one gradient, and
 // the answer is the new center.
 //
-// The options below are all that tells these rules apart: synchronous SGD; asynchronous SGD; bounded staleness (Ho et
-// al., NIPS 2013); Downpour (Dean et al., NIPS 2012); averaging; BMUF (Chen and Huo, ICASSP 2016); SlowMo (Wang et al.,
-// ICLR 2020); DiLoCo (Douillard et al., arXiv 2311.08105).
+// These rules differ only in the options below: synchronous SGD; asynchronous SGD; bounded staleness (Ho et al., NIPS
+// 2013); Downpour (Dean et al., NIPS 2012); averaging; BMUF (Chen and Huo, ICASSP 2016); SlowMo (Wang et al., ICLR
+// 2020); DiLoCo (Douillard et al., arXiv 2311.08105).
 //
-// Only MakeCenterRule makes them.
+// Only MakeCenterRule calls MakeCenterStep.
 
 #include <memory>
 
@@ -16,7 +16,7 @@
 
 namespace hooke {
 
-// How contributions v_g become one gradient; each stands for s_g steps.
+// How contributions v_g become one gradient. Each contribution v_g stands for s_g steps.
 enum class Mixing {
   kMeanOfSums,    // sum v_g / sum s_g: contributions are sums of gradients.
   kWeightedMean,  // sum s_g v_g / sum s_g: contributions are distances.
@@ -25,12 +25,12 @@ enum class Mixing {
 
 struct CenterStepOptions {
   const char* name = "";
-  RuleTraits traits;  // MakeCenterStep overwrites state_values: the optimizer decides it.
+  RuleTraits traits;  // MakeCenterStep sets state_values, because the optimizer decides it.
   Mixing mixing = Mixing::kMeanOfSums;
   OptimizerOptions optimizer;    // Passes CheckOptimizer.
   LearningRateOptions schedule;  // Passes CheckLearningRate.
-  // Divides the gradient by the schedule's factor, so that steps at a lower learning rate count as much. A factor below
-  // 0.01 counts as 0.01, here and in the optimizer's step.
+  // True: the gradient is divided by the schedule's factor, so that distances made at a lower learning rate count as
+  // much. A factor below 0.01 counts as 0.01, in this division and in the optimizer's step.
   bool relative_to_rate = false;
   double staleness_power = 0;  // The learning rate is divided by (1 + staleness)^staleness_power.
   double buffer_share = 1;     // Without in_rounds: the center moves by this fraction of a group's buffer distances.

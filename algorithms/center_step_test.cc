@@ -23,7 +23,7 @@ constexpr double kEpochs = 20;
 constexpr int kSeeds = 100;
 constexpr int kExchanges = 30;
 
-// Each formula of docs/rules/: what the groups send, and how the center moves by it.
+// The formulas of docs/rules/: what the groups send, and how that moves the center.
 enum class Formula {
   kSync,       // Gradients: the mean of all, in rounds.
   kAsync,      // Gradients: one group's mean.
@@ -35,7 +35,7 @@ enum class Formula {
 struct Case {
   std::string name;
   Formula formula = Formula::kSync;
-  bool cosine = false;  // The learning rate falls by a cosine to a tenth in kEpochs.
+  bool cosine = false;  // True: the learning rate falls along a cosine to a tenth over kEpochs.
   CenterRuleOptions options = {};
 };
 
@@ -83,7 +83,8 @@ struct TestGroup {
   uint64_t steps = 0;       // Steps so far.
   uint64_t steps_sent = 0;  // Steps when it last sent.
   uint64_t seen = 0;        // The version of the center that last answered it.
-  // The last message and its answer, which is the center at that time. `waiting`: the group has not taken it yet.
+  // The last message and its answer, which is the center at that time. `waiting`: the group has not taken the answer
+  // yet.
   bool waiting = false;
   std::vector<float> sent;
   std::vector<double> sent_should;
@@ -111,7 +112,8 @@ class Simulation {
     }
   }
 
-  // Groups train and exchange in random order; some are left out, some send twice, some get their answer late.
+  // Groups train and exchange in random order. Some groups are left out, some send twice, and some take their answer
+  // late.
   void Run() {
     for (int exchange = 0; exchange < kExchanges; ++exchange) {
       std::vector<uint32_t> who;
@@ -160,8 +162,8 @@ class Simulation {
   Contribution Send(uint32_t index) {
     TestGroup& group = groups_[index];
     const absl::Span<const float> sent = group.rule->Prepare(group.x, {Range{0, kValues}});
-    // An exchange settles the one before it first, so that only the rest is sent. Both ways of sending must agree: the
-    // rule's own values, and a copy of them.
+    // The group takes the answer to its previous exchange before it sends, so only the rest is sent. A group may send
+    // the rule's own values or a copy of them; both must hold the same values.
     std::vector<float> copy(sent.begin(), sent.end());
     const bool copies = Below(2) == 0;
     if (group.waiting) {
@@ -204,7 +206,7 @@ class Simulation {
         group.sum[i] -= group.sent_should[i];
         group.x_should[i] = c;
       } else {
-        // The group keeps its moves since it sent.
+        // The group keeps the moves that it made since it sent.
         const double at_send = group.anchor[i] - group.sent_should[i];
         group.x_should[i] = c + (group.x_should[i] - at_send);
         group.anchor[i] = c;
@@ -246,7 +248,7 @@ class Simulation {
     return answer;
   }
 
-  // The formulas of docs/rules/.
+  // Moves the reference center by the formulas of docs/rules/.
   void UpdateReference(absl::Span<const Contribution> from, double epoch) {
     double steps = 0;
     for (const Contribution& each : from) steps += static_cast<double>(each.steps);
@@ -308,7 +310,8 @@ OptimizerOptions Sgd(double momentum, bool nesterov = false) {
   return options;
 }
 
-// The center's schedule is the groups' cosine where they send gradients and for slowmo; otherwise the rate is constant.
+// Makes a case. Where groups send gradients, and for slowmo, the center's schedule is the groups' cosine. Otherwise its
+// rate is constant.
 Case Make(std::string name, RuleName rule, Formula formula, const OptimizerOptions& optimizer, double rate) {
   Case c{std::move(name), formula};
   c.cosine = formula != Formula::kDistances;
@@ -382,8 +385,8 @@ float CenterAfter(const CenterRuleOptions& options, const std::vector<Contributi
   return center;
 }
 
-// SlowMo at and beyond the end of a cosine to 0: the learning rate counts as a hundredth of its peak. So the groups'
-// last distances move the center fully, while what is left of earlier momentum counts as a hundredth.
+// SlowMo at and beyond the end of a cosine that falls to 0. The learning rate counts as a hundredth of its peak. So the
+// groups' last distances move the center fully, while the velocity from earlier rounds moves it by a hundredth.
 TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   CenterRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
   options.schedule.final_fraction = 0;
@@ -412,7 +415,7 @@ TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   }
 }
 
-// Four groups of one rank step the center as one group of four ranks does with the same gradients, since a group sends
+// Four groups of one rank step the center as one group of four ranks does with the same gradients. The one group sends
 // their mean.
 TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
   const std::vector<float> gradients = {1, 2, 4, 9};
@@ -430,7 +433,7 @@ TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
   }
 }
 
-// If nobody has moved, the center stays bitwise as it is, whatever its values.
+// If no group has moved, the center stays bitwise as it is, whatever its values.
 TEST(CenterStepTest, NothingSentNothingMoves) {
   const std::vector<float> nothing = {0};
   std::vector<Contribution> from(1);

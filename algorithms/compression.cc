@@ -24,8 +24,8 @@ constexpr uint32_t kExponent = 0x7f800000;
 constexpr size_t kScaleBytes = sizeof(float);
 constexpr size_t kEntryBytes = 2 * sizeof(uint16_t);  // kTopK: index and value.
 
-// Returns the bits of the largest magnitude. Magnitudes of floats are ordered as their bits, and compilers vectorize a
-// maximum of integers.
+// Returns the bits of the largest magnitude. Float magnitudes have the same order as their bits, and compilers
+// vectorize a maximum of integers.
 uint32_t LargestMagnitude(absl::Span<const float> values) {
   int32_t largest = 0;
   for (const float value : values) {
@@ -77,13 +77,13 @@ absl::Status DecodeCodes(const char* bytes, absl::Span<float> values) {
   return absl::OkStatus();
 }
 
-// ---- int8 and int4: a scale for each run, and small integers. value = scale * code is exact: a scale has 17
-// significant bits.
+// ---- int8 and int4: a scale for each run, and a small integer code for each value. value = scale * code is exact,
+// because a scale has 17 significant bits.
 
 constexpr uint32_t kScaleMask = 0xffffff80;
 
-// Returns the scale by which values up to `largest` (its bits) get codes from -most to most; 0 where it would be
-// subnormal.
+// Returns the scale with which values up to `largest` (its bits) get codes from -most to most. Returns 0 where the
+// scale would be subnormal.
 float ScaleOf(uint32_t largest, float most) {
   const float scale = FloatOfBits(FloatBits(FloatOfBits(largest) / most) & kScaleMask);
   return scale < std::numeric_limits<float>::min() ? 0.0f : scale;
@@ -98,8 +98,8 @@ absl::Status CheckScale(float scale, float most) {
       "); it is 0, or positive, not subnormal, with its lowest 7 bits 0, and ", most, " times it is finite"));
 }
 
-// Rounds to the nearest integer, ties to even, for magnitudes below 2^22. The shift to beyond 2^23, where a float has
-// no fraction bits, makes the addition round.
+// Rounds to the nearest integer, ties to even, for magnitudes below 2^22. Adding kShift makes the sum at least 2^23,
+// where a float has no fraction bits, so the addition rounds.
 int32_t Nearest(float value) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
   return static_cast<int32_t>(value + kShift - kShift);
@@ -364,7 +364,7 @@ void RoundToEncoding(const Encoding& encoding, absl::Span<float> values) {
   for (; !values.empty(); values.remove_prefix(std::min<size_t>(kCompressionRun, values.size()))) {
     const absl::Span<float> run = values.subspan(0, kCompressionRun);
     const absl::Span<char> encoded = absl::MakeSpan(bytes).subspan(0, EncodedBytes(encoding, run.size()));
-    // Neither can fail: the values are finite, and Decode reads what Encode wrote.
+    // Neither Encode nor Decode can fail: the values are finite, and Decode reads what Encode wrote.
     Encode(encoding, run, encoded).IgnoreError();
     Decode(encoding, encoded, run).IgnoreError();
   }

@@ -9,7 +9,7 @@
 // is cut into messages.
 //
 // Encodings other than kTopK are stable: decoded values stay the same if they are encoded and decoded again. So a value
-// that was rounded once is not changed by later messages.
+// that was rounded once does not change when it is sent again.
 
 #include <cstdint>
 
@@ -35,7 +35,7 @@ const char* CompressionName(Compression compression);
 inline constexpr uint64_t kInt8Run = 256;
 inline constexpr uint64_t kInt4Run = 128;
 inline constexpr uint64_t kTopKRun = 16384;
-// A block whose length is a multiple of this consists of whole runs, whatever the compression.
+// A block whose length is a multiple of this consists of whole runs under every compression.
 inline constexpr uint64_t kCompressionRun = kTopKRun;
 
 struct Encoding {
@@ -47,27 +47,29 @@ bool operator==(const Encoding& a, const Encoding& b);
 // Returns ceil(fraction * kTopKRun); `fraction` is > 0 and <= 1.
 uint16_t TopKOf(double fraction);
 
-// The encoding of a server's answer to values of encoding `sent`. A difference is encoded as `sent`. Groups continue
-// from a center, so no value of it may be missing or coarse: kTopK becomes float16, kInt4 becomes int8.
+// Returns the encoding of a server's answer to values that had the encoding `sent`. A difference is encoded as `sent`.
+// A center is too, but with float16 in place of kTopK and int8 in place of kInt4. Groups continue from a center, so no
+// value of it may be missing or coarse.
 Encoding AnswerEncoding(const Encoding& sent, bool answers_center);
 
 // INVALID_ARGUMENT if the compression is unknown or top_k is out of range.
 absl::Status CheckEncoding(const Encoding& encoding);
 
-// The length of `values` encoded values, in bytes. `encoding` must pass CheckEncoding.
+// Returns how many bytes `values` encoded values take. `encoding` must pass CheckEncoding.
 uint64_t EncodedBytes(const Encoding& encoding, uint64_t values);
 
-// `bytes` has the length that EncodedBytes returns and overlaps nothing. With kFloat16, values beyond the largest
-// finite one become that, 65504. INVALID_ARGUMENT names the first value that is infinite or not a number; `bytes` is
-// unspecified then.
+// Encodes `values` into `bytes`, which has the length that EncodedBytes returns and overlaps nothing. With kFloat16,
+// values beyond the largest finite one become that one, 65504. INVALID_ARGUMENT names the first value that is infinite
+// or not a number; `bytes` is unspecified then.
 absl::Status Encode(const Encoding& encoding, absl::Span<const float> values, absl::Span<char> bytes);
 
-// Decodes what Encode wrote, or untrusted bytes from a peer; their length must be what EncodedBytes returns. After OK
-// all values are finite. INVALID_ARGUMENT if no finite values have this encoding; `values` is unspecified then.
+// Decodes bytes that Encode wrote, or untrusted bytes from a peer. Their length must be what EncodedBytes returns.
+// After OK all values are finite. INVALID_ARGUMENT if no finite values have this encoding; `values` is unspecified
+// then.
 absl::Status Decode(const Encoding& encoding, absl::Span<const char> bytes, absl::Span<float> values);
 
-// Replaces the values by what Decode returns for their encoding. An infinite value first becomes the largest finite
-// one. No value may be NaN.
+// Replaces the values by those that Encode and Decode would make of them. An infinite value first becomes the largest
+// finite one. No value may be NaN.
 void RoundToEncoding(const Encoding& encoding, absl::Span<float> values);
 
 }  // namespace hooke

@@ -1,4 +1,4 @@
-// Measures encoding and decoding of the values of one message. Bytes are those of the float32 values.
+// Measures encoding and decoding of the values of one message. Reported bytes are those of the float32 values.
 
 #include <benchmark/benchmark.h>
 

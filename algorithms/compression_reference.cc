@@ -28,12 +28,12 @@ uint16_t Number(const std::string& bytes, size_t at) {
   return static_cast<uint16_t>(static_cast<uint8_t>(bytes[at]) | static_cast<uint8_t>(bytes[at + 1]) << 8);
 }
 
-// nearbyint rounds to even: nothing here changes the rounding mode.
+// nearbyint rounds ties to even, because no code here changes the rounding mode.
 uint16_t Round(const Small& kind, float value) {
   const double magnitude = std::abs(static_cast<double>(value));
   const double largest = std::ldexp(2 - std::ldexp(1, -kind.fraction_bits), kind.exponent_max);
   const int exponent = magnitude == 0 ? kind.exponent_min : std::max(std::ilogb(magnitude), kind.exponent_min);
-  // Counts units of the last bit. The leading bit of a normal number is 2^fraction_bits of them.
+  // Count in units of the last bit. The leading bit of a normal number is 2^fraction_bits units.
   const double rounded =
       std::ldexp(std::nearbyint(std::ldexp(magnitude, kind.fraction_bits - exponent)), exponent - kind.fraction_bits);
   const double capped = std::min(rounded, largest);
@@ -64,7 +64,7 @@ Scaled ScaledKind(const Encoding& encoding) {
   return encoding.compression == Compression::kInt8 ? Scaled{kInt8Run, 127} : Scaled{kInt4Run, 7};
 }
 
-// largest / most, rounded to float32 and then down to 17 significant bits.
+// Returns largest / most, rounded to float32 and then down to 17 significant bits.
 float Scale(absl::Span<const float> run, int most) {
   double largest = 0;
   for (const float value : run) largest = std::max(largest, std::abs(static_cast<double>(value)));

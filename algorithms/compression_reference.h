@@ -12,10 +12,10 @@
 
 namespace hooke {
 
-// All values must be finite.
+// Returns the encoded values. All values must be finite.
 std::string ReferenceEncode(const Encoding& encoding, absl::Span<const float> values);
 
-// `bytes` must come from ReferenceEncode with the same number of values.
+// Returns the decoded values. `bytes` must come from ReferenceEncode with the same number of values.
 std::vector<float> ReferenceDecode(const Encoding& encoding, const std::string& bytes, size_t values);
 
 }  // namespace hooke

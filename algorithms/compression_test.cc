@@ -53,7 +53,8 @@ bool Same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Values of every kind: normal ones, random bits, ties of each rounding, ends of ranges, zeros, and few distinct ones.
+// Returns values of every kind: normal ones, random bits, ties of each rounding, ends of ranges, zeros, and few
+// distinct ones.
 std::vector<float> Strange(std::mt19937_64& random, size_t count) {
   std::normal_distribution<float> normal;
   const float ends[] = {0.0f,
@@ -100,8 +101,8 @@ std::vector<float> Strange(std::mt19937_64& random, size_t count) {
   return values;
 }
 
-// The fast loops give the reference's bytes and values, bit by bit, for any values of any length. The bytes are as many
-// as EncodedBytes says.
+// The fast loops give the reference's bytes and values, bit by bit, for any values of any length. The bytes have the
+// length that EncodedBytes returns.
 TEST(Compression, IsTheReference) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     std::mt19937_64 random(seed);
@@ -162,8 +163,8 @@ TEST(Compression, Errors) {
   EXPECT_LE(worst(Compression::kInt4, kInt4Run), 0.50001 / 7);
 }
 
-// A rounded value stays as it is when it is encoded and decoded again. So a difference that is rounded before the
-// center moves is exactly what the group gets.
+// A rounded value stays as it is when it is encoded and decoded again. So if a difference is rounded before it moves
+// the center, the group gets exactly that difference.
 TEST(Compression, IsStable) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -180,7 +181,7 @@ TEST(Compression, IsStable) {
   }
 }
 
-// Blocks of whole runs have the same bytes alone and concatenated, as in messages.
+// Blocks of whole runs are encoded to the same bytes alone and concatenated in one message.
 TEST(Compression, RunsAreIndependent) {
   std::mt19937_64 random(3);
   std::vector<float> first = Strange(random, 2 * kCompressionRun);
@@ -192,7 +193,8 @@ TEST(Compression, RunsAreIndependent) {
   }
 }
 
-// The largest values of a run are kept, in order; among equal ones the first. Zeros fill up where there are too few.
+// kTopK keeps the values of largest magnitude in a run, in the order of their indices. Of equal ones it keeps the
+// first. If a run has fewer nonzero values, the first zeros are kept too.
 TEST(Compression, KeepsTheLargest) {
   std::vector<float> values(kTopKRun);
   values[9] = -3;
@@ -289,7 +291,8 @@ TEST(Compression, ChecksAnEncoding) {
   EXPECT_FALSE(CheckEncoding({Compression::kInt8, 1}).ok());
 }
 
-// An encoded center misses no value and has more than 15 distinct ones; a difference is encoded as the message was.
+// The encoding of a center drops no value and has more than 15 distinct values. A difference is encoded as the message
+// was.
 TEST(Compression, Answers) {
   const Encoding top_k = {Compression::kTopK, 9};
   EXPECT_EQ(AnswerEncoding(top_k, true).compression, Compression::kFloat16);

@@ -22,7 +22,7 @@ constexpr uint64_t kValues = 5;
 constexpr double kRate = 0.05;
 constexpr double kMomentum = 0.9;
 
-// A group and its reference. Ours keeps parameters at the point where gradients are taken. The paper keeps x and a
+// A group and its reference. Our code keeps parameters at the point where gradients are taken. The paper keeps x and a
 // velocity, and takes gradients at x + momentum v.
 struct TestGroup {
   std::unique_ptr<Optimizer> optimizer;
@@ -30,7 +30,7 @@ struct TestGroup {
   std::vector<float> parameters;
   std::vector<double> x;
   std::vector<double> velocity = std::vector<double>(kValues);
-  // An answer on its way, which arrives some steps later.
+  // True: an answer is on its way. It arrives some steps later.
   bool waiting = false;
   std::vector<float> sent;
   std::vector<float> answer;
@@ -71,7 +71,7 @@ class Simulation {
     }
   }
 
-  // The tolerance covers a few hundred float roundings; velocity sums about ten.
+  // The tolerance covers a few hundred roundings of floats; a velocity sums up about ten of them.
   void Check() const {
     const auto near = [](float is, double should) { return std::abs(is - should) < 1e-4 * (1 + std::abs(should)); };
     for (uint64_t i = 0; i < kValues; ++i) {

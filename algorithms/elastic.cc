@@ -15,7 +15,7 @@ double DefaultElasticAlpha(uint32_t groups) {
 void ElasticExchange(double alpha, absl::Span<const float> x, absl::Span<float> center, absl::Span<float> answer) {
   ABSL_ASSERT(x.size() == center.size() && x.size() == answer.size());
   const float a = static_cast<float>(alpha);
-  // The spans do not overlap; told so by __restrict, compilers vectorize the loops of this file.
+  // The spans do not overlap. __restrict says so, and compilers then vectorize the loops of this file.
   const float* __restrict from = x.data();
   float* __restrict c = center.data();
   float* __restrict d = answer.data();

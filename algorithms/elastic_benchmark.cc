@@ -1,6 +1,7 @@
-// Measures block exchanges and optimizer steps beside plain passes over as many bytes. Results are checked before
-// anything is timed. Bytes are those that must be read from and written to memory, which limits all of them once out of
-// cache. `tests/benchmarks/run elastic` runs this and prints the share of one core's bandwidth.
+// Measures block exchanges and optimizer steps, and compares them with plain passes over as many bytes. Results are
+// checked before anything is timed. Reported bytes are those that must be read from and written to memory, which limits
+// all loops whose vectors exceed the cache. `tests/benchmarks/run elastic` runs this program and prints the share of
+// one core's bandwidth.
 
 #include <benchmark/benchmark.h>
 
@@ -83,8 +84,8 @@ void BenchmarkElasticExchange(benchmark::State& state) {
   SetBytes(state, values * 16);
 }
 
-// As a server does it: a group's block and its answer stay in cache, and the center passes by block after block. Reads
-// and writes only the center in memory: 8 bytes per value.
+// An exchange as a server makes it: a group's block and its answer stay in cache, and the center passes by block after
+// block. In memory it reads and writes only the center: 8 bytes per value.
 void BenchmarkServedExchange(benchmark::State& state) {
   constexpr size_t kBlock = 16384;
   const size_t values = state.range(0);
@@ -103,7 +104,7 @@ void BenchmarkServedExchange(benchmark::State& state) {
   SetBytes(state, values * 8);
 }
 
-// The least work that changes a vector: reads and writes it in place, 8 bytes per value.
+// The least work that changes a vector: it is read and written in place, 8 bytes per value.
 void BenchmarkInPlace(benchmark::State& state) {
   std::vector<float> values = Wave(state.range(0), 1);
   float* const v = values.data();
@@ -149,7 +150,7 @@ double Percentile99(const std::vector<double>& times) {
   return sorted[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(sorted.size()))) - 1];
 }
 
-// One block, a model of 1.66 M parameters, and a vector larger than the caches.
+// Sets the sizes: one block, a model of 1.66 M parameters, and a vector larger than the caches.
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(16384)->Arg(1663370)->Arg(16 << 20);
   benchmark->Repetitions(9)->ReportAggregatesOnly(true)->ComputeStatistics("p99", Percentile99);

@@ -19,7 +19,8 @@ std::vector<float> RandomVector(std::mt19937_64& random, size_t values) {
   return v;
 }
 
-// A center and groups that take no gradient steps. An exchange has two halves; between them the answer is on its way.
+// A center and groups that take no gradient steps. An exchange has two halves: the center moves, and later the answer
+// arrives at the group.
 struct Springs {
   double alpha;
   std::vector<float> center;
@@ -53,7 +54,7 @@ struct Springs {
 };
 
 // With zero gradients, exchanges of 1 to 8 groups in any order keep center + sum of groups. Answers may be applied at
-// once or late. The bound is 1e-4: values are floats around 1, and there are 400 half exchanges.
+// once or late. The tolerance is 1e-4, because values are floats around 1 and there are 400 half exchanges.
 TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     std::mt19937_64 random(seed);
@@ -65,7 +66,7 @@ TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
     for (int event = 0; event < 400; ++event) {
       const size_t group = random() % count;
       const bool arrive = !springs.answers_on_the_way[group].empty() && random() % 3 != 0;
-      // With at most two answers on their way, they stay in proportion to the group's position.
+      // At most two answers are on their way, so they stay in proportion to the group's position.
       if (arrive || springs.answers_on_the_way[group].size() == 2) {
         springs.Arrive(group);
       } else {
@@ -78,8 +79,8 @@ TEST(ElasticTest, ConservesCenterPlusGroupsInAnyInterleaving) {
   }
 }
 
-// All groups exchange against the same center. Then each exchange multiplies the mean's offset from the center by
-// 1 - alpha - beta, and each group's distance from the mean by 1 - alpha.
+// All groups exchange against the same center. Then each exchange multiplies the mean's offset from the center by 1 -
+// alpha - beta, and each group's distance from the mean by 1 - alpha. beta is the number of groups times alpha.
 TEST(ElasticTest, ContractsAsThePaperSays) {
   for (uint32_t count = 1; count <= 8; ++count) {
     std::mt19937_64 random(count);
@@ -116,7 +117,7 @@ TEST(ElasticTest, ContractsAsThePaperSays) {
   }
 }
 
-// Both halves follow the formulas in double, value by value, at sizes around the vector width.
+// Both halves of an exchange follow the formulas in double, value by value, at sizes around the vector width.
 TEST(ElasticTest, HalvesAreTheFormulas) {
   for (size_t values : {0, 1, 3, 4, 5, 15, 16, 17, 1001}) {
     std::mt19937_64 random(values);
@@ -149,7 +150,7 @@ TEST(ElasticTest, LateAnswerKeepsTheStepsBetween) {
   EXPECT_EQ(center, (std::vector<float>{0.25f, -0.5f}));
 }
 
-// A group that sits on the center neither moves nor is moved.
+// If a group is equal to the center, an exchange moves neither.
 TEST(ElasticTest, NothingMovesAtRest) {
   std::vector<float> x = {0.1f, -3.0f, 1e30f};
   std::vector<float> center = x;
@@ -159,8 +160,8 @@ TEST(ElasticTest, NothingMovesAtRest) {
   EXPECT_EQ(answer, std::vector<float>(3, 0.0f));
 }
 
-// The default alpha is 1/(p+1) for up to nine groups and 0.9/p beyond. alpha + beta never exceeds 1, so nothing
-// overshoots.
+// The default alpha is 1/(p+1) for up to nine groups and 0.9/p beyond. alpha + p * alpha never exceeds 1, so no
+// exchange overshoots.
 TEST(DefaultElasticAlphaTest, Table) {
   struct Row {
     uint32_t groups;

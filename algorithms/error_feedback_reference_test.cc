@@ -1,7 +1,7 @@
 // Error feedback by its definition (Karimireddy et al., arXiv 1901.09847): each group has a memory of its moves that
 // were not sent. New moves are added before values are chosen, and sent values are subtracted afterwards. Our rules
-// keep no such memory: the rest stays in the sum of gradients or in the group's parameters. So this compares them, over
-// many exchanges of several groups, with a slow reference that has a memory in double precision.
+// keep no such memory: what was not sent stays in the sum of gradients or in the group's parameters. This test compares
+// our rules, over many exchanges of several groups, with a slow reference that has a memory in double precision.
 
 #include <gtest/gtest.h>
 
@@ -42,13 +42,14 @@ constexpr Case kCases[] = {
     {"diloco", RuleName::kDiLoCo, 0.7, 0.9, true},
 };
 
-// The events between the exchanges.
+// What happens between and during the exchanges of a run.
 struct Course {
   const char* name;
   bool late = false;       // Groups go on training while an exchange is on its way.
   uint32_t fragments = 1;  // Parts of the vector that take turns.
-  bool loses = false;      // Every fifth answer to group 0 is lost; the next exchange answers it again.
-  bool restarts = false;   // After every tenth exchange group 1 restarts from the center.
+  bool loses =
+      false;  // Every fifth answer to group 0 is lost. The next exchange brings the center of that time in its place.
+  bool restarts = false;  // After every tenth exchange group 1 restarts from the center.
 };
 constexpr Course kCourses[] = {
     {.name = "plain"},
@@ -71,7 +72,7 @@ bool Restarts(const Course& course, uint32_t group, int exchange) {
   return course.restarts && group == 1 && exchange % 10 == 9;
 }
 
-// The moves of a group in one interval. Each group has its own target, and no two values approach theirs alike.
+// The moves of a group in one interval. Each group moves towards its own random target, with noise.
 struct Ways {
   Ways() : random(7), target(kGroups, Values(kValues)) {
     for (Values& each : target) {
@@ -112,14 +113,14 @@ void ExpectLargest(absl::Span<const double> memory, absl::Span<const float> sent
   EXPECT_LE(most_left, least_sent + kOff);
 }
 
-// The definition, in double precision.
+// Error feedback by its definition, in double precision.
 class Reference {
  public:
   explicit Reference(const Case& c) : case_(c) {}
 
   const Values& center() const { return center_; }
-  // Gradients do not move a group's own values. A group that steps locally is ahead of its center by its unsent and
-  // unanswered moves.
+  // Returns a group's own value. Under sync it is the last center's. Under other rules the group is ahead of its last
+  // center by its unsent and unanswered moves.
   double x(uint32_t group, uint64_t i) const {
     const Group& at = groups_[group];
     return case_.rule == RuleName::kSync ? at.base[i] : at.base[i] - at.memory[i] - at.unanswered[i];
@@ -169,7 +170,7 @@ class Reference {
   std::vector<Group> groups_ = std::vector<Group>(kGroups);
 };
 
-// A group that uses our rules, as a rank exchanges its vector.
+// A group that uses our rules and exchanges its vector as a rank does.
 class Member {
  public:
   explicit Member(RuleName rule) : rule_(MakeGroupRule(rule, {kValues, kValues, {0, kValues}})) { rule_->Begin(x_); }
@@ -184,7 +185,7 @@ class Member {
     rule_->AddGradient(gradient);
   }
 
-  // Returns the decoded message. `center` is the answer to an exchange whose first answer was lost.
+  // Returns the decoded message. If an answer was lost, `center` replaces it.
   absl::Span<const float> Send(const Range& turn, absl::Span<const float> center) {
     const absl::Span<const float> prepared = rule_->Prepare(x_, {&turn, 1});
     std::vector<float> copy(prepared.begin(), prepared.end());
@@ -222,7 +223,7 @@ class Member {
   std::vector<float> lost_center_;
 };
 
-// The servers' side by our rules.
+// The servers' side of the exchanges, with our rules.
 class Center {
  public:
   explicit Center(const Case& c) {

@@ -1,5 +1,6 @@
-// Error feedback: a later exchange sends what compression left out of this one. It works for all rules of gradients or
-// distances, because a group subtracts the values that the servers decoded, not its own.
+// Error feedback: a later exchange sends what compression left out of an earlier one. It works for all rules of
+// gradients or distances, because a group subtracts the values that the servers decoded, not the values that it
+// encoded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,11 +37,11 @@ std::vector<float> Normal(uint64_t seed, float scale) {
   return values;
 }
 
-// A group with one block of parameters, and how it exchanges.
+// A group with one block of parameters, the encoding of its exchanges, and the values that it sent.
 struct Member {
   std::unique_ptr<GroupRule> rule;
   std::vector<float> x;
-  std::vector<float> sent;  // As the server decodes it.
+  std::vector<float> sent;  // The values as the server decodes them.
 
   Member(RuleName name, const std::vector<float>& start)
       : rule(MakeGroupRule(name, {kValues, kValues, {0, kValues}})), x(start), sent(kValues) {
@@ -55,15 +56,15 @@ struct Member {
   }
 };
 
-// The center as all groups decode it.
+// Returns the center as all groups decode it.
 std::vector<float> Answer(const Encoding& encoding, const std::vector<float>& center) {
   std::vector<float> answer = center;
   RoundToEncoding(AnswerEncoding(encoding, /*answers_center=*/true), absl::MakeSpan(answer));
   return answer;
 }
 
-// The gradient is the same in each of 500 steps. The servers' total comes as near to the true one as a single exchange
-// can be off. That includes values too small to be sent by themselves.
+// The gradient is the same in each of 500 steps. The total that the servers get differs from the true total no more
+// than a single exchange can be off. That includes values too small to be sent by themselves.
 TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
   const int steps = 500;
   const std::vector<float> gradient = Normal(1, 1);
@@ -86,7 +87,8 @@ TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
   }
 }
 
-// The same with distances, a group making the same move each time: its parameters keep what is left.
+// A group makes the same move in each of 500 exchanges and sends distances. What compression left out stays in its
+// parameters and is sent later.
 TEST(ErrorFeedback, AllDistancesArriveInTheEnd) {
   const int exchanges = 500;
   const std::vector<float> way = Normal(2, 1);
@@ -117,8 +119,8 @@ struct Job {
   double momentum;
 };
 
-// Two groups with quadratic losses around one target reach it as nearly as an answer can be encoded. This holds with
-// every compression and rules of both kinds.
+// Two groups with quadratic losses around one target come as near to the target as an answer can be encoded. This holds
+// with every compression, under rules of gradients and of distances.
 TEST(ErrorFeedback, QuadraticsConverge) {
   const Job jobs[] = {{RuleName::kSync, 0.1, 0},    {RuleName::kAsync, 0.1, 0}, {RuleName::kDownpour, 0.02, 0},
                       {RuleName::kAverage, 1, 0},   {RuleName::kBmuf, 1, 0.5},  {RuleName::kSlowMo, 1, 0.5},

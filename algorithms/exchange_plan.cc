@@ -17,7 +17,7 @@ ExchangePlan PlanExchange(const ExchangeRhythm& rhythm, const ExchangeMoment& mo
   const uint64_t stride = rhythm.interval / rhythm.fragments;
   plan.begins = moment.due.has_value() ? *moment.due : moment.step % stride == 0;
   if (!plan.begins) return plan;
-  // The first exchange by steps, after `stride` of them, is fragment 0's.
+  // When the step chooses the fragment, the exchange after the first `stride` steps is of fragment 0.
   const uint64_t turn = moment.next_fragment.value_or(moment.step / stride - 1);
   plan.fragment = {turn % rhythm.fragments, rhythm.fragments};
   plan.waits = rhythm.delay == 0;

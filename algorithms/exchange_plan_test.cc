@@ -37,8 +37,8 @@ std::vector<std::string> Course(const ExchangeRhythm& rhythm) {
 
 using Steps = std::vector<std::string>;
 
-// An exchange begins every interval. With a delay it is finished so many steps later. The last one is of everything and
-// waited for.
+// An exchange begins every interval. With a delay, the group finishes it `delay` steps later. The last exchange is of
+// the whole vector, and the group waits for it.
 TEST(ExchangePlanTest, BeginsAndSettles) {
   EXPECT_EQ(Course({.interval = 1, .steps_total = 3}), (Steps{"b0/1w", "b0/1w", "b0/1w"}));
   EXPECT_EQ(Course({.interval = 3, .steps_total = 7}), (Steps{"", "", "b0/1w", "", "", "b0/1w", "b0/1w"}));
@@ -48,13 +48,13 @@ TEST(ExchangePlanTest, BeginsAndSettles) {
             (Steps{"", "", "b0/1", "", "f", "b0/1", "", "f", "b0/1w"}));
 }
 
-// An exchange in flight is finished before the last one begins.
+// An exchange in flight is finished before the last exchange begins, even if its delay has not passed.
 TEST(ExchangePlanTest, TheEndSettlesEarly) {
   EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 5}), (Steps{"", "", "", "b0/1", "fb0/1w"}));
   EXPECT_EQ(Course({.interval = 4, .delay = 3, .steps_total = 4}), (Steps{"", "", "", "b0/1w"}));
 }
 
-// Fragments take turns; each is exchanged once in an interval, and all at the end.
+// Fragments take turns: each is exchanged once in an interval. At the end the whole vector is exchanged.
 TEST(ExchangePlanTest, FragmentsTakeTurns) {
   EXPECT_EQ(Course({.interval = 4, .fragments = 2, .steps_total = 9}),
             (Steps{"", "b0/2w", "", "b1/2w", "", "b0/2w", "", "b1/2w", "b0/1w"}));
@@ -63,7 +63,7 @@ TEST(ExchangePlanTest, FragmentsTakeTurns) {
   EXPECT_EQ(Course({.interval = 3, .fragments = 3, .steps_total = 4}), (Steps{"b0/3w", "b1/3w", "b2/3w", "b0/1w"}));
 }
 
-// Post-local: the group first exchanges after each step, whatever the delay, and then by the interval.
+// Post-local SGD: the group first exchanges after each step, even with a delay, and then by the interval.
 TEST(ExchangePlanTest, PostLocal) {
   EXPECT_EQ(Course({.interval = 3, .each_step_until = 2, .steps_total = 7}),
             (Steps{"b0/1w", "b0/1w", "b0/1w", "", "", "b0/1w", "b0/1w"}));
@@ -71,7 +71,8 @@ TEST(ExchangePlanTest, PostLocal) {
             (Steps{"b0/1w", "b0/1w", "b0/1w", "b0/1w", "", "b0/1", "f", "b0/1w"}));
 }
 
-// Under a clock, an exchange due while another is in flight begins in the step that finishes that one.
+// A clock may ask for an exchange while an earlier one is in flight. The new one then begins in the step that applies
+// the earlier answers.
 TEST(ExchangePlanTest, DueByAClock) {
   const ExchangeRhythm rhythm = {.interval = 16, .delay = 2, .steps_total = 100};
   ExchangePlan plan = PlanExchange(rhythm, {3, std::nullopt, true});
@@ -85,7 +86,7 @@ TEST(ExchangePlanTest, DueByAClock) {
   EXPECT_FALSE(plan.begins) << "the clock alone decides";
 }
 
-// The servers may choose the fragment; the last exchange is still of everything.
+// The servers may choose the fragment. The last exchange is still of the whole vector.
 TEST(ExchangePlanTest, TurnsByTheServers) {
   const ExchangeRhythm rhythm = {.interval = 16, .fragments = 4, .steps_total = 100};
   EXPECT_EQ(PlanExchange(rhythm, {4, std::nullopt, std::nullopt, 2}).fragment.index, 2u);

@@ -6,8 +6,8 @@
 namespace hooke {
 namespace {
 
-// Magnitudes of floats are ordered as their bits without the sign; NaN comes after infinity. There is no branch, so
-// that compilers vectorize the loop.
+// Returns whether all magnitudes are below the float with the bits `bound_bits`. Float magnitudes have the same order
+// as their bits without the sign, and NaN comes after infinity. The loop has no branch, so compilers vectorize it.
 bool AllBelow(int32_t bound_bits, absl::Span<const float> values) {
   int32_t found = 0;
   for (const float value : values) {

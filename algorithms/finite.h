@@ -1,8 +1,8 @@
 #ifndef HOOKE_ALGORITHMS_FINITE_H_
 #define HOOKE_ALGORITHMS_FINITE_H_
 
-// Checks of the values that a center may take in. Each is one vectorized pass, because every value that a group sends
-// passes through it. Pure.
+// Checks of the values that a center may take in. Each check is one vectorized pass, because servers check every value
+// that a group sends. Pure.
 
 #include "absl/types/span.h"
 

@@ -9,7 +9,8 @@
 namespace hooke {
 namespace {
 
-// The vectorized checks agree with one-by-one checks, wherever a value stands and however many there are.
+// The vectorized checks agree with checks of one value at a time, wherever a bad value stands and however many there
+// are.
 TEST(Finite, SaysWhatEachValueSays) {
   const float bound = std::ldexp(1.0f, 126);
   const float largest = std::numeric_limits<float>::max();

@@ -2,8 +2,8 @@
 #define HOOKE_ALGORITHMS_FLOAT_CODES_H_
 
 // Converts float32 values to 16-bit formats and back, in loops that compilers vectorize on any machine. Conversion
-// rounds to nearest, ties to even; values beyond the largest finite number become that number. The caller keeps out
-// infinite values and NaN.
+// rounds to nearest, ties to even. Values beyond the largest finite number become that number. The caller must not pass
+// infinite values or NaN.
 
 #include <cstdint>
 #include <cstring>

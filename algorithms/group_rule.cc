@@ -25,7 +25,7 @@ class ParametersRule : public GroupRule {
   }
 };
 
-// Subtracts from `copy` what an earlier exchange has already delivered.
+// Subtracts the values of an earlier exchange from `copy`, because the servers have them already.
 void TakeOffSent(const BlockAnswer& earlier, absl::Span<float> copy) {
   for (uint64_t i = 0; i < earlier.sent.size(); ++i) copy[earlier.first + i] -= earlier.sent[i];
 }
@@ -48,7 +48,7 @@ class Distances {
     }
   }
 
-  // Keeps how far the group has moved since it sent, which is exactly 0 if it has not moved.
+  // Applies the center, and keeps how far the group has moved since it sent. That is exactly 0 if it has not moved.
   void Take(const BlockAnswer& answer, absl::Span<float> sent, absl::Span<float> vector) {
     const Range range = Intersect({answer.first, answer.first + answer.values.size()}, range_);
     for (uint64_t i = range.begin; i < range.end; ++i) {

@@ -19,7 +19,7 @@ bool PositiveAndFinite(double value) { return value > 0 && std::isfinite(value);
 
 }  // namespace
 
-// Each condition is written so that it refuses NaN, too.
+// Each condition is written so that NaN is refused, too.
 absl::Status CheckLearningRate(const LearningRateOptions& options) {
   if (!PositiveAndFinite(options.learning_rate)) {
     return OutOfRange("learning_rate", options.learning_rate, "learning_rate > 0");
@@ -60,7 +60,7 @@ double LearningRate(const LearningRateOptions& options, double epoch) {
     case LearningRateName::kConstant:
       break;
     case LearningRateName::kStep: {
-      // Callers compute `epoch` as a quotient, which may come out slightly below the boundary that is meant.
+      // Callers compute `epoch` as a quotient, which rounding may put slightly below the boundary of a drop.
       const double drops = std::floor(at / options.step_epochs + 1e-9);
       return peak * std::pow(options.step_factor, drops);
     }

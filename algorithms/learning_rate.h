@@ -24,8 +24,8 @@ struct LearningRateOptions {
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.
 absl::Status CheckLearningRate(const LearningRateOptions& options);
 
-// The learning rate after `epoch` passes over the data; `epoch` >= 0 may be fractional. Beyond total_epochs the rate
-// stays. `options` must pass CheckLearningRate.
+// Returns the learning rate after `epoch` passes over the data; `epoch` >= 0 may be fractional. After total_epochs the
+// rate no longer changes. `options` must pass CheckLearningRate.
 double LearningRate(const LearningRateOptions& options, double epoch);
 
 }  // namespace hooke

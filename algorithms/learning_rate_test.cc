@@ -37,7 +37,8 @@ LearningRateOptions WarmedUp(LearningRateOptions options) {
   return options;
 }
 
-// The rate of each schedule at its start, during and at the end of warm-up, at boundaries, at the end and beyond it.
+// Compares the rate of each schedule with a table: at its start, during and at the end of warm-up, at boundaries, at
+// the end and beyond.
 TEST(LearningRateTest, Table) {
   struct Row {
     const char* what;

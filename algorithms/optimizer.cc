@@ -17,8 +17,8 @@ namespace {
 
 // The kernels. Each makes one pass over memory; its scalars are rounded to float once per step.
 
-// State that gets no gradient (dead units, constant pixels) decays until it is subnormal and would stay so. Processors
-// take up to a hundred times longer for arithmetic on subnormal numbers.
+// State that gets no gradient (dead units, constant pixels) decays until it is subnormal and would then stay subnormal.
+// Processors take up to a hundred times longer for arithmetic on subnormal numbers.
 inline float ZeroIfSubnormal(float value) {
   return std::fabs(value) < std::numeric_limits<float>::min() ? 0.0f : value;
 }
@@ -50,7 +50,7 @@ struct PartialScalars {
   float decay;
 };
 
-// A step with `part` < 1.
+// One step with OptimizerStep::part < 1.
 void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v, float* __restrict p, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const float slope = g[i] + s.weight_decay * p[i];
@@ -59,9 +59,10 @@ void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v
   }
 }
 
-// With momentum m and part w, v decays by m^w and pushes by m (1 - m^w) / (1 - m). For a whole step that is m, so the
-// result is MomentumSgd's but for rounding. Nesterov's slope + m (m v + slope) is (1 + m) slope + m push. The pushes of
-// one slope telescope: they sum to m / (1 - m) times it, whatever the parts are.
+// With momentum m and part w, the velocity decays by the factor m^w, and the gradient's push into it has the factor m
+// (1 - m^w) / (1 - m). For a whole step that is m, so the result is MomentumSgd's but for rounding. Nesterov's slope +
+// m (m v + slope) is (1 + m) slope + m push. The moves by one slope telescope: they sum to m / (1 - m) times the slope,
+// whatever the parts are.
 PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerStep& step) {
   const double decay = std::pow(options.momentum, step.part);
   const double push = options.momentum * (1 - decay) / (1 - options.momentum);
@@ -114,7 +115,7 @@ void StepSgd(const OptimizerOptions& options, const OptimizerStep& step, absl::S
   }
 }
 
-// Adam and AdamW differ only in how weight decay acts.
+// Makes a step of Adam or AdamW, which differ only in how weight decay acts.
 void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::Span<const float> gradient,
               absl::Span<float> moments, absl::Span<float> parameters) {
   const bool decoupled = options.name == OptimizerName::kAdamW;
@@ -134,7 +135,7 @@ void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::
   AdamKernel(scalars, gradient.data(), moments.data(), moments.data() + n, parameters.data(), n);
 }
 
-// Adapts StepOptimizer to Optimizer: owns the state.
+// Makes StepOptimizer an Optimizer that owns its state.
 class OwningOptimizer : public Optimizer {
  public:
   OwningOptimizer(const OptimizerOptions& options, uint64_t values)
@@ -165,7 +166,7 @@ bool IsFraction(double value) { return value >= 0 && value < 1; }
 
 }  // namespace
 
-// Each condition is written so that it refuses NaN, too.
+// Each condition is written so that NaN is refused, too.
 absl::Status CheckOptimizer(const OptimizerOptions& options) {
   if (!(options.weight_decay >= 0 && std::isfinite(options.weight_decay))) {
     return OutOfRange("weight_decay", options.weight_decay, "weight_decay >= 0");

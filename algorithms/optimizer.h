@@ -1,11 +1,11 @@
 #ifndef HOOKE_ALGORITHMS_OPTIMIZER_H_
 #define HOOKE_ALGORITHMS_OPTIMIZER_H_
 
-// Optimizers over flat spans: one call steps a whole vector. Formulas are those of torch.optim 1.13; tests compare the
-// two.
+// Optimizers over flat spans: one call steps a whole vector. The formulas are those of torch.optim 1.13, and tests
+// compare the results with torch's.
 //
-// An Optimizer owns its state (momentum, moments), which starts at zero. Its length is fixed at construction. Not
-// thread-safe; two objects share nothing.
+// An Optimizer owns its state (momentum, moments), which starts at zero. The length of its vector is fixed at
+// construction. Not thread-safe; two objects share nothing.
 
 #include <cstdint>
 #include <memory>
@@ -42,19 +42,20 @@ class Optimizer {
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.
 absl::Status CheckOptimizer(const OptimizerOptions& options);
 
-// For a vector of `values` parameters. Fails like CheckOptimizer.
+// Makes an optimizer for a vector of `values` parameters. Fails like CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values);
 
-// ---- The same with the state in the caller's hands, so that a server can store a block's state and put it back.
+// ---- Optimizers whose state the caller holds, so that a server can store a block's state and restore it.
 
-// The number of state values for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
+// Returns the number of state values for each parameter: 0 (plain SGD), 1 (SGD with momentum) or 2 (Adam, AdamW).
 uint32_t OptimizerStateValues(const OptimizerOptions& options);
 
 struct OptimizerStep {
   double learning_rate = 0;
   uint64_t number = 1;  // The number of this step for these parameters, counted from 1.
-  // SGD only: the fraction of a whole step, > 0 to 1. Velocity decays and pushes by that much less. In the end a
-  // gradient moves parameters by learning_rate / (1 - momentum) times it, however steps are cut.
+  // SGD only: what fraction of a whole step this step is; > 0, <= 1. The smaller it is, the less the velocity decays
+  // and the parameters move. Over all later steps, a gradient g moves the parameters by g * learning_rate / (1 -
+  // momentum) in sum, whatever the fractions are.
   double part = 1;
 };
 

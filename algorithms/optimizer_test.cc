@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// The slow, obvious version: the formulas of optimizer.h, one value at a time, in double.
+// A slow reference: the formulas of optimizer.h, one value at a time, in double.
 struct Reference {
   OptimizerOptions o;
   std::vector<double> p;
@@ -88,7 +88,7 @@ std::vector<float> RandomVector(std::mt19937_64& random, size_t values) {
 class OptimizerTest : public testing::TestWithParam<Case> {};
 
 // 300 steps with a changing learning rate end where the double-precision reference does, to 2e-5 of max(1, |p|).
-// Gradients follow a bowl plus noise. Sizes lie around the vector width, from several seeds.
+// Gradients are those of a quadratic plus noise. Sizes lie around the vector width, and there are several seeds.
 TEST_P(OptimizerTest, EqualsTheDoublePrecisionReference) {
   const Case& c = GetParam();
   for (size_t values : {0, 1, 3, 4, 7, 8, 15, 16, 17, 63, 65, 257}) {
@@ -133,7 +133,7 @@ TEST_P(OptimizerTest, ResetIsANewOne) {
   EXPECT_EQ(ten_steps(**used), ten_steps(**fresh));
 }
 
-// The minimum of a bowl is found from a distance of 3.
+// Each optimizer finds the minimum of a quadratic from a distance of 3.
 TEST_P(OptimizerTest, FindsTheMinimumOfABowl) {
   const Case& c = GetParam();
   OptimizerOptions options = c.options;

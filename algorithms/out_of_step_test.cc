@@ -160,8 +160,8 @@ TEST(OutOfStepTest, FollowsTheFormulas) {
   }
 }
 
-// If all groups are in every round with at least an interval's steps, the result is bitwise that of a rule that ignores
-// WholeRound.
+// If all groups are in every round with at least an interval's steps each, the result is bitwise that of a rule that
+// ignores WholeRound.
 TEST(OutOfStepTest, InStepNothingChanges) {
   for (const Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
@@ -179,7 +179,7 @@ TEST(OutOfStepTest, InStepNothingChanges) {
   }
 }
 
-// The value at which the center comes to rest, after many rounds of zero distances.
+// Returns the value at which the center comes to rest, after many rounds of zero distances.
 double AtRest(Center& center) {
   const std::vector<float> nothing(kValues);
   Contribution from;
@@ -189,8 +189,8 @@ double AtRest(Center& center) {
   return center.values()[0];
 }
 
-// The distances of four groups move the center equally far in the end: in one round, each in its own round, or in
-// rounds of two over half an interval.
+// The distances of four groups move the center equally far in the end. They may be in one round, each in its own round,
+// or in rounds of two groups over half an interval.
 TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
   const std::vector<float> gone(kValues, 1);
   const std::vector<float> half(kValues, 0.5f);
@@ -206,7 +206,8 @@ TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
     for (int interval = 0; interval < kIntervals; ++interval) {
       together.Round(from, {4, kInterval});
       for (const Contribution& each : from) alone.Round({each}, {4, kInterval});
-      if (interval % 2 == 0) {  // Partial rounds then come both after and before whole ones.
+      if (interval % 2 ==
+          0) {  // Even intervals make one whole round. Odd ones make half rounds, so each kind follows the other.
         by_halves.Round(from, {4, kInterval});
         continue;
       }

@@ -17,16 +17,16 @@ struct GroupPace {
   absl::Time at = absl::InfinitePast();
 };
 
-// The fastest speed reported within the last `memory`; 0 if there is none.
+// Returns the fastest speed that was reported within the last `memory`, or 0 if there is none.
 double FastestPace(absl::Span<const GroupPace> paces, absl::Time now, absl::Duration memory);
 
-// Steps between two exchanges of a group with speed `own`, from 1 to `base`. Groups then exchange about equally often,
-// the fastest every `base` steps: dynamic local updates, DyLU (Liu et al., arXiv 2401.09135). Returns `base` if a speed
-// is unknown (0).
+// Returns the steps between two exchanges of a group with speed `own`, from 1 to `base`. Groups then exchange about
+// equally often, and the fastest exchanges every `base` steps: dynamic local updates, DyLU (Liu et al., arXiv
+// 2401.09135). Returns `base` if a speed is unknown (0).
 uint64_t PacedInterval(uint64_t base, double own, double fastest);
 
-// The fragment with the fewest rounds so far, the first of equal ones; 0 if `rounds` is empty. It brings a group that
-// joined late or lagged behind in step with the others.
+// Returns the fragment with the fewest rounds so far, the first of equal ones; 0 if `rounds` is empty. With this
+// choice, a group that joined late or lagged behind gets in step with the others.
 uint32_t NextFragment(absl::Span<const uint64_t> rounds);
 
 }  // namespace hooke

@@ -24,7 +24,7 @@ TEST(PaceTest, Intervals) {
   EXPECT_EQ(PacedInterval(64, std::numeric_limits<double>::quiet_NaN(), 10), 64u);
 }
 
-// A speed reported long ago, by a group that has died or slowed down since, does not count.
+// A speed that was reported long ago does not count: its group may have died or slowed down since.
 TEST(PaceTest, TheFastestOfLate) {
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   const absl::Duration memory = absl::Minutes(1);

@@ -3,9 +3,9 @@
 
 // Which groups of a job the others wait for, and how many steps each has made.
 //
-// A group is awaited once it attaches or exchanges, or from the start if all are expected. It no longer is after
-// somebody has waited for it in vain, until it exchanges again. So a dead or hung group costs the others one wait, not
-// one per exchange.
+// A group is awaited once it attaches or exchanges, or from the start if ExpectAll was called. It is no longer awaited
+// once somebody has waited for it in vain, until it exchanges again. So a dead or hung group costs the others one wait,
+// not one per exchange.
 //
 // Pure: knows no threads or clocks.
 
@@ -20,17 +20,19 @@ class Roster {
  public:
   explicit Roster(uint32_t groups) : members_(groups) {}
 
-  // Awaits every group from now on, even before it has come. For jobs whose first round needs all groups.
+  // From now on every group is awaited, even before it has come. For jobs whose first round needs all groups.
   void ExpectAll();
 
-  // A group begins, or begins again, at `steps` of its own, and is awaited. If it is behind all others it gets the
-  // difference as a head start, so that nobody waits for it to catch up.
+  // Records that a group begins, or begins again, at `steps` steps of its own, and awaits it. If it is behind all
+  // others, the difference is added to its steps from then on (its head start), so that nobody waits for it to catch
+  // up.
   void Enter(uint32_t group, uint64_t steps);
-  // The group exchanges after `steps` steps of its own. The same as Enter if it was not awaited.
+  // Records that the group exchanges after `steps` steps of its own. If the group was not awaited, Speak does what
+  // Enter does.
   void Speak(uint32_t group, uint64_t steps);
-  // Somebody has waited for the group in vain.
+  // Stops awaiting the group, because somebody has waited for it in vain.
   void Dismiss(uint32_t group) { members_[group].awaited = false; }
-  // The group has sent its last contribution, unless Enter or Speak is called for it again.
+  // Records that the group has sent its last contribution. A later Enter or Speak of the group undoes this.
   void End(uint32_t group);
 
   bool Awaits(uint32_t group) const { return members_[group].awaited; }
@@ -38,8 +40,8 @@ class Roster {
   uint32_t remaining() const;
   uint32_t groups() const { return static_cast<uint32_t>(members_.size()); }
 
-  // The awaited groups that are more than `bound` steps behind `group`, ascending. `steps_of` returns a group's steps;
-  // its head start is added.
+  // Returns the awaited groups that are more than `bound` steps behind `group`, ascending. `steps_of` returns a group's
+  // own steps; Behind adds the group's head start.
   std::vector<uint32_t> Behind(uint32_t group, uint64_t bound,
                                absl::FunctionRef<uint64_t(uint32_t group)> steps_of) const;
 

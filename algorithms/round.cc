@@ -35,7 +35,7 @@ bool Round::Has(uint32_t group) const {
 
 RoundDecision Round::Decide(absl::Time now, const Roster& roster) const {
   RoundDecision decision;
-  auto next = contributions_.begin();  // Both ascend by group, so a round of many groups takes one pass.
+  auto next = contributions_.begin();  // Contributions and groups ascend, so one pass suffices.
   for (uint32_t group = 0; group < roster.groups(); ++group) {
     const bool has = next != contributions_.end() && next->group == group;
     if (has) ++next;

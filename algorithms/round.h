@@ -22,15 +22,16 @@
 namespace hooke {
 
 struct RoundOptions {
-  // No round is complete with fewer groups. 0: one group is enough, and all groups of the job are awaited from the
-  // start (Roster::ExpectAll).
+  // The fewest groups with which a round is complete; fewer are enough only if fewer remain. 0: one group is enough,
+  // and all groups of the job are awaited from the start (Roster::ExpectAll).
   uint32_t quorum = 0;
   absl::Duration grace = absl::Seconds(5);
 };
 
 struct RoundDecision {
   bool complete = false;
-  absl::Time again = absl::InfiniteFuture();  // Ask again then: time alone changes the decision.
+  absl::Time again = absl::InfiniteFuture();  // When to decide again, if nothing else happens. InfiniteFuture: time
+                                              // does not change the decision.
   std::vector<uint32_t> missing;              // Groups that are awaited and have not contributed.
   const char* reason = "";                    // Always set.
 };
@@ -40,7 +41,7 @@ class Round {
   explicit Round(const RoundOptions& options) : options_(options) {}
 
   // Adds a contribution, or replaces the group's earlier one. The sender keeps `from.values` alive until the round is
-  // cleared or the contribution withdrawn.
+  // cleared or the contribution is withdrawn.
   void Add(absl::Time now, const Contribution& from);
   // Removes the group's contribution, if it has made one.
   void Withdraw(uint32_t group);
@@ -50,12 +51,12 @@ class Round {
   const std::vector<Contribution>& contributions() const { return contributions_; }
 
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
-  // Decides for a round whose groups are already settled. It is complete when all awaited ones of `groups` have
-  // contributed, or when the grace window after the first contribution has passed. The quorum was checked when the
-  // groups were settled. `groups` ascend.
+  // Decides for a round in which only `groups` take part, in ascending order. It is complete when all awaited ones of
+  // `groups` have contributed, or when the grace window after the first contribution has passed. It ignores the quorum,
+  // which was checked when `groups` were chosen.
   RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
 
-  // Begins the next round. It frees the contributions' memory, because a server has a Round for each block.
+  // Begins the next round. Clear frees the contributions' memory, because a server has a Round for each block.
   void Clear();
 
  private:

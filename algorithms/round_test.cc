@@ -56,8 +56,8 @@ const Case kCases[] = {
     {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
-// A round is complete with all awaited groups, or with a quorum after the grace window; never with fewer than the
-// quorum. A late or dead group never hangs it.
+// A round is complete with all awaited groups, or with a quorum after the grace window. It is never complete with fewer
+// groups than the quorum. A late or dead group never hangs it.
 TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   for (const Case& c : kCases) {
     Roster roster(4);
@@ -74,8 +74,8 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   }
 }
 
-// If all groups are expected, those that have not come yet are awaited like the others. That ends when somebody has
-// waited for one in vain, or when it has ended.
+// If all groups are expected, those that have not come yet are awaited like the others. A group is no longer awaited
+// when somebody has waited for it in vain, or when it has ended.
 TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
   Roster roster(3);
   roster.ExpectAll();
@@ -117,7 +117,7 @@ TEST(Round, ARepeatCountsOnce) {
   EXPECT_EQ(round.contributions()[1].group, 2u);
 }
 
-// Withdrawing leaves no trace: the quorum's grace window begins anew.
+// A withdrawn contribution leaves no trace: the quorum's grace window begins anew.
 TEST(Round, WithdrawnIsAsIfNeverMade) {
   Roster roster(3);
   for (uint32_t group = 0; group < 3; ++group) roster.Enter(group, 0);
@@ -139,8 +139,7 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(200), roster).complete);
 }
 
-// In a round whose groups are settled, neither other groups nor a quorum are waited for. The settled groups have a
-// grace window.
+// DecideAmong waits neither for groups outside its list nor for a quorum. The groups of the list have a grace window.
 TEST(RoundTest, AmongGroupsThatAreSettled) {
   Roster roster(4);
   for (uint32_t group = 0; group < 4; ++group) roster.Enter(group, 0);
@@ -164,7 +163,7 @@ TEST(RoundTest, AmongGroupsThatAreSettled) {
   EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
 }
 
-// A group is awaited from its beginning until somebody has waited for it in vain, and again once it speaks.
+// A group is awaited from its beginning until somebody has waited for it in vain, and again once it exchanges.
 TEST(Roster, AwaitsWhoSpeaks) {
   Roster roster(2);
   EXPECT_FALSE(roster.Awaits(0));
@@ -183,8 +182,8 @@ TEST(Roster, AwaitsWhoSpeaks) {
   EXPECT_EQ(roster.remaining(), 2u);
 }
 
-// Behind names the awaited groups that are further behind than the bound, by the given steps. Groups not awaited never
-// count.
+// Behind returns the awaited groups that are more than the bound behind, by the steps that the caller gives. It never
+// returns groups that are not awaited.
 TEST(Roster, TellsWhoIsBehind) {
   std::vector<uint64_t> steps = {10, 6, 5, 0};
   const auto steps_of = [&steps](uint32_t group) { return steps[group]; };
@@ -198,7 +197,8 @@ TEST(Roster, TellsWhoIsBehind) {
   EXPECT_TRUE(roster.Behind(0, 4, steps_of).empty());
 }
 
-// A group that begins while others are far ahead counts as level with the slowest. So does a group that comes back.
+// A group that begins while others are far ahead counts as level with the slowest of them. So does a group that comes
+// back.
 TEST(Roster, ALatecomerNeedNotCatchUp) {
   std::vector<uint64_t> steps = {1000, 900, 0};
   const auto steps_of = [&steps](uint32_t group) { return steps[group]; };

@@ -34,8 +34,8 @@ enum class RuleSends {
 
 // When the servers change the center.
 enum class RulePace {
-  kAtOnce,    // For each group, whatever the others do.
-  kBounded,   // For each group; one that is too far ahead of the slowest waits for its answer.
+  kAtOnce,    // At each group's contribution, without waiting for other groups.
+  kBounded,   // As kAtOnce, but a group too far ahead of the slowest waits for its answer.
   kInRounds,  // Once for the contributions of all groups.
 };
 
@@ -52,24 +52,24 @@ struct RuleFacts {
 
 // All rules, in the order of their numbers, which start at 1.
 absl::Span<const RuleFacts> AllRules();
-// `rule` must be in the table.
+// Returns the facts of `rule`, which must be in the table.
 const RuleFacts& FactsOf(RuleName rule);
 
-// The rule with that number; nullopt if there is none.
+// Returns the rule with this number, or nullopt if there is none.
 std::optional<RuleName> RuleOf(uint32_t number);
 
-// Whether servers may hold an answer back until other groups have come as far.
+// Whether servers may delay an answer to wait for other groups.
 bool WaitsForOthers(RuleName rule);
 
-// Whether the servers put the contributions of several groups together.
+// Whether the servers combine the contributions of several groups into one change of the center.
 bool InRounds(RuleName rule);
 
-// Whether servers answer with the center; else with a difference, or with nothing.
+// True: servers answer with the center. False: with a difference, or with nothing.
 bool AnswersWithCenter(RuleName rule);
 
-// Whether a group sends distances or sums that start at its last copy of the center, from which its values have moved
-// on. A lost center must then be rebuilt from that copy. Rebuilt from the values, it would already hold the distance,
-// and the next exchange would count it twice.
+// Whether a group sends distances or sums that count from its last copy of the center, while its own values have moved
+// on. A lost center must then be rebuilt from that copy. If it were rebuilt from the group's values, it would already
+// contain the distance, and the next exchange would count the distance twice.
 bool SendsFromLastAnswer(RuleName rule);
 
 // Whether a rule exchanges gradients, which every rank of a group then needs.

@@ -21,7 +21,7 @@ TEST(RuleFactsTest, FindsEachRule) {
   EXPECT_EQ(RuleOf(number + 1), std::nullopt);
 }
 
-// One rule of each kind, with the answers of the functions that read the table of facts.
+// Tests one rule of each kind: what the functions that read the table of facts return for it.
 TEST(RuleFactsTest, TellsWhatFollows) {
   struct Row {
     RuleName rule;

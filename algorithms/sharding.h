@@ -5,8 +5,8 @@
 // group exchange.
 //
 // The center is one vector of `values` floats, cut into blocks of `block_values` (the last may be shorter). Shards and
-// slices are runs of whole blocks, so a block has one server, and one rank of each group speaks for it. Servers and
-// ranks compute the same cut from the same numbers; the wire carries none of it. Pure and thread-safe.
+// slices are runs of whole blocks, so a block is on one server, and one rank of each group exchanges it. Servers and
+// ranks compute the same cut from the same numbers; no message carries it. Pure and thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -23,8 +23,8 @@ struct Range {
   friend bool operator==(const Range& a, const Range& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
-// 64 KiB of float32. Small enough for receiving, applying and answering to overlap; large enough for bytes to dominate
-// a block's cost.
+// 64 KiB of float32. Small enough for receiving, applying and answering to overlap. Large enough that a block's cost is
+// mostly that of its bytes.
 inline constexpr uint64_t kBlockValues = 16384;
 
 // Returns the overlap of two ranges, or an empty range at `a.begin` if they do not meet.

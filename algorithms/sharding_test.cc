@@ -36,7 +36,7 @@ TEST(EvenPartTest, CoversEachItemOnceWithEvenSizes) {
   }
 }
 
-// Servers and ranks rely on the exact cut, so a change of it must not go unnoticed.
+// Servers and ranks rely on the exact cut, so this test notices a change of it.
 TEST(EvenPartTest, IsTheAgreedCut) {
   struct Row {
     uint64_t count;
@@ -59,7 +59,7 @@ TEST(EvenPartTest, HandlesHugeCounts) {
   EXPECT_EQ(EvenPart(count, {0, 2}).end, EvenPart(count, {1, 2}).begin);
 }
 
-// Overlaps of ranges that are disjoint, touching, partial, nested and equal.
+// Intersect of ranges that are disjoint, touching, partial, nested and equal.
 TEST(IntersectTest, Table) {
   struct Row {
     Range a, b, want;
@@ -80,7 +80,7 @@ class PartitionTest : public testing::TestWithParam<Sizes> {
  protected:
   const Partition partition_{GetParam().values, GetParam().block_values};
 
-  // For each value, the number of `ranges` that cover it.
+  // Returns, for each value, how many of `ranges` cover it.
   std::vector<int> Coverage(const std::vector<Range>& ranges) const {
     std::vector<int> times(partition_.values());
     for (const Range& range : ranges) {
@@ -107,8 +107,8 @@ TEST_P(PartitionTest, EachValueIsInOneBlock) {
   EXPECT_EQ(partition_.Values({0, partition_.blocks()}), (Range{0, partition_.values()}));
 }
 
-// Every value is in exactly one shard and one slice, for any number of servers and ranks, even more than blocks.
-// Borders lie on blocks.
+// Every value is in exactly one shard and one slice, for any number of servers and ranks, even more than blocks. Each
+// shard and slice begins and ends where a block does.
 TEST_P(PartitionTest, EachValueIsInOneShardAndOneSlice) {
   for (uint64_t parts : {1, 2, 3, 4, 7, 16, 40}) {
     std::vector<Range> shards;
@@ -127,7 +127,8 @@ TEST_P(PartitionTest, EachValueIsInOneShardAndOneSlice) {
   }
 }
 
-// Ranks send each block to exactly one server, slice by shard: no block is exchanged twice and none is missed.
+// Over all servers and ranks, the intersections of shards and slices cover each value once. So no block is exchanged
+// twice, and none is missed.
 TEST_P(PartitionTest, SlicesMeetShardsInEachBlockOnce) {
   for (uint64_t servers : {1, 2, 3, 5}) {
     for (uint64_t ranks : {1, 2, 3, 4, 9}) {
