@@ -20,8 +20,8 @@ double NumberOf(const JobKey& key, const v1::JobSpec& job) {
   return key.type == KeyType::kInteger ? static_cast<double>(value.integer) : value.number;
 }
 
-// False if the key's value says that the job goes without it (JobKey::unused). NaN and negative numbers are not such a
-// value, so the range check refuses them.
+// False if the key's value means that the job does not use it (JobKey::unused). NaN and negative numbers never mean
+// that, so the range check refuses them.
 bool Uses(const JobKey& key, const v1::JobSpec& job) {
   if (!key.unused.has_value() || key.type == KeyType::kChoice) return true;
   const double number = NumberOf(key, job);
@@ -49,7 +49,7 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
             ? absl::OkStatus()
             : absl::InvalidArgumentError(absl::StrCat("has ", value.text.size(), " bytes; must be ", AllowedText(key)));
   }
-  // The word's field may be set; the integer beside it (the word's starting value) must be in range, too.
+  // A word such as "auto" stands beside an integer, the word's starting value. The integer must be in range, too.
   if (key.type == KeyType::kInteger && status.ok()) {
     value.text = absl::StrCat(value.integer);
     status = CheckKeyValue(key, value);
@@ -62,7 +62,7 @@ std::string Remedied(absl::string_view what, const JobRelation& relation) {
   return absl::StrCat(what, "; ", relation.remedy);
 }
 
-// Returns the problem of `key` with this relation, or "". The relation must apply to the job's value of `key`.
+// Returns the problem that `key` has with this relation, or "". The relation must apply to the job's value of `key`.
 std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::JobSpec& job) {
   const JobKey& other = *FindJobKey(relation.other);
   const std::string text = GetField(key, job).text;
@@ -141,7 +141,7 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
   std::set<std::string> wrong;
   const auto add = [&](std::optional<JobProblem> problem) {
     if (!problem.has_value()) return;
-    // A problem about a key that is already wrong only follows from that.
+    // Skip a problem that is only a consequence of an earlier one.
     if (absl::c_any_of(problem->about, [&](const std::string& key) { return wrong.count(key) > 0; })) return;
     wrong.insert(problem->key);
     problems.push_back(*std::move(problem));

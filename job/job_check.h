@@ -1,7 +1,8 @@
 #ifndef HOOKE_JOB_JOB_CHECK_H_
 #define HOOKE_JOB_JOB_CHECK_H_
 
-// Checks whether a job may be taken. The client asks before it sends a job, the coordinator before it stores one. Pure.
+// Checks whether the system can take a job. The client checks a job before it sends it, the coordinator before it
+// stores it. Pure.
 
 #include <string>
 #include <vector>
@@ -21,21 +22,21 @@ struct JobProblem {
 };
 
 // Returns the job's problems, in the order of the keys: first values out of range, then values that do not go together.
-// A problem that follows from an earlier one is left out. Empty: the job may be taken.
+// A problem that follows from an earlier one is left out. An empty list means that the job can be taken.
 std::vector<JobProblem> CheckJob(const v1::JobSpec& job);
 
-// Whether the key has a meaning in this job: true if `only_with` is empty or the job fulfills it.
+// Whether `key` has a meaning in this job: its `only_with` is empty, or the job fulfills it.
 bool Applies(const JobKey& key, const v1::JobSpec& job);
 
-// The parts of `only_with`: the other key and its values. The key must have an `only_with`.
+// The parts of JobKey::only_with: the other key and its values.
 struct Condition {
   std::string key;
   std::vector<std::string> values;
 };
 Condition ConditionOf(const JobKey& key);
 
-// Example: "does not apply to averaging.rule async; only to bmuf, slowmo and diloco". Here "async" is `actual`, the
-// job's value of the condition's key.
+// Returns the reason why a key does not apply. Example: "does not apply to averaging.rule async; only to bmuf, slowmo
+// and diloco". Here "async" is `actual`, the job's value of the condition's key.
 std::string DoesNotApplyText(const Condition& condition, absl::string_view actual);
 
 }  // namespace hooke

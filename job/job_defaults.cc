@@ -13,12 +13,13 @@ namespace {
 void FillPresets(v1::JobSpec& job) {
   for (const JobKey& key : JobKeys()) {
     if (!key.preset.has_value() || IsGiven(key, job)) continue;
-    SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(), job);  // The table's own text.
+    SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(),
+             job);  // Cannot fail: the preset comes from the table.
   }
 }
 
-// The other defaults follow from other keys. Each function computes the default that the table's `default_text`
-// describes to people.
+// Some defaults follow from other keys. Each function below computes one, as the table's `default_text` describes it to
+// people.
 
 void FillTrain(v1::TrainSpec& train) {
   v1::OptimizerSpec& optimizer = *train.mutable_optimizer();
@@ -34,7 +35,7 @@ void FillTrain(v1::TrainSpec& train) {
 void FillAveraging(double groups, v1::AveragingSpec& averaging) {
   using Averaging = v1::AveragingSpec;
   const Averaging::Rule rule = averaging.rule();
-  const std::optional<RuleName> known = RuleOf(rule);  // An unknown one is refused later.
+  const std::optional<RuleName> known = RuleOf(rule);  // CheckJob refuses an unknown rule later.
   const bool each_step = known.has_value() && !FactsOf(*known).steps_locally;
   if (averaging.interval() == 0 || averaging.interval_auto()) {
     averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
@@ -44,7 +45,7 @@ void FillAveraging(double groups, v1::AveragingSpec& averaging) {
   if (!averaging.has_momentum()) {
     averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
   }
-  // alpha = 0.9 / p is EASGD's choice; it overshoots for one or two groups, where 1 / (p + 1) meets in the middle.
+  // EASGD's choice is alpha = 0.9 / p. It overshoots for few groups; 1 / (p + 1) does not.
   if (averaging.alpha() == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
 }
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_DEFAULTS_H_
 #define HOOKE_JOB_JOB_DEFAULTS_H_
 
-// Fills in the defaults of a job. So a short job means the same whoever sends it: a job file, a client in any language,
-// or a start file written by hand. Pure.
+// Fills in the defaults of a job. A job that leaves keys out means the same from a job file, any client, or a
+// hand-written start file. Pure.
 
 #include "proto/job.pb.h"
 

@@ -23,7 +23,7 @@ v1::JobSpec ShortJob() {
   return job;
 }
 
-// Four fields are a whole job, as four keys are a whole job file.
+// A job with four fields set is complete, as a job file with four keys is.
 TEST(JobDefaultsTest, FourFieldsAreAJob) {
   EXPECT_FALSE(CheckJob(ShortJob()).empty());
   const v1::JobSpec job = FillDefaults(ShortJob());
@@ -55,8 +55,8 @@ TEST(JobDefaultsTest, KeepsWhatIsGiven) {
   }
 }
 
-// An unset number or boolean is 0. So for each key 0 is the default, or not allowed, or the field is `optional`.
-// Otherwise a short job would mean the same as a job with a 0 in it.
+// An unset number or boolean reads as 0. So for each key 0 must be the default, or not allowed, or the field must be
+// `optional`. Otherwise a job that leaves the key out would look like one that sets it to 0.
 TEST(JobDefaultsTest, ZeroIsNeverMistaken) {
   const v1::JobSpec filled = FillDefaults(ShortJob());
   for (const JobKey& key : JobKeys()) {
@@ -66,13 +66,13 @@ TEST(JobDefaultsTest, ZeroIsNeverMistaken) {
     v1::JobSpec job;
     SetField(key, zero, job);
     const bool allowed = key.unused.has_value() || CheckKeyValue(key, zero).ok();
-    // Up to `unused`, every value says the same.
+    // All values from 0 to `unused` mean the same.
     const bool is_default = GetField(key, filled).text == zero.text || key.unused.has_value();
     EXPECT_TRUE(!allowed || is_default || IsGiven(key, job)) << key.path;
   }
 }
 
-// Defaults that follow from other keys use the keys that are given. A second call changes nothing.
+// A default that follows from other keys uses the given values of those keys. A second call changes nothing.
 TEST(JobDefaultsTest, FollowsOtherKeys) {
   v1::JobSpec job = ShortJob();
   job.mutable_groups()->set_count(4);

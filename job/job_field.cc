@@ -22,7 +22,7 @@ using google::protobuf::Message;
 
 std::vector<std::string> Parts(const std::string& field) { return absl::StrSplit(field, '.'); }
 
-// The field exists: job_keys_test looks up every field that the table names.
+// The field always exists: job_keys_test looks up every field that the table names.
 const FieldDescriptor& FieldOf(const Message& message, const std::string& name) {
   return *message.GetDescriptor()->FindFieldByName(name);
 }
@@ -43,7 +43,7 @@ const Message& Inner(const Message& job, const std::vector<std::string>& parts) 
   return *message;
 }
 
-// Returns "COMPRESSION_" if the values of the enum Compression begin so, else "".
+// Returns the prefix of the enum's value names: "COMPRESSION_" for the enum Compression, or "" if the names have none.
 std::string PrefixOf(const EnumDescriptor& type) {
   const std::string prefix = absl::StrCat(absl::AsciiStrToUpper(type.name()), "_");
   return absl::StartsWith(type.value(type.value_count() - 1)->name(), prefix) ? prefix : "";
@@ -58,7 +58,7 @@ std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) 
   return absl::AsciiStrToLower(name);
 }
 
-// The boolean field that says that an integer key has a word as its value: "interval_auto".
+// Returns the name of the boolean field that is set if an integer key has `word` as its value: "interval_auto".
 std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
 
 }  // namespace

@@ -8,15 +8,15 @@
 
 namespace hooke {
 
-// Whether the job sets the key: its field is not 0, or it is an `optional` field that is present. A key that allows 0
-// and has another default is an `optional` field.
+// Whether the job sets the key: the key's field is not 0, or it is an `optional` field that is present. A key that
+// allows 0 and has another default is an `optional` field.
 bool IsGiven(const JobKey& key, const v1::JobSpec& job);
 
-// `value` must come from ParseKeyValue for the same key.
+// Writes a value into the key's field. `value` must come from ParseKeyValue for the same key.
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job);
 
-// Returns the job's value, allowed or not, with the text that a job file would have for it. An enum number without a
-// choice reads "number 7". An enum at 0 reads as the preset if `unused` is set.
+// Returns the job's value, allowed or not, with the text that a job file would have for it. If an enum has a number
+// that is no choice, the text is "number 7". An enum at 0 reads as the preset if `unused` is set.
 KeyValue GetField(const JobKey& key, const v1::JobSpec& job);
 
 }  // namespace hooke

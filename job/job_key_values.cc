@@ -1,4 +1,4 @@
-// Reads a key's value from text, and says which values are allowed.
+// Reads a key's value from text, checks it, and describes the allowed values.
 #include <cmath>
 
 #include "absl/algorithm/container.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPathBytesMax = 4096;
 
-// Examples: "0.001", "1e-9".
+// Returns the number in a short form, such as "0.001" or "1e-9".
 std::string ShortNumber(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e16) return absl::StrCat(static_cast<int64_t>(value));
   return absl::StrReplaceAll(absl::StrCat(value), {{"e-0", "e-"}});
@@ -52,7 +52,7 @@ bool Vanishes(absl::string_view text, double value) {
   return value == 0 && absl::c_any_of(mantissa, [](char c) { return c >= '1' && c <= '9'; });
 }
 
-// Cuts a number as the file spells it, which may have a million digits.
+// Returns a number as the file spells it, cut if it is long: a file may spell a million digits.
 std::string Shown(absl::string_view text) {
   constexpr size_t kShown = 60;
   return absl::StrCat(text.substr(0, kShown), text.size() > kShown ? "..." : "");

@@ -23,7 +23,8 @@ constexpr char kRequired[] = "required";
 
 KeyRange FromTo(double min, double max) { return {min, max}; }
 
-// `preset` is the default, "required", or a text in parentheses: how the default follows from other keys.
+// Makes a key. `preset` is the default, "required", or a text in parentheses that tells how the default follows from
+// other keys.
 JobKey Make(KeyType type, std::string path, absl::string_view preset, std::string meaning) {
   JobKey key;
   key.field = path;
@@ -70,7 +71,7 @@ JobKey Boolean(std::string path, absl::string_view preset, std::string meaning) 
   return Make(KeyType::kBoolean, std::move(path), preset, std::move(meaning));
 }
 
-// Values from 0 to `value` mean that the job goes without this key's feature.
+// Sets JobKey::unused: values from 0 to `value` mean that the job does not use the key.
 JobKey Unused(double value, JobKey key) {
   key.unused = value;
   return key;
@@ -81,7 +82,7 @@ JobKey InField(std::string field, JobKey key) {
   return key;
 }
 
-// The condition that the rule is one of those for which `holds`.
+// Returns an `only_with` that holds if the job's rule is one for which `holds` returns true.
 template <typename Holds>
 std::string RuleWhere(const Holds& holds) {
   std::vector<std::string> names;
@@ -165,7 +166,7 @@ std::vector<std::string> RuleNames() {
   return names;
 }
 
-// The averaging rule and the times of exchanges.
+// Returns the keys of the averaging rule and of the times of exchanges.
 std::vector<JobKey> RuleKeys() {
   const std::string all_but_none = RuleWhere([](const RuleFacts& facts) { return facts.shares; });
   const std::string of_values =

@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_KEYS_H_
 #define HOOKE_JOB_JOB_KEYS_H_
 
-// The keys of a job, as one table. By it the client reads job files, the coordinator checks a JobSpec, and
-// docs/job-file.md is made. A key's path is that of its field in JobSpec. Pure values, no I/O.
+// The keys of a job, as one table. The client reads job files with it, the coordinator checks a JobSpec with it, and
+// docs/job-file.md is made from it. A key's path is that of its field in JobSpec. Pure values, no I/O.
 
 #include <cstdint>
 #include <optional>
@@ -16,8 +16,8 @@ namespace hooke {
 
 enum class KeyType { kName, kPath, kJsonFile, kSite, kChoice, kInteger, kNumber, kBoolean };
 
-// The value of a key. `text` is always set, and the member of the key's type. With kJsonFile `text` is the file's name
-// after parsing and its content in a JobSpec.
+// The value of a key. `text` is always set, and so is the member of the key's type. For a kJsonFile, ParseKeyValue
+// returns the file's name as `text`; in a JobSpec the text is the file's content.
 struct KeyValue {
   std::string text;
   uint64_t integer = 0;
@@ -25,15 +25,15 @@ struct KeyValue {
   bool boolean = false;
 };
 
-// Both ends are allowed. Numbers between 0 and kSmallest are refused: as a float32 they would be 0 or too small to
-// compute with.
+// The allowed numbers; `min` and `max` are themselves allowed. Numbers between 0 and kSmallest are refused: as a
+// float32 they would be 0 or too small to compute with.
 struct KeyRange {
   double min = 0;
   double max = 0;
 };
 constexpr double kSmallest = 1e-20;
 
-// The longest allowed file of a kJsonFile key; its content travels with the job.
+// The largest allowed file of a kJsonFile key, in bytes. The file's content travels with the job.
 constexpr size_t kJsonBytesMax = 64 << 10;
 
 struct JobKey {
@@ -41,37 +41,39 @@ struct JobKey {
   std::string field;  // The field in JobSpec. Equal to `path`, but "model.name" for "model".
   KeyType type;
   KeyRange range;  // For kInteger and kNumber.
-  // kChoice: the allowed words. kInteger: words allowed beside numbers. The word "auto" sets the boolean field
-  // <field>_auto of JobSpec.
+  // kChoice: the allowed words. kInteger: words that are allowed besides numbers. The word "auto" sets the boolean
+  // field <field>_auto of JobSpec.
   std::vector<std::string> choices;
   std::optional<std::string> preset;  // The default as a job file would spell it. If unset, default_text explains it.
-  // A text for people. If `preset` is unset: "required", or how the default follows from other keys.
+  // Shown to people. If `preset` is unset: "required", or how the default follows from other keys.
   std::string default_text;
-  // "train.optimizer.name=adam,adamw": job files may give this key only with one of these values of that key. A JobSpec
-  // always has the field. If the key does not apply, the value is checked only if it is a choice or `unused` is set.
+  // Example: "train.optimizer.name=adam,adamw". A job file may give this key only if it has one of these values for
+  // that other key. A JobSpec always has the field. If the key does not apply, the value is checked only if it is a
+  // choice or `unused` is set.
   std::string only_with;
-  // In a JobSpec, values from 0 to `unused` mean that the job does not use this key. They are allowed whatever the
-  // range says. If the key does not apply, no other values are allowed.
+  // In a JobSpec, values from 0 to `unused` mean that the job does not use this key. They are allowed even outside the
+  // range. If the key does not apply, no other values are allowed.
   std::optional<double> unused;
   std::string meaning;
 
   bool required() const { return !preset.has_value() && default_text == "required"; }
 };
 
-// All keys, in the order of the documentation. Built once; lives as long as the process.
+// Returns all keys, in the order of the documentation. They are built once and live as long as the process.
 const std::vector<JobKey>& JobKeys();
 
-// Returns nullptr if there is no such key.
+// Returns the key with this path, or nullptr if there is none.
 const JobKey* FindJobKey(absl::string_view path);
 
 // Returns text that completes "must be ...", like "an integer from 1 to 1024".
 std::string AllowedText(const JobKey& key);
 
-// Reads a scalar of a job file, plain or quoted, as the key's value. INVALID_ARGUMENT says "<the fault>; must be <the
-// allowed values>" and escapes the scalar.
+// Reads a scalar of a job file as the key's value; `quoted` if the file has it in quotes. The message of
+// INVALID_ARGUMENT is "<the fault>; must be <the allowed values>", with the scalar escaped.
 absl::StatusOr<KeyValue> ParseKeyValue(const JobKey& key, absl::string_view text, bool quoted);
 
-// Checks a value that already has its type. INVALID_ARGUMENT has the same form.
+// Checks a value of the right type against the key's range or choices. The message of INVALID_ARGUMENT has the same
+// form as ParseKeyValue's.
 absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value);
 
 }  // namespace hooke

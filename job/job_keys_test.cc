@@ -16,7 +16,7 @@
 namespace hooke {
 namespace {
 
-// Every preset parses by its key's type and range, and every key is there once.
+// Every preset is allowed by its key's type and range, and every key is in the table once.
 TEST(JobKeysTest, PresetsAreAllowedValues) {
   std::set<std::string> paths;
   for (const JobKey& key : JobKeys()) {
@@ -28,8 +28,8 @@ TEST(JobKeysTest, PresetsAreAllowedValues) {
   }
 }
 
-// A choice reaches the message as the enum value of its own name (or as its text). It never becomes the refused zero,
-// as a misspelt one would, nor another choice's number.
+// A choice is stored in the message as the enum value of its own name, or as its text. It never becomes 0, which
+// servers refuse and a misspelt choice would become, nor another choice's number.
 TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
   int tried = 0;
   for (const JobKey& key : JobKeys()) {
@@ -74,7 +74,7 @@ TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   }
 }
 
-// A range has two ends >= 0. As float32 the upper one is finite, and the lower one is 0 or a normal number.
+// The ends of each range are >= 0. As float32 the upper end is finite, and the lower end is 0 or a normal number.
 TEST(JobKeysTest, RangesAreSensible) {
   for (const JobKey& key : JobKeys()) {
     if (key.type != KeyType::kNumber && key.type != KeyType::kInteger) continue;
@@ -97,7 +97,7 @@ TEST(JobKeysTest, RangesAreSensible) {
   }
 }
 
-// A number too large for a double is reported as out of range, not as no number.
+// A number too large for a double is reported as out of range, not as text that is no number.
 TEST(JobKeysTest, NumbersThatNoDoubleHolds) {
   const JobKey& rate = *FindJobKey("train.optimizer.learning_rate");
   EXPECT_EQ(ParseKeyValue(rate, "1e400", false).status().message(),

@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_OPTIONS_H_
 #define HOOKE_JOB_JOB_OPTIONS_H_
 
-// Converts the messages of a job to the options of algorithms/. Servers and ranks call the same functions, so both ends
-// of an exchange mean the same. Pure.
+// Converts the messages of a job to the options of algorithms/. Servers and ranks call the same functions, so both
+// compute with the same options. Pure.
 
 #include <cstdint>
 
@@ -18,23 +18,25 @@
 
 namespace hooke {
 
-// Each Read... refuses an enum's number that it does not know, with INVALID_ARGUMENT: "optimizer.name is 7; SGD (1),
-// ... are allowed". Numbers are not checked: CheckOptimizer, CheckLearningRate and CheckEncoding do that.
+// The functions below refuse an enum's number that they do not know with INVALID_ARGUMENT: "optimizer.name is 7; SGD
+// (1), ... are allowed". They do not check ranges of numbers: CheckOptimizer, CheckLearningRate and CheckEncoding do.
 
 absl::StatusOr<RuleName> ReadRule(uint32_t rule);
 
-// Fields of other optimizers than the named one are not looked at.
+// Returns the options of the named optimizer, and ignores fields of other optimizers.
 absl::StatusOr<OptimizerOptions> ReadOptimizer(const v1::OptimizerSpec& spec);
 
-// The learning rate is the optimizer's; `epochs` are the passes over the data that the job makes.
+// Returns the schedule's options. The learning rate comes from `optimizer`; `epochs` are the passes over the data that
+// the job makes.
 absl::StatusOr<LearningRateOptions> ReadLearningRate(const v1::ScheduleSpec& spec, const v1::OptimizerSpec& optimizer,
                                                      uint32_t epochs);
 
-// How groups encode what they send. `compression` is a number of AveragingSpec.Compression; 0 means none. `top_k` is
-// the part of the values that COMPRESSION_TOP_K sends, and is checked: above 0 to 1.
+// Returns how groups encode what they send. `compression` is a number of AveragingSpec.Compression; 0 means none.
+// `top_k` is the fraction of the values that COMPRESSION_TOP_K sends. It must be above 0 and at most 1; other values
+// give INVALID_ARGUMENT.
 absl::StatusOr<Encoding> ReadEncoding(uint32_t compression, double top_k);
 
-// The range that the table of keys allows for a kInteger or kNumber.
+// Returns the range of a kInteger or kNumber key from the table of keys.
 KeyRange RangeOf(absl::string_view path);
 
 }  // namespace hooke

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// Every number of a rule that a job file can name is a rule, and the next number is refused.
+// Every number of a rule that a job file can name is accepted, and the next number is refused.
 TEST(JobOptionsTest, EveryRuleIsKnown) {
   const size_t rules = FindJobKey("averaging.rule")->choices.size();
   for (uint32_t number = 1; number <= rules; ++number) EXPECT_TRUE(ReadRule(number).ok()) << number;
@@ -76,7 +76,7 @@ TEST(JobOptionsTest, Schedules) {
             absl::InvalidArgumentError("schedule.name is 0; CONSTANT (1), STEP (2) and COSINE (3) are allowed"));
 }
 
-// Compression 0, which jobs stored by older versions have, means none. Only top_k uses its fraction.
+// Compression 0, which jobs stored by older versions have, means none. Only top_k uses the fraction top_k.
 TEST(JobOptionsTest, Encodings) {
   EXPECT_EQ(ReadEncoding(0, 7)->compression, Compression::kNone);
   EXPECT_EQ(ReadEncoding(1, 7)->compression, Compression::kNone);

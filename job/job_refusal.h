@@ -12,8 +12,8 @@
 
 namespace hooke {
 
-// The maximum number of problems listed; further ones are counted. Nobody reads more, and a gRPC status has little
-// room.
+// The maximum number of problems listed. The status gives the number of the others. Nobody reads more, and a gRPC
+// status has little room.
 constexpr size_t kProblemsListed = 10;
 
 // OK if there are no problems. Otherwise a status with `code` and the first problem as its message. Its payload
@@ -21,10 +21,10 @@ constexpr size_t kProblemsListed = 10;
 absl::Status RefusalOf(absl::Span<const JobProblem> problems,
                        absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
-// Reads the problems back. Returns none if the status is not a refusal or its payload cannot be read. Since any peer
-// may have sent it, texts are escaped and cut as RefusalOf cuts them.
+// The problems that ReadRefusal reads from a status. There are none if the status is not a refusal or its payload
+// cannot be read. Since any peer may have sent the status, texts are escaped and cut as RefusalOf cuts them.
 struct Refusal {
-  std::vector<JobProblem> problems;  // `about` is empty.
+  std::vector<JobProblem> problems;  // `about` is left empty.
   uint64_t left_out = 0;
 };
 Refusal ReadRefusal(const absl::Status& status);

@@ -26,7 +26,7 @@ TEST(JobRefusalTest, TravelsInAStatus) {
   EXPECT_EQ(refusal.left_out, 0u);
 }
 
-// A gRPC client takes 8 KiB of trailers. However many problems a job has, the status stays well below.
+// A gRPC client takes 8 KiB of trailers. However many problems a job has, the status stays well below that.
 TEST(JobRefusalTest, IsBounded) {
   const std::vector<JobProblem> problems(5000, JobProblem{"averaging.staleness_power", std::string(5000, 'x'), {}});
   const absl::Status status = RefusalOf(problems);
@@ -36,7 +36,7 @@ TEST(JobRefusalTest, IsBounded) {
   EXPECT_EQ(refusal.left_out, 4990u);
 }
 
-// Other statuses and unreadable details are no refusals. A peer's words cannot steer the terminal.
+// Other statuses and unreadable details give no problems. Control characters from a peer are escaped.
 TEST(JobRefusalTest, TrustsNoPeer) {
   EXPECT_TRUE(ReadRefusal(absl::OkStatus()).problems.empty());
   EXPECT_TRUE(ReadRefusal(absl::InvalidArgumentError("no")).problems.empty());

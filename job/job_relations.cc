@@ -16,7 +16,7 @@ JobRelation Below(std::string key, std::string other, std::string remedy) {
   return relation;
 }
 
-// The `values` of `key` go with these rules only.
+// Returns the relation that the `values` of `key` are allowed with these rules only.
 JobRelation WithRules(std::string key, std::vector<std::string> values, std::vector<std::string> rules, std::string why,
                       std::string remedy) {
   JobRelation relation;
@@ -71,8 +71,8 @@ JobRelation Fragments() {
   return relation;
 }
 
-// An answer must be applied before the next exchange begins. With interval_seconds the next exchange waits for that, so
-// any delay will do.
+// Answers must be applied before the next exchange begins, so the delay must be below the interval. With
+// interval_seconds the next exchange waits for the answers, so any delay is allowed.
 JobRelation Delay() {
   JobRelation relation = Below("averaging.delay", "averaging.interval", "make it less, or the interval longer");
   relation.divided_by = "averaging.fragments";

@@ -1,8 +1,8 @@
 #ifndef HOOKE_JOB_JOB_RELATIONS_H_
 #define HOOKE_JOB_JOB_RELATIONS_H_
 
-// The relations between the values of a job's keys, as one table. By it jobs are checked and docs/job-file.md is made.
-// Keys that apply only with some values of another key are in the table of keys (JobKey::only_with).
+// The relations between the values of a job's keys, as one table. CheckJob and the maker of docs/job-file.md use it. If
+// a key applies only with some values of another key, that is in the table of keys instead (JobKey::only_with).
 
 #include <string>
 #include <vector>
@@ -10,9 +10,10 @@
 namespace hooke {
 
 enum class Need {
-  kOneOf,     // `other` has one of `others`.
-  kNotGiven,  // `other` is not used (JobKey::unused).
-  // The job file does not give `other`. Checked where the file is read: a JobSpec has every default filled in.
+  kOneOf,     // The value of `other` is one of `others`.
+  kNotGiven,  // `other` has a value that means "not used" (JobKey::unused).
+  // The job file does not give `other`. The reader of the job file checks this, because a JobSpec has every default
+  // filled in.
   kNotBoth,
   kAboveZero,  // `other` is above 0.
   kBelow,      // The value is below `other`, or below other / divided_by if that is set.
@@ -21,13 +22,13 @@ enum class Need {
 };
 
 struct JobRelation {
-  std::string key;                  // The key whose value needs something; a problem names this key.
-  std::vector<std::string> values;  // Only these values of `key` need it. Empty: all values that use the key.
+  std::string key;                  // The key whose value has a need. A problem names this key.
+  std::vector<std::string> values;  // The values of `key` that have the need. Empty: all values that use the key.
   Need need;
   std::string other;
   std::vector<std::string> others;  // For Need::kOneOf.
   std::string divided_by;           // For Need::kBelow: a key, or empty.
-  std::string unless;               // A key, or empty. If the job uses this key, nothing is needed.
+  std::string unless;               // A key, or empty. If the job uses this key, the relation does not apply.
   std::string why;                  // Completes "KEY VALUE does not go with OTHER VALUE, ...".
   std::string remedy;               // What the user can do about it.
 };

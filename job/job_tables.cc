@@ -50,7 +50,8 @@ std::string RuleRow(const std::string& what, const std::vector<std::string>& wit
   return Row(cells);
 }
 
-// One row for the choices of a key that go with every rule, and one for each relation that limits other choices.
+// Returns one row for the choices of a key that all rules allow, and one row for each relation that limits other
+// choices to some rules.
 std::string ChoiceRows(const JobKey& key) {
   std::vector<std::string> free = key.choices;
   std::string rows;
@@ -63,7 +64,7 @@ std::string ChoiceRows(const JobKey& key) {
   return RuleRow(Code(absl::StrCat(key.path, ": ", absl::StrJoin(free, ", "))), FindJobKey(kRuleKey)->choices) + rows;
 }
 
-// The table that says which rule takes which keys and choices.
+// Returns the table that shows which rule allows which keys and choices.
 std::string RuleTable() {
   std::vector<std::string> headings = {"with `averaging.rule`"};
   for (const std::string& rule : FindJobKey(kRuleKey)->choices) headings.push_back(rule);

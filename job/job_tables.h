@@ -8,11 +8,11 @@
 
 namespace hooke {
 
-// Each table is its header, the line below it and its rows. All lines end in a newline.
+// Returns the tables. Each is its header, the line below the header and its rows. All lines end in a newline.
 std::vector<std::string> JobTables();
 
-// Returns the page with each table replaced by ours with the same header. Tables that the page does not have are left
-// out.
+// Returns the page, with each of its tables replaced by the table of JobTables() that has the same header. Tables that
+// the page does not have are not added.
 std::string WithJobTables(const std::string& page);
 
 }  // namespace hooke

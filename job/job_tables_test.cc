@@ -19,8 +19,8 @@
 namespace hooke {
 namespace {
 
-// docs/job-file.md has exactly the tables that the code makes: every key with its default and range, and every
-// relation.
+// docs/job-file.md has exactly the tables that the code makes. They hold every key with its default and range, and
+// every relation.
 TEST(JobTablesTest, DocumentationHasThemAndNoOther) {
   std::ifstream in("docs/job-file.md");
   ASSERT_TRUE(in.is_open());
@@ -33,7 +33,7 @@ TEST(JobTablesTest, DocumentationHasThemAndNoOther) {
       << "refresh the page with: bazel run //job:write_tables -- \"$PWD/docs/job-file.md\"";
 }
 
-// Text around a table stays; the table's old rows go.
+// WithJobTables keeps the text around a table and removes the table's old rows.
 TEST(JobTablesTest, AreWrittenInTheirPlace) {
   const std::string table = JobTables()[0];
   const std::string header = table.substr(0, table.find('\n') + 1);

@@ -15,8 +15,8 @@ struct Utf8Character {
   bool valid = false;
 };
 
-// Returns the first character of `text`, which must not be empty. If it begins with bytes that are not UTF-8 (RFC
-// 3629), returns one byte that is not valid.
+// Returns the first character of `text`, which must not be empty. If the text begins with bytes that are not UTF-8 (RFC
+// 3629), returns one byte and marks it as not valid.
 Utf8Character FirstCharacter(absl::string_view text);
 
 }  // namespace hooke

@@ -10,12 +10,13 @@
 namespace hooke {
 namespace {
 
-// C0, DEL, C1, and Unicode's line and paragraph separators.
+// True for the characters of C0 and C1, DEL, and Unicode's line and paragraph separators.
 bool IsControl(char32_t point) {
   return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029;
 }
 
-// Spaces of every width but U+0020, and format characters, which have no width. U+0020 is visible between words.
+// True for spaces of every width other than U+0020, and for format characters, which have no width. U+0020 is visible
+// between words.
 bool IsInvisible(char32_t point) {
   struct Range {
     char32_t first;
@@ -64,7 +65,7 @@ std::string Escaped(absl::string_view text) {
 std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 60;
   if (text.size() <= kShown) return absl::StrCat("\"", Escaped(text), "\"");
-  // Cuts before a character that would be split.
+  // Cut before a character that would be split.
   size_t shown = 0;
   while (shown < kShown) {
     const size_t next = shown + FirstCharacter(text.substr(shown)).bytes;

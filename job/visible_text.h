@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_VISIBLE_TEXT_H_
 #define HOOKE_JOB_VISIBLE_TEXT_H_
 
-// Text from outside: whether it may be a path, and how to print it so that it cannot steer a terminal. Pure.
+// Decides whether text from outside may be a path, and prints such text so that it cannot control a terminal. Pure.
 
 #include <string>
 
@@ -14,10 +14,10 @@ bool IsVisibleText(absl::string_view text);
 
 // Escapes everything that a terminal would act on or not show: control characters, bytes that are not UTF-8, and
 // invisible characters such as U+FEFF. "\e[31m" becomes "\\x1b[31m", U+FEFF becomes "\\u{feff}". Quotes and backslashes
-// stay, so escaping twice changes nothing.
+// are not escaped, so a second call changes nothing.
 std::string Escaped(absl::string_view text);
 
-// Escaped and in quotes, cut after 60 bytes of the original.
+// Returns the text escaped and in quotes, cut after 60 bytes of the original.
 std::string Quoted(absl::string_view text);
 
 }  // namespace hooke

@@ -7,7 +7,7 @@
 namespace hooke {
 namespace {
 
-// A path may be any readable UTF-8.
+// Any UTF-8 text that a person can read may be a path.
 TEST(VisibleTextTest, TakesWhatCanBeRead) {
   for (const std::string text :
        {"a", " a b ", "/data/\xc3\xa4/\xe6\x95\xb0\xe6\x8d\xae", "\xf0\x9f\x98\x80", "\"'\\"}) {
@@ -29,7 +29,7 @@ TEST(VisibleTextTest, RefusesWhatCannotBeSeen) {
                                  "\xef\xbb\xbf",       // U+FEFF.
                                  "\xe2\x80\x8b",       // U+200B.
                                  "\xc2\xa0",           // U+00A0.
-                                 "\xff",               // Never in UTF-8.
+                                 "\xff",               // This byte never occurs in UTF-8.
                                  "a\xc3",              // Cut short.
                                  "\xc0\xaf",           // Overlong "/".
                                  "\xed\xa0\x80",       // A surrogate.
@@ -37,7 +37,7 @@ TEST(VisibleTextTest, RefusesWhatCannotBeSeen) {
   for (const std::string& text : refused) EXPECT_FALSE(IsVisibleText(text)) << Quoted(text);
 }
 
-// Everything that a terminal acts on is escaped, and everything visible stays.
+// Everything that a terminal acts on is escaped, and all visible characters stay.
 TEST(VisibleTextTest, EscapesWhatSteersATerminal) {
   EXPECT_EQ(Escaped("a \xc3\xa4"), "a \xc3\xa4");
   EXPECT_EQ(Escaped("\x1b[31mred\n"), "\\x1b[31mred\\n");
