@@ -5,8 +5,8 @@
 namespace hooke {
 namespace {
 
-// Gives absl::Mutex the method names of the standard library. The analysis cannot follow this; WaitUntil's annotation
-// says what holds.
+// Gives absl::Mutex the method names of the standard library. The thread-safety analysis cannot follow that. The
+// annotation of WaitUntil states the facts for it.
 class StandardMutex {
  public:
   explicit StandardMutex(absl::Mutex& mutex) : mutex_(mutex) {}

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLOCKS_STEADY_TIME_H_
 #define HOOKE_CLOCKS_STEADY_TIME_H_
 
-// The clock for deadlines, and for nothing else: the time since some moment. Setting the machine's clock does not move
-// it.
+// The clock for deadlines, and for nothing else: the time since an arbitrary moment. It does not change when somebody
+// sets the machine's clock.
 
 #include <chrono>
 

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLOCKS_STOP_SIGNAL_H_
 #define HOOKE_CLOCKS_STOP_SIGNAL_H_
 
-// Tells threads to stop, and lets them pause until then. Pauses do not depend on the wall clock, as those on
+// Tells threads to stop, and lets them pause until then. The pauses do not depend on the wall clock; waits on an
 // absl::Notification do.
 
 #include "absl/base/thread_annotations.h"
@@ -16,7 +16,7 @@ class StopSignal {
  public:
   void Notify();
   bool HasBeenNotified() const;
-  // Returns true as soon as Notify was called, false if it was not within `pause`.
+  // Waits until Notify is called, or for `pause`. Returns whether Notify has been called.
   bool WaitFor(absl::Duration pause) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// A pause lasts as long as it should while nobody notifies.
+// If nobody notifies, a pause lasts as long as it should.
 TEST(StopSignal, PausesUntilItsTimeIsOver) {
   StopSignal signal;
   const absl::Time begin = SteadyTime();
@@ -18,7 +18,7 @@ TEST(StopSignal, PausesUntilItsTimeIsOver) {
   EXPECT_FALSE(signal.HasBeenNotified());
 }
 
-// Notify ends a pause at once, and every later one.
+// Notify ends a running pause and every later pause at once.
 TEST(StopSignal, NotifyEndsPauses) {
   StopSignal signal;
   std::thread paused([&signal] { EXPECT_TRUE(signal.WaitFor(absl::Hours(1))); });

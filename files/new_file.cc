@@ -22,8 +22,8 @@ absl::Status Failed(const std::string& path, absl::string_view what, int error) 
       absl::StrCat(path, ": ", what, ": ", std::strerror(error), "; choose a file elsewhere, or make room"));
 }
 
-// Renames without replacing. Most file systems do that in one step; elsewhere we check just before, which leaves a
-// small race.
+// Renames without replacing. Most file systems do that in one step. On others we check just before the rename, which
+// leaves a small race.
 int RenameNew(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -36,7 +36,7 @@ int PutInPlace(const std::string& from, const std::string& to, bool replace) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-// Makes the name of a new file durable, for which its folder must be synced. Returns 0 or an errno.
+// Makes the name of a new file durable by syncing its folder. Returns 0 or an errno.
 int SyncFolderOf(const std::string& path) {
   const std::string folder = std::filesystem::absolute(path).parent_path();
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

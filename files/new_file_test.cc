@@ -30,7 +30,7 @@ class NewFileTest : public testing::Test {
   const std::string path_ = folder_ + "/file";
 };
 
-// A file is written once, and replaced only on request; nothing else is left in the folder.
+// A file is written if there is none, and replaced only on request. No other file is left in the folder.
 TEST_F(NewFileTest, ReplacesOnlyWhenAsked) {
   EXPECT_TRUE(CheckNewFile(path_, false).ok());
   EXPECT_TRUE(WriteNewFile(path_, "one", false).ok());

@@ -10,9 +10,9 @@
 
 namespace hooke {
 
-// Writes a file beside `path` and renames it, so readers see the old file until the new one is complete. It is not
-// synced: a crash of the machine may lose it. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: it cannot be written,
-// with the reason.
+// Writes a file beside `path` and renames it to `path`. Readers see the old file until the new one is complete. The
+// file is not synced, so a crash of the machine may lose it. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: the file
+// cannot be written, with the reason.
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace hooke

@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// A file is replaced as a whole and nothing is left beside it. If it cannot be written, the error names it.
+// A file is replaced as a whole, and no other file is left beside it. If it cannot be written, the error names it.
 TEST(WholeFileTest, IsThereWholeOrNotAtAll) {
   const std::string folder = testing::TempDir() + "/whole_file";
   std::filesystem::remove_all(folder);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WRITE_BYTES_H_
 #define HOOKE_FILES_WRITE_BYTES_H_
 
-// Writes bytes to a file. new_file.h and whole_file.h make files with it that are complete or absent.
+// Writes bytes to a file. new_file.h and whole_file.h use it, and add that a file is complete or absent.
 
 #include <string>
 
@@ -11,8 +11,9 @@ namespace hooke {
 
 enum class Durable { kNo, kYes };
 
-// Makes the file `path`, or empties it, and writes all of `bytes`. With Durable::kYes they are on the disk on return;
-// a device or pipe has no disk, which is no error. Returns 0 or an errno. After an error the file may hold a part.
+// Makes the file `path`, or empties it, and writes all of `bytes`. With Durable::kYes the bytes are on the disk on
+// return; a device or pipe has no disk, which is no error. Returns 0 or an errno. After an error the file may hold a
+// part of the bytes.
 int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable);
 
 }  // namespace hooke

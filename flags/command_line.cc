@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// The help text shows a flag's type and its allowed values as one word, so Type() can replace both.
+// Adds a check. The help text shows a flag's type and its allowed values as one word, so Type() can replace both.
 void AddCheck(CLI::Option& option, CLI::Validator check) {
   option.type_name(absl::StrCat(option.get_type_name(), ":", check.get_description()));
   option.check(check.description(""));

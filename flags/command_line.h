@@ -1,8 +1,8 @@
 #ifndef HOOKE_FLAGS_COMMAND_LINE_H_
 #define HOOKE_FLAGS_COMMAND_LINE_H_
 
-// A command line as values. A program declares what it takes; Parse reads argv and returns what to do next. Nothing
-// here prints or exits unless Parsed::Print is called. Each program uses it from one thread.
+// A command line as values. A program declares its arguments; Parse reads argv and returns what to do next. Only
+// Parsed::Print prints, and nothing here exits. A Command is for one thread.
 //
 //   std::string listen = "127.0.0.1:0";
 //   Command command("hooke-server", "Holds the parameters that groups share.");
@@ -10,7 +10,7 @@
 //   const Parsed parsed = command.Parse(argc, argv);
 //   if (!parsed.ok()) return parsed.Print();
 //
-// CLI11 does the parsing. It is only headers and takes seconds to compile, so that only command_line.cc includes it.
+// CLI11 does the parsing. Its headers take seconds to compile, so only command_line.cc includes them.
 
 #include <cstdint>
 #include <functional>
@@ -28,17 +28,18 @@ class Option;
 
 namespace hooke {
 
-// The result of parsing. If not `ok`, either `help` or `error` is set, and the program's variables are unspecified.
+// The result of parsing. If ok() is false, either `help` or `error` is set, and the program's variables are
+// unspecified.
 struct Parsed {
   std::string help;   // What --help or --version asks to print.
-  std::string error;  // What is wrong, without an end of line: "--ranks: Value 0 not in range 1 to 1024".
-  // The chosen subcommand and its action. With an error the name may be set, too.
+  std::string error;  // The mistake, without an end of line: "--ranks: Value 0 not in range 1 to 1024".
+  // The chosen subcommand and its action. After an error the name may be set, too.
   std::string command;
   std::function<int()> action;
 
   bool ok() const { return help.empty() && error.empty(); }
   int exit_code() const { return error.empty() ? 0 : 2; }
-  // Returns `help`, or `error` and how to get help, in whole lines.
+  // Returns `help`, or `error` and how to get help, in complete lines.
   std::string Text() const;
   // Prints Text() on the standard output or, if it is an error, on the standard error. Returns exit_code().
   int Print() const;
@@ -47,7 +48,7 @@ struct Parsed {
 // One argument of a Command, which owns it.
 class Argument {
  public:
-  // Sets a check that returns what is wrong with a value's text, or "". The error is then "--flag: WHAT".
+  // Sets a check that returns the fault of a value's text, or "" if there is none. The error is then "--flag: FAULT".
   using CheckText = std::function<std::string(const std::string& text)>;
 
   Argument& Required();
@@ -59,9 +60,10 @@ class Argument {
   Argument& OneOf(const std::vector<std::string>& allowed);
   Argument& Needs(const Argument& other);
   Argument& Excludes(const Argument& other);
-  // Sets the type that --help shows, in place of the C++ type and of what Range and OneOf allow. Call it after them.
+  // Sets the type that --help shows. It replaces the C++ type and the allowed values of Range and OneOf, so call it
+  // after those.
   Argument& Type(const std::string& name);
-  // --help does not show the default, although the command shows those of others.
+  // Hides the default of this argument in --help, although the command shows those of other arguments.
   Argument& HideDefault();
 
  private:
@@ -76,14 +78,14 @@ struct ArgumentDescription {
   std::vector<std::string> short_names;  // "-f".
   std::vector<std::string> long_names;   // "--follow".
   std::string position_name;             // "JOB"; empty: a flag.
-  std::string type;                      // As --help shows it: "FILE", "table|json"; may be empty.
+  std::string type;                      // As --help shows it: "FILE", "table|json". May be empty.
   bool takes_value = true;
   std::string help;
 };
 struct CommandDescription {
   std::string name;
   std::string help;
-  std::vector<ArgumentDescription> arguments;  // With --help.
+  std::vector<ArgumentDescription> arguments;  // Includes --help.
   std::vector<CommandDescription> commands;
 };
 
@@ -94,16 +96,16 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // Takes an argument into `value`, which holds the default and must outlive Parse. `name`: "--follow" or
-  // "-f,--follow", or "JOB" for an argument that is known by its position. Value: bool for a flag that is there or not;
-  // int, uint32_t, uint64_t, double; std::string; absl::Duration, written like 1m30s; or a std::vector of std::string
-  // or uint64_t, for a flag that takes several values.
+  // Adds an argument, which Parse writes into `value`. `value` holds the default and must outlive Parse. `name` is
+  // "--follow" or "-f,--follow", or "JOB" for an argument that is known by its position. Value is bool for a flag
+  // without a value; int, uint32_t, uint64_t, double; std::string; absl::Duration, written like 1m30s; or a std::vector
+  // of std::string or uint64_t, for a flag that takes several values.
   template <typename Value>
   Argument Add(const std::string& name, Value& value, const std::string& help);
 
-  // Adds a subcommand, owned by this command. With subcommands, exactly one must be given.
+  // Adds a subcommand, owned by this command. If a command has subcommands, the command line must give exactly one.
   Command& AddCommand(const std::string& name, const std::string& help);
-  // Sets the action of this subcommand: it becomes Parsed::action.
+  // Sets the action of this subcommand, which Parse returns as Parsed::action.
   void Action(std::function<int()> action) { action_ = std::move(action); }
 
   // Adds --version, which prints `text`.
@@ -112,11 +114,12 @@ class Command {
   void HelpOfHelp(const std::string& help);
   // Sets the last lines of --help.
   void Footer(const std::string& text);
-  // --help shows the defaults of arguments that are added later, here and in subcommands that are added later.
+  // Lets --help show the defaults of arguments that are added later, to this command and to subcommands that are added
+  // later.
   void ShowDefaults();
 
   Parsed Parse(int argc, const char* const* argv);
-  // After Parse: whether an argument, "--follow" or "JOB", was on the command line.
+  // Call it after Parse. Returns whether an argument, "--follow" or "JOB", was on the command line.
   bool Given(const std::string& name) const;
 
   std::string HelpText() const;

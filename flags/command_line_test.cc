@@ -68,7 +68,7 @@ struct Mistake {
   const char* error;
 };
 
-// A mistake names the argument and what is allowed; nothing is printed, and nobody exits.
+// A wrong command line gives an error that names the fault. Parse prints nothing and does not end the program.
 TEST(CommandLineTest, NamesMistakes) {
   int ranks = 2;
   double seconds = 1;
@@ -117,7 +117,7 @@ TEST(CommandLineTest, NamesMistakes) {
   }
 }
 
-// --help shows types, limits, defaults and the footer, as far as each argument wants them shown.
+// --help shows types, limits, defaults and the footer, except where an argument hides them.
 TEST(CommandLineTest, Help) {
   int ranks = 2;
   int threads = 1;
@@ -158,7 +158,8 @@ TEST(CommandLineTest, Help) {
   EXPECT_EQ(Parse(command, {"--version"}).help, "program 1.2\n");
 }
 
-// The subcommand that was chosen has its action returned, not run; its help is its own; one must be chosen.
+// The action of the chosen subcommand is returned and not run. A subcommand has a help text of its own. Without a
+// subcommand there is an error.
 TEST(CommandLineTest, Subcommands) {
   int ranks = 2;
   int done = 0;

@@ -28,8 +28,8 @@ constexpr uint64_t kTopKRun = 16384;
 constexpr uint64_t kTopKEntryBytes = 4;
 constexpr uint64_t kScaleBytes = 4;
 
-// The bytes of values in runs of `run` values, of which the last may be shorter. Each run has a scale, and `bits` bits
-// for each value.
+// Returns the bytes of values that are encoded in runs of `run` values, of which the last may be shorter. Each run has
+// a scale, and `bits` bits for each value.
 uint64_t ScaledBytes(uint64_t values, uint64_t run, uint64_t bits) {
   const uint64_t rest = values % run;
   const auto bytes = [bits](uint64_t count) { return kScaleBytes + (count * bits + 7) / 8; };

@@ -2,8 +2,8 @@
 #define HOOKE_WIRE_FRAME_H_
 
 // The messages of the streams that carry tensors, ParameterServer.Exchange and Initialize. Each is a fixed
-// little-endian header and the values behind it, no Protocol Buffers. docs/wire.md defines the format; only this file
-// implements it. Pure. wire/frame_buffer.h puts the same messages into gRPC's memory.
+// little-endian header followed by the values, without Protocol Buffers. docs/wire.md defines the format, and only this
+// file implements it. Pure. wire/frame_buffer.h puts the same messages into gRPC's memory.
 
 #include <cstdint>
 #include <optional>
@@ -19,17 +19,18 @@ namespace hooke {
 
 // The first byte of a message.
 enum class FrameKind : uint8_t {
-  kOpening = 1,  // Says who sends; the first message of a stream, once.
+  kOpening = 1,  // Names the sender; the first message of a stream, and only that.
   kValues = 2,   // Values of consecutive blocks, or the answer to them.
-  // A server's refusal, its last message. Only on connections without gRPC; gRPC has statuses of its own.
+  // A server's refusal, which is its last message. Only connections without gRPC have it, because gRPC has statuses.
   kRefusal = 3,
 };
 
-// The encoding of values (algorithms/compression.h does the work). Other numbers are refused.
+// The encoding of values, which algorithms/compression.h reads and writes. Messages with other numbers are refused.
 enum class WireType : uint8_t { kFloat32 = 1, kFloat16 = 2, kBFloat16 = 3, kInt8 = 4, kInt4 = 5, kTopK = 6 };
 inline constexpr uint8_t kWireTypeMax = 6;
 
-// The name, like "float16", and the form in texts of refusals, like "2 (float16)".
+// WireTypeName returns the name, like "float16". WireTypeText returns the form in texts of refusals, like "2
+// (float16)".
 const char* WireTypeName(WireType type);
 std::string WireTypeText(WireType type);
 
@@ -49,36 +50,38 @@ struct ValuesHeader {
   uint16_t top_k = 0;  // kTopK: values kept of each run of 16384, 1 to 16384. Other types: 0.
 };
 
-// The bytes of the message behind its header.
+// Returns how many bytes of the message follow its header.
 uint64_t PayloadBytes(const ValuesHeader& header);
 
-// The kind of a client's message or of an answer. `start` is all or some of its first bytes, at least one.
-// INVALID_ARGUMENT if it is neither an opening nor values.
+// Returns the kind of a client's message, or of an answer that is no refusal. `start` is all or some of the message's
+// first bytes, at least one. INVALID_ARGUMENT if the message is neither an opening nor values.
 absl::StatusOr<FrameKind> ReadKind(absl::string_view start);
 
-// `sender.job_id` and `sender.job_key` may have at most 255 bytes each.
+// Returns the opening of a stream. `sender.job_id` and `sender.job_key` may have at most 255 bytes each.
 std::string EncodeOpening(const v1::Sender& sender);
-// `message` is the whole opening. INVALID_ARGUMENT if it is too short, has another version, or announces another length
-// of the job id or key. The sender's numbers are not checked.
+// Reads a whole opening. INVALID_ARGUMENT as from OpeningTailBytes, or if the job id and key have another length than
+// announced. The sender's numbers are not checked.
 absl::StatusOr<v1::Sender> DecodeOpening(absl::string_view message);
 
-// The bytes of an opening that follow its first kOpeningHeaderBytes, which `message` begins with. INVALID_ARGUMENT: too
-// short, no opening, another version, or a job id longer than kJobIdBytesMax.
+// Returns how many bytes of an opening follow its first kOpeningHeaderBytes, with which `message` begins.
+// INVALID_ARGUMENT if the message is too short, no opening, of another version, or has a job id longer than
+// kJobIdBytesMax.
 absl::StatusOr<size_t> OpeningTailBytes(absl::string_view message);
 
 // Writes the header into the first kValuesHeaderBytes of `message`.
 void EncodeValuesHeader(const ValuesHeader& header, absl::Span<char> message);
-// `start` is the first kValuesHeaderBytes of a message, or all of a shorter one. `message_bytes` is the message's
-// length if it is known apart from the header, as in gRPC. INVALID_ARGUMENT if the message is too short, of an unknown
-// type, or not as long as announced. After OK exactly PayloadBytes follow.
+// Reads the header of a message of values. `start` is the first kValuesHeaderBytes of the message, or all of a shorter
+// one. `message_bytes` is the message's length if it is known without the header, as in gRPC. INVALID_ARGUMENT if the
+// message is too short, of an unknown type, or not as long as its header announces. After OK, PayloadBytes(header)
+// bytes follow the header.
 absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::optional<uint64_t> message_bytes);
 
-// Encodes a whole message; a text of more than 65535 bytes is cut.
+// Returns the whole message of a refusal. A text of more than 65535 bytes is cut.
 std::string EncodeRefusal(const absl::Status& refusal);
 bool IsRefusal(absl::string_view start);
-// The bytes of text that follow the first kRefusalHeaderBytes; and the status that both make up. It is never OK: codes
-// that gRPC does not have become INTERNAL.
+// Returns how many bytes of text follow the header. `header` is the first kRefusalHeaderBytes of a refusal.
 size_t RefusalTextBytes(absl::string_view header);
+// Makes a status from the header and the text. It is never OK: codes that gRPC does not have become INTERNAL.
 absl::Status DecodeRefusal(absl::string_view header, absl::string_view text);
 
 }  // namespace hooke

@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr std::align_val_t kAligned{kAlignment};
-// The header lies right before the values, so that the values stay aligned.
+// The header ends where the values begin, so that the values stay aligned.
 constexpr size_t kHeaderAt = kAlignment - kValuesHeaderBytes;
-// A window rarely has more messages under way.
+// A stream's window rarely has more messages under way than this.
 constexpr size_t kIdleMax = 8;
 
 }  // namespace
@@ -55,7 +55,7 @@ grpc::ByteBuffer OutgoingFrame::Seal(const ValuesHeader& header) && {
 
 void OutgoingFrame::Return(void* memory) {
   std::unique_ptr<Memory> returned(static_cast<Memory*>(memory));
-  // Idle memory must not own its shelf: the two would keep each other alive.
+  // Idle memory must not own its shelf, because then each would keep the other alive.
   const std::shared_ptr<Shelf> shelf = std::move(returned->shelf);
   absl::MutexLock lock(&shelf->mutex);
   if (shelf->idle.size() < kIdleMax) shelf->idle.push_back(std::move(returned));
@@ -77,7 +77,7 @@ OutgoingFrame FramePool::Make(uint64_t payload_bytes) {
       *fits = std::move(idle.back());
       idle.pop_back();
     } else if (idle.size() == kIdleMax) {
-      idle.pop_back();  // All idle memory is too small: drop one piece for the larger one to come.
+      idle.pop_back();  // All idle memory is too small. Drop one piece in favor of the larger one.
     }
   }
   if (memory == nullptr) memory = std::make_unique<OutgoingFrame::Memory>(bytes);

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_FRAME_BUFFER_H_
 #define HOOKE_WIRE_FRAME_BUFFER_H_
 
-// Messages of wire/frame.h in gRPC's memory. Values are written where gRPC sends them from and read where gRPC received
-// them, with one copy at most.
+// Messages of wire/frame.h in gRPC's memory. Values are written directly into the memory that gRPC sends, and read
+// directly from the memory that gRPC received, so they are copied at most once.
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -28,7 +28,7 @@ class OutgoingFrame {
 
   // The memory of the values: uninitialized, aligned to 64 bytes. Fill it before Seal.
   absl::Span<char> payload() const;
-  // Writes the header and gives the message away. `header` must announce as many bytes as payload() has.
+  // Writes the header and returns the finished message. `header` must announce as many bytes as payload() has.
   grpc::ByteBuffer Seal(const ValuesHeader& header) &&;
 
  private:
@@ -60,18 +60,18 @@ class FramePool {
 // A received message.
 class IncomingFrame {
  public:
-  // INVALID_ARGUMENT as from ReadKind; INTERNAL if gRPC cannot hand out the bytes.
+  // Reads the kind of a message. INVALID_ARGUMENT as from ReadKind; INTERNAL if gRPC cannot return the bytes.
   static absl::StatusOr<IncomingFrame> Parse(const grpc::ByteBuffer& message);
 
   FrameKind kind() const { return kind_; }
-  // See DecodeOpening. Only for a kOpening.
+  // Returns what DecodeOpening returns. Call it only for a kOpening.
   absl::StatusOr<v1::Sender> Opening() const;
-  // See DecodeValuesHeader. Only for a kValues.
+  // Returns what DecodeValuesHeader returns. Call it only for a kValues.
   absl::StatusOr<ValuesHeader> Header() const;
-  // Copies the encoded values out, even if they lie in several pieces. Call it after Header() was OK; `payload` has the
-  // length that the header announces.
+  // Copies the encoded values to `payload`, even if they lie in several pieces. Call it after Header() was OK;
+  // `payload` has the length that the header announces.
   void CopyPayload(absl::Span<char> payload) const;
-  // The same for values of type kFloat32, which need no decoding.
+  // Copies values of type kFloat32, which need no decoding. Call it as CopyPayload.
   void CopyValues(absl::Span<float> values) const;
 
  private:

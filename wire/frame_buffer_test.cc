@@ -34,7 +34,7 @@ std::string Flatten(const grpc::ByteBuffer& message) {
   return bytes;
 }
 
-// A message arrives unchanged in any pieces, even odd and empty ones: 200 random cuts.
+// A message arrives unchanged in any pieces, even odd and empty ones. The test makes 200 random cuts.
 TEST(FrameBuffer, AnySlices) {
   FramePool pool;
   std::mt19937 random(1);
@@ -58,7 +58,7 @@ TEST(FrameBuffer, AnySlices) {
   }
 }
 
-// Memory is aligned and reused once its message is gone; a larger message gets larger memory.
+// Memory is aligned, and reused once its message is destroyed. A larger message gets larger memory.
 TEST(FrameBuffer, MemoryIsUsedAgain) {
   FramePool pool;
   const char* first = nullptr;

@@ -34,9 +34,9 @@ void SetOption(int descriptor, int level, int name, int value) {
   setsockopt(descriptor, level, name, &value, sizeof value);
 }
 
-// Ignores failures: TCP's options do not apply to a Unix socket.
+// Sets TCP's options, and ignores failures, because a Unix socket does not have these options.
 void SetOptions(int descriptor) {
-  // A message is complete when it is sent, so waiting for more data would only delay it.
+  // Each message is sent as a whole, so waiting for more data would only delay it.
   SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
   // Gives up a silent peer after about 20 s: 10 s idle and two probes 5 s apart, or 20 s without an acknowledgement.
   SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -46,7 +46,7 @@ void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 }
 
-// Returns false if the deadline has passed. The end of the connection counts as an event, too.
+// Waits for the events. Returns false if the deadline has passed. The end of the connection counts as an event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - SteadyTime();
@@ -120,8 +120,8 @@ absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Rece
 absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
   // The casts are safe: sendmsg does not write to the memory it sends.
   iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
-  // A blocking call could exceed the deadline: on a Unix socket SO_SNDTIMEO counts anew for each piece. So a bounded
-  // send does not block, but polls.
+  // A blocking call could exceed the deadline: on a Unix socket SO_SNDTIMEO counts anew for each piece. So a send with
+  // a deadline does not block, but polls.
   const bool bounded = deadline != absl::InfiniteFuture();
   size_t at = 0;
   while (at < 2) {
@@ -146,7 +146,7 @@ absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const ch
 
 absl::Status FrameSocket::Receive(absl::Span<char> bytes, Begin begin) {
   const size_t all = bytes.size();
-  absl::Time deadline = absl::InfinitePast();  // Not known before the first byte.
+  absl::Time deadline = absl::InfinitePast();  // Set once the timeout starts.
   while (!bytes.empty()) {
     const bool idle = begin == Begin::kMayWait && bytes.size() == all;
     if (!idle && deadline == absl::InfinitePast()) deadline = SteadyTime() + timeouts_.receive;
@@ -156,7 +156,7 @@ absl::Status FrameSocket::Receive(absl::Span<char> bytes, Begin begin) {
     if (received < 0 && errno != EAGAIN) return Broken("receiving");
     if (received == 0) return absl::UnavailableError("the peer has closed the connection");
     bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(received, 0)));
-    // Few bytes at a time keep the socket's own timeout from passing.
+    // Check the deadline here: if a few bytes come at a time, the socket's own timeout never passes.
     if (!idle && !bytes.empty() && (received < 0 || SteadyTime() >= deadline)) {
       return absl::UnavailableError("receiving: the peer takes too long to send the rest of a message");
     }
@@ -189,7 +189,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Dur
   const absl::Time deadline = SteadyTime() + timeout;
   absl::Status status = absl::UnavailableError(absl::StrCat(host, " has no address"));
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    // Non-blocking, so that the deadline and `cancelled` can end the connecting.
+    // The socket does not block, so that the deadline and `cancelled` can end the connecting.
     const int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0) continue;
     auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });

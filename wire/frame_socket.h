@@ -16,12 +16,14 @@
 
 namespace hooke {
 
-// One thread may send while another receives; any thread may call Shutdown. Calls block; timeouts do not depend on the
-// machine's wall clock. UNAVAILABLE: the connection is broken, closed or shut down. INVALID_ARGUMENT: the peer sent
-// bytes that are no message; do not use the connection further.
+// A connection that sends and receives messages. One thread may send while another receives; any thread may call
+// Shutdown. Calls block; timeouts do not depend on the machine's wall clock. UNAVAILABLE: the connection is broken,
+// closed or shut down. INVALID_ARGUMENT: the peer sent bytes that are no message, and the connection must not be used
+// further.
 class FrameSocket {
  public:
-  // A TCP peer that vanishes silently is noticed after about 20 seconds. After a timeout the peer is UNAVAILABLE.
+  // Time limits of calls; when one has passed, the call returns UNAVAILABLE. Even without limits, calls fail about 20
+  // seconds after a TCP peer has vanished silently.
   struct Timeouts {
     absl::Duration send = absl::InfiniteDuration();     // For a whole message.
     absl::Duration receive = absl::InfiniteDuration();  // For a payload, and for a header from its first byte on.
@@ -34,10 +36,11 @@ class FrameSocket {
   FrameSocket& operator=(const FrameSocket&) = delete;
 
   absl::Status SendOpening(const v1::Sender& sender);
-  // `payload`, the encoded values, has the length that the header announces. The caller may reuse it after the call.
+  // Sends a message of values. `payload`, the encoded values, has the length that the header announces. The caller may
+  // reuse the memory after the call.
   absl::Status SendPayload(const ValuesHeader& header, absl::Span<const char> payload);
-  // The header of a message of values, whose payload comes next; or the refusal that came instead, the last message.
-  // Waits for the first byte without a time limit.
+  // The header of a message of values, whose payload comes next; or the refusal that came in its place, which is the
+  // last message. ReceiveHeader waits for the first byte without a time limit.
   struct Header {
     absl::Status refusal;
     ValuesHeader values;  // Valid if `refusal` is OK.
@@ -52,7 +55,7 @@ class FrameSocket {
   int Release();
 
  private:
-  enum class Begin { kNow, kMayWait };  // Whether the first byte has the timeout, too.
+  enum class Begin { kNow, kMayWait };  // Whether the timeout holds for the first byte, too.
 
   // Deadlines are on SteadyTime's clock, not on absl::Now()'s.
   absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
@@ -62,10 +65,11 @@ class FrameSocket {
   const Timeouts timeouts_;
 };
 
-// Connects to an abstract Unix socket of this host; `name` is without the leading zero byte. Fails with UNAVAILABLE.
+// Connects to an abstract Unix socket of this host and returns the descriptor. `name` is without the leading zero byte.
+// Fails with UNAVAILABLE.
 absl::StatusOr<int> ConnectLocally(const std::string& name);
-// Connects to host:port. Fails with UNAVAILABLE, also after `timeout`, or once `cancelled` returns true. It is called
-// every 50 ms.
+// Connects to host:port and returns the descriptor. Fails with UNAVAILABLE, also after `timeout` or once `cancelled`
+// returns true. `cancelled` is called every 50 ms.
 absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Duration timeout,
                                const std::function<bool()>& cancelled);
 

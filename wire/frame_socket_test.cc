@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// Two connected ends.
+// The two ends of a connection.
 struct Pair {
   Pair() {
     int ends[2] = {-1, -1};
@@ -44,7 +44,7 @@ absl::Span<const char> BytesOf(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-// An opening, and values beyond any socket's buffer, arrive unchanged.
+// An opening arrives unchanged, and so do values that exceed any socket's buffer.
 TEST(FrameSocket, OpeningAndValues) {
   Pair pair;
   std::vector<float> sent(1 << 20);
@@ -87,7 +87,7 @@ TEST(FrameSocket, APeerThatStopsReading) {
   EXPECT_EQ(status.message(), "sending: the peer takes too long to read");
 }
 
-// The same with a peer that reads a little now and then.
+// A peer that reads only a little now and then delays a sender no longer than about the sender's timeout.
 TEST(FrameSocket, APeerThatReadsSlowly) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -106,8 +106,8 @@ TEST(FrameSocket, APeerThatReadsSlowly) {
   reader.join();
 }
 
-// A receiver with a timeout waits without a limit for a message to begin. It waits for the rest of one only so long,
-// even if a byte comes now and then.
+// A receiver with a timeout waits without a limit for a message to begin. It waits no longer than the timeout for the
+// rest of a message, even if a byte comes now and then.
 TEST(FrameSocket, APeerThatStopsInAMessage) {
   const std::vector<float> values(4);
   std::string message(kValuesHeaderBytes, '\0');
@@ -117,7 +117,7 @@ TEST(FrameSocket, APeerThatStopsInAMessage) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     FrameSocket receiver(ends[0], {absl::InfiniteDuration(), absl::Milliseconds(50)});
     std::thread peer([&message, bytes, drips, descriptor = ends[1]] {
-      absl::SleepFor(absl::Milliseconds(120));  // Longer than the timeout, which does not count yet.
+      absl::SleepFor(absl::Milliseconds(120));  // Longer than the timeout, which does not hold before the first byte.
       EXPECT_EQ(send(descriptor, message.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
       while (drips && send(descriptor, "", 1, MSG_NOSIGNAL) == 1) absl::SleepFor(absl::Milliseconds(10));
       char end;

@@ -23,7 +23,7 @@ v1::Sender ExampleSender() {
 
 std::string Bytes(std::initializer_list<int> bytes) { return {bytes.begin(), bytes.end()}; }
 
-// The worked example of docs/wire.md encodes to the bytes printed there.
+// The worked example of docs/wire.md is encoded to the bytes printed there.
 TEST(Frame, WorkedExample) {
   EXPECT_EQ(EncodeOpening(ExampleSender()),
             Bytes({1, 2, 5, 4, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'j', 'o', 'b', '-', '1', 'k', 'e', 'y', '7'}));
@@ -88,7 +88,7 @@ TEST(Frame, Refusals) {
   EXPECT_THAT(of_values(values + "x"), HasSubstr("announces 2 float32 values and has 9 bytes"));
 }
 
-// A message of any type has the length that docs/wire.md gives, and decodes to the same type.
+// For each type, the length of a message is the one that docs/wire.md gives, and its header decodes to the same type.
 TEST(Frame, TypesAndLengths) {
   struct Case {
     WireType type;

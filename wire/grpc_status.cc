@@ -40,7 +40,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
   }
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     if (const auto sizes = TooLarge(status.error_message()); sizes.has_value()) {
-      // If the sender itself refused, no flag of the receiver helps.
+      // If the sender itself refused its message, no flag of the receiver helps.
       const bool sent = absl::StrContains(status.error_message(), "Sent");
       return absl::ResourceExhaustedError(
           absl::StrCat("a message of ", sizes->first, " bytes was refused, at most ", sizes->second, " are ",

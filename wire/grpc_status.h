@@ -8,12 +8,13 @@
 
 namespace hooke {
 
-// The key of a status payload: a serialized v1::StatusDetails (coordinator.proto). It travels in the call's trailer
-// "grpc-status-details-bin".
+// The key of a status payload, which holds a serialized v1::StatusDetails (coordinator.proto). gRPC sends the payload
+// in the call's trailer "grpc-status-details-bin".
 constexpr char kStatusDetails[] = "hooke.v1.StatusDetails";
 
-// Returns the same code, words and details; UNKNOWN for a code that absl does not have. If a message was too large, the
-// text gives its size and the limit. It also names the flag that raises the limit, unless the sender itself refused.
+// Returns a status with the same code, message and details; the code is UNKNOWN if absl does not have it. If a message
+// was too large, the text gives its size and the limit. It also names the flag that raises the limit, unless the sender
+// itself refused the message.
 absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace hooke

@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// Every code keeps its number and words; a code that gRPC does not have becomes UNKNOWN.
+// FromGrpc keeps the number and message of every code. A code that gRPC does not have becomes UNKNOWN.
 TEST(GrpcStatusTest, KeepsCodesAndWords) {
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
   for (int code = 1; code <= 16; ++code) {
@@ -18,8 +18,8 @@ TEST(GrpcStatusTest, KeepsCodesAndWords) {
   }
 }
 
-// The text about a too large message gives its size, the limit and the flag. Texts that only look alike stay as they
-// are.
+// The text about a message that is too large gives its size, the limit and the flag. Texts that only look alike are not
+// changed.
 TEST(GrpcStatusTest, NamesTheFlagOfTooLargeMessages) {
   for (const char* text : {"Received message larger than max (200000 vs. 131072)",
                            "SERVER: Received message larger than max (200000 vs. 131072)"}) {

@@ -17,7 +17,7 @@ bool IsName(absl::string_view host) {
   });
 }
 
-// Examples: "::1", "fe80::1%eth0".
+// True for an IPv6 address, such as "::1" or "fe80::1%eth0".
 bool IsIpv6(absl::string_view host) {
   const size_t zone = std::min(host.find('%'), host.size());
   const bool zone_is_good = zone == host.size() || IsName(host.substr(zone + 1));

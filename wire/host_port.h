@@ -2,7 +2,7 @@
 #define HOOKE_WIRE_HOST_PORT_H_
 
 // HOST:PORT, as all flags and messages of Hooke spell it, with one check for all programs. Port 0 lets the system
-// choose: a listener may use it, a dialer may not. Pure.
+// choose a port: a listener may use 0, a dialer may not. Pure.
 
 #include <cstdint>
 #include <string>
@@ -21,10 +21,11 @@ struct HostPort {
   bool IsAnyHost() const { return host == "0.0.0.0" || host == "::"; }
 };
 
-// Parses "host:1", "127.0.0.1:0", "[::1]:7". INVALID_ARGUMENT gives the allowed form.
+// Parses an address: "host:1", "127.0.0.1:0", "[::1]:7". The message of INVALID_ARGUMENT gives the allowed form.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 
-// INVALID_ARGUMENT, with the allowed form, if `text` cannot be dialed: it is no HOST:PORT, or its port is 0.
+// OK if `text` can be dialed. INVALID_ARGUMENT if it is no HOST:PORT or its port is 0; the message gives the allowed
+// form.
 absl::Status CheckDialAddress(absl::string_view text);
 
 }  // namespace hooke

@@ -19,7 +19,7 @@ TEST(HostPortTest, Parses) {
   }
 }
 
-// A text that is no address, for listening or dialing, gets one message with the allowed form.
+// For a text that is no address, ParseHostPort and CheckDialAddress return the same message, with the allowed form.
 TEST(HostPortTest, SaysWhatIsNone) {
   for (const char* text : {"", "7411", ":7411", "host:", "host:65536", "host:-1", "host: 1", "::1:80", "[::1]", "[]:1",
                            "host:1x", "a b:1", "a:1:2", "unix:/tmp/x", "[a]:1", "[::1%]:1", "[::g]:1", "host:+1"}) {
@@ -31,7 +31,7 @@ TEST(HostPortTest, SaysWhatIsNone) {
   EXPECT_EQ(ParseHostPort("a\n:1").status().message(), "\"a\\n:1\" is no address, allowed is HOST:PORT or [IPv6]:PORT");
 }
 
-// A listener may let the system choose its port; nobody can dial port 0.
+// A listener may let the system choose its port; CheckDialAddress refuses port 0.
 TEST(HostPortTest, NobodyDialsPort0) {
   EXPECT_TRUE(ParseHostPort("host:0").ok());
   EXPECT_TRUE(CheckDialAddress("host:1").ok());

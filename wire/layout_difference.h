@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_LAYOUT_DIFFERENCE_H_
 #define HOOKE_WIRE_LAYOUT_DIFFERENCE_H_
 
-// Finds the first difference between the layouts of a center and a model. Servers ask when a group attaches, ranks when
-// they read a center. Pure.
+// Finds the first difference between the layouts of a center and a model. Servers compare them when a group attaches,
+// and ranks when they read a center. Pure.
 
 #include <optional>
 #include <string>
@@ -17,10 +17,10 @@ struct LayoutDifference {
   std::string model;
 };
 
-// Returns nullopt if both have the same parameters in the same order.
+// Returns the first difference, or nullopt if the layouts have the same parameters in the same order.
 std::optional<LayoutDifference> FindDifference(const v1::Layout& center, const v1::Layout& model);
 
-// Example: "fc1.weight float32 [512, 784]".
+// Returns a parameter as text, such as "fc1.weight float32 [512, 784]".
 std::string Describe(const v1::Parameter& parameter);
 
 }  // namespace hooke

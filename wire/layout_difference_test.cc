@@ -26,7 +26,7 @@ v1::Layout MakeLayout(const std::vector<Named>& parameters) {
   return layout;
 }
 
-// The first parameter that differs in name or shape, or is missing on one side, is found.
+// FindDifference finds the first parameter that differs in name or shape, or is missing on one side.
 TEST(FindDifference, Table) {
   const v1::Layout center = MakeLayout({{"w", {2, 3}}, {"b", {2}}});
   struct Case {

@@ -52,7 +52,7 @@ absl::StatusOr<double> Decimal(const Texts& metadata, const std::string& key) {
   return number;
 }
 
-// Example: "[1, 28, 28]".
+// Reads a list of numbers, such as "[1, 28, 28]".
 absl::StatusOr<std::vector<uint32_t>> Shape(const Texts& metadata, const std::string& key) {
   absl::StatusOr<std::string> text = Text(metadata, key);
   if (!text.ok()) return text.status();

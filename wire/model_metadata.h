@@ -15,17 +15,18 @@
 
 namespace hooke {
 
-// INVALID_ARGUMENT names the first field outside its range in proto/parameter_server.proto.
+// Checks that all fields are set and in range. INVALID_ARGUMENT names the first field outside its range in
+// proto/parameter_server.proto.
 absl::Status CheckModelDescription(const v1::ModelDescription& model);
 
-// Returns the pairs in the order of docs/export.md. Numbers are the shortest decimals that read back as the same
-// double.
+// Returns the pairs in the order of docs/export.md. Each number is written as the shortest decimal that reads back as
+// the same double.
 std::vector<std::pair<std::string, std::string>> ModelMetadata(const v1::ModelDescription& model);
 
 // Reads what ModelMetadata wrote; other keys are ignored. INVALID_ARGUMENT names the key that is missing or wrong.
 absl::StatusOr<v1::ModelDescription> ReadModelMetadata(const std::map<std::string, std::string>& metadata);
 
-// The shortest decimal that reads back as the same double, like "0.28604059698879553".
+// Returns the shortest decimal that reads back as the same double, like "0.28604059698879553".
 std::string ShortestDecimal(double number);
 
 }  // namespace hooke

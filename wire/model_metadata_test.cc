@@ -33,7 +33,7 @@ std::map<std::string, std::string> Texts(const v1::ModelDescription& model) {
   return {pairs.begin(), pairs.end()};
 }
 
-// The text has the form that docs/export.md shows to users.
+// The pairs have the form that docs/export.md shows to users.
 TEST(ModelMetadata, SaysWhatTheModelIs) {
   const std::map<std::string, std::string> expected = {
       {"architecture", "lenet"},      {"architecture_version", "1"},  {"classes", "10"},
@@ -42,7 +42,7 @@ TEST(ModelMetadata, SaysWhatTheModelIs) {
   EXPECT_EQ(Texts(Lenet()), expected);
 }
 
-// Numbers read back bitwise as those that training used.
+// Numbers read back bitwise equal to those that training used.
 TEST(ModelMetadata, GivesTheSameNumbersAgain) {
   v1::ModelDescription model = Lenet();
   double mean = 1.0 / 3;
@@ -58,7 +58,7 @@ TEST(ModelMetadata, GivesTheSameNumbersAgain) {
   EXPECT_EQ(ShortestDecimal(1e-300), "1e-300");
 }
 
-// Every field has a range; a value outside is refused and the field named.
+// Every field has a range. A value outside is refused, and the error names the field.
 TEST(ModelMetadata, RefusesWhatIsOutOfRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinite = std::numeric_limits<double>::infinity();
@@ -91,7 +91,7 @@ TEST(ModelMetadata, RefusesWhatIsOutOfRange) {
   }
 }
 
-// A file of another program or an older version lacks keys or has unknown words; the refusal names the key.
+// A file of another program or an older version lacks keys or has unknown words. The error names the key.
 TEST(ModelMetadata, NamesTheKeyThatIsWrong) {
   for (const auto& [key, text] : Texts(Lenet())) {
     std::map<std::string, std::string> metadata = Texts(Lenet());

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_WORKER_LIMITS_H_
 #define HOOKE_WIRE_WORKER_LIMITS_H_
 
-// Limits of a WorkerHello, as proto/coordinator.proto documents them. A worker refuses to start beyond them, and the
-// coordinator refuses such a worker.
+// Limits of a WorkerHello, as proto/coordinator.proto documents them. A worker with options beyond them does not start,
+// and the coordinator refuses a WorkerHello beyond them.
 
 #include <algorithm>
 #include <cstdint>
