@@ -37,8 +37,8 @@ struct GroupSlice {
 
 // A server's answer for one block.
 struct BlockAnswer {
-  uint64_t first = 0;            // The values sent to the server, which it answers.
-  absl::Span<const float> sent;  // The values sent, which this answers.
+  uint64_t first = 0;            // Index of the block's first value in the whole vector.
+  absl::Span<const float> sent;  // The values that the group sent and the server answers.
   absl::Span<const float> values;
   bool earlier = false;  // True if `sent` belongs to an earlier exchange than the running one.
 };

@@ -19,7 +19,7 @@ namespace hooke {
 
 // The first byte of a message.
 enum class FrameKind : uint8_t {
-  kOpening = 1,  // Names the sender; the first message of a stream, and only that.
+  kOpening = 1,  // Names the sender. The first message of a stream, sent once.
   kValues = 2,   // Values of consecutive blocks, or the answer to them.
   // A server's refusal, which is its last message. Only connections without gRPC have it, because gRPC has statuses.
   kRefusal = 3,

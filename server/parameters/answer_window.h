@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
 #define HOOKE_SERVER_PARAMETERS_ANSWER_WINDOW_H_
 
-// Keeps the last answers to one rank, to repeat them if its stream broke before they arrived. Bounded: a full window
-// forgets its oldest answer.
+// Keeps the last answers to one rank. They are repeated if the rank's stream broke before they arrived. Bounded: a full
+// window forgets its oldest answer.
 
 #include <cstdint>
 #include <vector>
@@ -35,7 +35,8 @@ class AnswerWindow {
   // oldest answer.
   void Store(const ExchangeId& exchange, uint64_t first, absl::Span<const float> answer);
 
-  // Copies the answer out. False: none is kept for this exchange and block, or it has another length than `answer`.
+  // Copies the kept answer to `answer`. False: none is kept for this exchange and block, or it has another length than
+  // `answer`.
   bool Find(const ExchangeId& exchange, uint64_t first, absl::Span<float> answer) const;
 
  private:
@@ -47,8 +48,9 @@ class AnswerWindow {
 
   const uint32_t capacity_;
   mutable absl::Mutex mutex_;
-  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // Grows to capacity_ as needed: most ranks' windows stay empty.
-  uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;        // The slot to write next.
+  std::vector<Slot> slots_
+      ABSL_GUARDED_BY(mutex_);  // Grows up to capacity_ on demand, because most ranks' windows stay empty.
+  uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // The slot to write next.
 };
 
 }  // namespace hooke

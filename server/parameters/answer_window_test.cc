@@ -7,7 +7,7 @@
 namespace hooke {
 namespace {
 
-// The last `capacity` answers are found again, each under its own exchange and block. Older ones are forgotten.
+// The window finds its last `capacity` answers, each under its own exchange and block. Older ones are forgotten.
 TEST(AnswerWindow, KeepsTheLastAnswers) {
   AnswerWindow window(3);
   for (uint64_t first = 0; first < 5; ++first) {
@@ -22,7 +22,7 @@ TEST(AnswerWindow, KeepsTheLastAnswers) {
   }
 }
 
-// An answer to another exchange, or of another length, is not mistaken for the one asked for.
+// Find does not return an answer to another exchange or of another length.
 TEST(AnswerWindow, TellsExchangesApart) {
   AnswerWindow window(4);
   window.Store({1, 7}, 0, std::vector<float>{1, 2});
@@ -42,7 +42,7 @@ TEST(AnswerWindow, MayBeEmpty) {
   EXPECT_FALSE(window.Find({1, 1}, 0, absl::MakeSpan(answer)));
 }
 
-// A later incarnation comes after every sequence of an earlier one.
+// Exchanges of a later incarnation come after all exchanges of an earlier one.
 TEST(ExchangeId, OrdersByIncarnationThenSequence) {
   EXPECT_LT((ExchangeId{1, 100}), (ExchangeId{2, 1}));
   EXPECT_LT((ExchangeId{2, 1}), (ExchangeId{2, 2}));

@@ -4,8 +4,8 @@
 // Decides who may write the initial values of a center. Pure: it knows no threads, sockets or clocks.
 //
 // The first group that attaches gets the right to initialize, for the time of a lease. Each block that it sends renews
-// the lease, so a huge center may take long but must not stall. The other groups wait. If the lease ends before the
-// center has its values, the next group that asks gets the right.
+// the lease. So a huge center may take long to send, but the group must not pause. The other groups wait. If the lease
+// ends before the center has its values, the next group that asks gets the right.
 
 #include <cstdint>
 #include <optional>
@@ -23,10 +23,10 @@ struct Speaker {
   uint32_t incarnation = 1;
 };
 
-// The ABORTED status for an old incarnation of a group, after a later one, `by`, has attached.
+// Returns the ABORTED status for an old incarnation of a group, of which a later one, `by`, has attached.
 absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by);
 
-// The right to initialize.
+// A group's right to send the initial values.
 struct InitializeRight {
   uint32_t group = 0;
   uint32_t incarnation = 1;
@@ -36,19 +36,19 @@ struct InitializeRight {
 
 struct AttachState {
   bool initialized = false;              // The center has all its values; stays true.
-  std::optional<InitializeRight> right;  // The right that was given last.
+  std::optional<InitializeRight> right;  // The right that was given last, even if its lease has ended.
 };
 
 enum class AttachAnswer { kReady, kInitialize, kWait };
 
 struct AttachDecision {
   AttachAnswer answer = AttachAnswer::kWait;
-  AttachState next;    // The state from now on.
+  AttachState next;    // The state after this decision.
   std::string reason;  // Always set.
 };
 
 // Decides the answer to `speaker`, which asks at `now`. If the group with the right asks again, it keeps the right with
-// a new lease. A later incarnation of that group takes the right over.
+// a new lease. A later incarnation of that group takes over the right.
 AttachDecision DecideAttach(absl::Time now, const AttachState& state, const Speaker& speaker, absl::Duration lease);
 
 }  // namespace hooke

@@ -12,7 +12,7 @@ AttachState Granted(uint32_t group, uint32_t incarnation) {
   return {false, InitializeRight{group, incarnation, kStart + kLease}};
 }
 
-// Every row of the state machine: who asks, in which state, when, and the answer.
+// Tests every row of the state machine: who asks, in which state, when, and the answer.
 TEST(DecideAttach, Table) {
   struct Case {
     AttachState state;
@@ -59,7 +59,7 @@ TEST(DecideAttach, Table) {
   }
 }
 
-// The group that asked gets the right for a whole lease from now. An answer to wait changes nothing.
+// The group that gets the right has it for a whole lease from then on. An answer to wait does not change the state.
 TEST(DecideAttach, RightIsLeased) {
   const AttachState taken = DecideAttach(kStart + kLease, Granted(0, 1), {1, 0, 3}, kLease).next;
   ASSERT_TRUE(taken.right.has_value());

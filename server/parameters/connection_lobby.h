@@ -1,11 +1,11 @@
 #ifndef HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 #define HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 
-// Holds the connections of DirectExchanges that need no thread: those whose opening has not arrived, and those that are
+// Holds the connections of DirectExchanges that have no thread: those whose opening has not arrived, and those that are
 // being refused.
 //
-// No call blocks. The number of connections and the time that they stay are bounded: a peer that sends nothing holds a
-// descriptor only for a short time, and if there are too many connections, the oldest is closed. The caller passes the
+// No call blocks. The number of connections and the time that they stay are bounded. A peer that sends nothing holds a
+// descriptor only for a short time. If there are too many connections, the oldest is closed. The caller passes the
 // time, and `now` never decreases. Calls come from one thread.
 
 #include <poll.h>
@@ -29,11 +29,11 @@ class ConnectionLobby {
     size_t waiting_max = 512;  // Connections without an opening. With one more, the oldest is closed.
     size_t leaving_max = 512;  // Connections that are being refused. With one more, the oldest is closed.
     absl::Duration opening_timeout = absl::Seconds(10);
-    // Time for a peer to read why it is refused. Until then we read and drop what it sends. If we closed a socket with
-    // unread bytes, the kernel would reset the connection, and the refusal could be lost.
+    // Time for a peer to read why it is refused. Until then the lobby reads and drops what the peer sends. If it closed
+    // a socket with unread bytes, the kernel would reset the connection, and the refusal could be lost.
     absl::Duration leaving_timeout = absl::Seconds(2);
-    // A peer that sends more than this after its refusal is closed at once. This is more than a window of blocks, which
-    // a peer may have under way.
+    // A peer that sends more than this after its refusal is closed at once. The limit is more than a window of blocks,
+    // which a peer may have sent already.
     uint64_t dropped_bytes_max = uint64_t{16} << 20;
   };
 
@@ -47,15 +47,17 @@ class ConnectionLobby {
   // Takes the descriptor of a connection and sends `refusal` as its last message. If the socket's buffer has no room,
   // because the peer has not read earlier messages, the connection is closed at once.
   void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
-  // Closes the oldest connection, to free a descriptor; those that are being refused go first. False: there is none.
+  // Closes the oldest connection, to free a descriptor. Those that are being refused go first. False: there is no
+  // connection.
   bool CloseOldest();
 
-  // AppendTo adds what to poll for, and deadline() says until when. Pass the polled entries to Receive, and call
-  // nothing else in between.
+  // AppendTo adds the descriptors to poll, and deadline() returns until when to poll. Pass the polled entries to
+  // Receive, and call nothing else in between.
   void AppendTo(std::vector<pollfd>& polled) const;
   absl::Time deadline() const;
 
-  // An opening that arrived, or the INVALID_ARGUMENT that says why the bytes are none. The caller owns the descriptor.
+  // A connection whose opening has arrived, or an INVALID_ARGUMENT that tells why the bytes are no opening. The caller
+  // owns the descriptor.
   struct Opening {
     int descriptor = -1;
     absl::StatusOr<v1::Sender> sender;
@@ -70,8 +72,8 @@ class ConnectionLobby {
   struct Waiting {
     int descriptor = -1;
     absl::Time until;
-    std::string opening;  // As long as is known: first the header, then the whole opening.
-    size_t received = 0;  // Bytes of `opening`.
+    std::string opening;  // Has the header's length at first, and later the whole opening's.
+    size_t received = 0;  // How many bytes of `opening` have arrived.
   };
   struct Leaving {
     int descriptor = -1;
@@ -84,7 +86,7 @@ class ConnectionLobby {
   Progress Drop(Leaving& leaving) const;
 
   const Limits limits_;
-  std::list<Waiting> waiting_;  // Oldest first, as leaving_ is.
+  std::list<Waiting> waiting_;  // The oldest is first; so it is in leaving_.
   std::list<Leaving> leaving_;
 };
 

@@ -28,7 +28,7 @@ class ConnectionLobbyTest : public ::testing::Test {
 
   void MakeLobby(const ConnectionLobby::Limits& limits) { lobby_ = std::make_unique<ConnectionLobby>(limits); }
 
-  // Returns the peer's end of a connection, which blocks, and puts the other end into `own`.
+  // Returns the peer's end of a connection, on which calls block, and puts the other end into `own`.
   int Connect(int* own) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -74,7 +74,8 @@ class ConnectionLobbyTest : public ::testing::Test {
   std::vector<int> peers_;
 };
 
-// An opening that comes byte by byte is complete with its last one, and what comes behind it is left for the session.
+// An opening that comes byte by byte is complete with its last byte. Bytes that follow it stay in the socket, for the
+// session.
 TEST_F(ConnectionLobbyTest, AnOpeningInPieces) {
   const int peer = Admit();
   const std::string opening = EncodeOpening(MakeSender({}, 1));
@@ -92,8 +93,8 @@ TEST_F(ConnectionLobbyTest, AnOpeningInPieces) {
   close(openings[0].descriptor);
 }
 
-// A peer that says nothing, or sends byte by byte, has one timeout for the whole opening. A peer that hangs up is
-// forgotten at once.
+// A peer that sends nothing, or only a few bytes, has one timeout for the whole opening. If a peer hangs up, its
+// connection is closed at once.
 TEST_F(ConnectionLobbyTest, WhoSaysNothingIsClosed) {
   EXPECT_EQ(lobby_->deadline(), absl::InfiniteFuture());
   const int silent = Admit();
@@ -113,7 +114,7 @@ TEST_F(ConnectionLobbyTest, WhoSaysNothingIsClosed) {
   EXPECT_EQ(lobby_->waiting(), 0u);
 }
 
-// A connection more than there is room for closes the oldest.
+// If there is no room for one more connection, the oldest is closed.
 TEST_F(ConnectionLobbyTest, TheOldestMakesRoom) {
   ConnectionLobby::Limits limits;
   limits.waiting_max = limits.leaving_max = 2;
@@ -137,7 +138,7 @@ TEST_F(ConnectionLobbyTest, TheOldestMakesRoom) {
   EXPECT_FALSE(lobby_->CloseOldest());
 }
 
-// Bytes that are no opening are refused with their first 16, without waiting for the rest.
+// Bytes that are no opening are refused when the first 16 have come, without waiting for the rest.
 TEST_F(ConnectionLobbyTest, WhatIsNoOpening) {
   std::string long_id = EncodeOpening(MakeSender({}));
   long_id[2] = 101;
@@ -173,7 +174,8 @@ TEST_F(ConnectionLobbyTest, ARefusalReachesASender) {
   EXPECT_EQ(lobby_->leaving(), 0u);
 }
 
-// A peer that does not close after its refusal is closed in time. One that goes on sending is closed at once.
+// A peer that does not close the connection after its refusal is closed after a timeout. A peer that goes on sending is
+// closed at once.
 TEST_F(ConnectionLobbyTest, WhoDoesNotLeaveIsClosed) {
   ConnectionLobby::Limits limits;
   limits.dropped_bytes_max = 100;
@@ -188,7 +190,7 @@ TEST_F(ConnectionLobbyTest, WhoDoesNotLeaveIsClosed) {
   EXPECT_EQ(lobby_->leaving(), 0u);
 }
 
-// A peer that does not read at all is closed without waiting until it has its refusal.
+// If a peer does not read at all, its connection is closed although the refusal has not been sent.
 TEST_F(ConnectionLobbyTest, APeerThatDoesNotRead) {
   int own = -1;
   const int peer = Connect(&own);

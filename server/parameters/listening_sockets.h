@@ -11,11 +11,11 @@
 
 namespace hooke {
 
-// Owns both descriptors. accept4 on them never blocks.
+// Owns the two descriptors. accept4 on them never blocks.
 class ListeningSockets {
  public:
   // Listens on a free TCP port of `host`, an address or a name of this host, and on a Unix socket with a random name.
-  // UNAVAILABLE: it cannot.
+  // UNAVAILABLE: listening failed.
   static absl::StatusOr<ListeningSockets> Open(const std::string& host);
   ListeningSockets(ListeningSockets&& other) noexcept;
   ListeningSockets& operator=(ListeningSockets&& other) = delete;

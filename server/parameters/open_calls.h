@@ -16,7 +16,7 @@ namespace hooke {
 // Thread-safe.
 class OpenCalls {
  public:
-  // One call, for as long as its handler runs.
+  // One call, registered as long as its handler runs.
   class Call {
    public:
     Call(OpenCalls* calls, grpc::ServerContext* context);
@@ -33,7 +33,7 @@ class OpenCalls {
     const bool admitted_;
   };
 
-  // Admits no more calls, cancels the open ones and waits until they have ended. False: some have not ended after
+  // Admits no more calls, cancels the open calls and waits until they have ended. False: some have not ended after
   // `timeout`.
   bool Close(absl::Duration timeout);
 

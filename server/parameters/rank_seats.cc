@@ -8,8 +8,8 @@
 namespace hooke {
 namespace {
 
-// A rank's streams, including the one that it uses. A client whose stream broke sends its blocks again, and that ends
-// the waits on the old stream, so few are enough.
+// The most streams of a rank, including the one that exchanges. If a client's stream broke, it sends its blocks again,
+// and that ends the waits on the old stream. So a few streams are enough.
 constexpr int kStreamsMax = 4;
 
 }  // namespace
@@ -42,10 +42,10 @@ absl::Status RankSeats::Take(Stream& stream) {
   if (std::pair(seat.incarnation, seat.number) < std::pair(incarnation, stream.number_)) {
     seat.incarnation = incarnation;
     seat.number = stream.number_;
-    // End the old stream before we wait for room: it may be the one that must leave.
+    // End the old stream before waiting for room, because it may be the one that must leave.
     if (seat.stream != nullptr) seat.stream->end_();
     seat.stream = nullptr;
-    changed_.SignalAll();  // Earlier streams need not wait for this seat any longer.
+    changed_.SignalAll();  // Earlier streams that wait for this seat are refused now.
   }
   ++seat.waiting;
   absl::Status status = AwaitRoom(stream, seat);

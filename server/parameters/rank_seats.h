@@ -1,12 +1,12 @@
 #ifndef HOOKE_SERVER_PARAMETERS_RANK_SEATS_H_
 #define HOOKE_SERVER_PARAMETERS_RANK_SEATS_H_
 
-// Decides which stream of a rank may exchange. A rank has one stream at a time. Its next stream ends the one before,
+// Decides which stream of a rank may exchange. A rank has one stream at a time. Its next stream ends the previous one,
 // because a rank may connect again when its stream hangs. Streams of a replaced incarnation are refused.
 //
-// An ended stream may go on waiting for its round, but a rank can have only a few of these. So a rank takes little more
-// memory than its job's plan has counted, whatever it sends. DirectExchanges and ParameterService have seats of their
-// own.
+// An ended stream may go on waiting for its round, but a rank can have only a few such streams. So a rank takes little
+// more memory than its job's plan has counted, whatever it sends. DirectExchanges and ParameterService each have a
+// RankSeats of their own.
 
 #include <cstdint>
 #include <functional>
@@ -28,25 +28,25 @@ namespace hooke {
 // Thread-safe.
 class RankSeats {
  public:
-  // `patience`: how long a new stream waits for an ended one to leave. Ended streams that wait for no round leave at
-  // once.
+  // `patience` is how long a new stream waits for an ended stream to leave. Ended streams that wait for no round leave
+  // at once.
   explicit RankSeats(absl::Duration patience = absl::Seconds(3),
                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
-  // A stream, registered as long as it may wait for other groups. Calls come from one thread.
+  // A stream, registered until it no longer waits for other groups. Its calls come from one thread.
   class Stream {
    public:
-    // `seats` outlives the stream. Later streams have higher numbers. `end` ends the stream: until the destructor
-    // returns, another thread may call it, under a lock. It must neither block nor call RankSeats.
+    // `seats` outlives the stream. A later stream must have a higher number. `end` ends the stream. Another thread may
+    // call `end`, under a lock, until the destructor returns. `end` must neither block nor call RankSeats.
     Stream(RankSeats* seats, uint64_t number, std::function<void()> end);
     // Leaves the seat.
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    // Call it once, when the opening has said whose stream it is. ABORTED: a later incarnation has the seat.
-    // UNAVAILABLE: a later stream has it, too many earlier streams still wait for a round, or Stop was called.
+    // Waits for the seat of the sender's rank; call it once. ABORTED: a later incarnation has the seat. UNAVAILABLE: a
+    // later stream has it, too many earlier streams still wait for a round, or Stop was called.
     absl::Status TakeSeat(const v1::Sender& sender);
 
    private:
@@ -63,14 +63,14 @@ class RankSeats {
   void Stop();
 
  private:
-  // Job, group and rank.
+  // The seat's job, group and rank.
   using Key = std::tuple<std::string, uint32_t, uint32_t>;
   struct Seat {
     Stream* stream = nullptr;  // The stream that may exchange; null if it left or was ended.
     // Incarnation and number of the last stream that asked for the seat.
     uint32_t incarnation = 0;
     uint64_t number = 0;
-    int streams = 0;  // Streams that got the seat and have not left.
+    int streams = 0;  // Streams that got this seat and have not been destroyed.
     int waiting = 0;
   };
 
@@ -85,9 +85,9 @@ class RankSeats {
   const absl::Duration patience_;
   const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
-  SteadyCondition changed_;  // Signals changes of what AwaitRoom checks.
+  SteadyCondition changed_;  // Signals each change of what AwaitRoom checks.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // Those with a stream that waits or has not left.
+  std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // The seats with a stream that waits for them or has not left.
 };
 
 }  // namespace hooke

@@ -22,7 +22,7 @@ const absl::Status& Overtaken() {
   return overtaken;
 }
 
-// Streams of rank 0 of group 0 that were ended but have not left, because they wait for other groups.
+// Streams of rank 0 of group 0 that stay registered until LeaveFirst, as if they waited for other groups.
 class Waiting {
  public:
   Waiting(RankSeats* seats, uint64_t count) {
@@ -39,7 +39,7 @@ class Waiting {
   std::deque<RankSeats::Stream> streams_;
 };
 
-// A rank's next stream ends the one before, once. Other ranks' streams stay.
+// A rank's next stream ends the previous one, once. Streams of other ranks stay.
 TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
   RankSeats seats(kPatience);
   bool other_ended = false;
@@ -50,8 +50,8 @@ TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
   EXPECT_FALSE(other_ended);
 }
 
-// An earlier stream than the one with the seat does not get it, nor does a replaced incarnation. Neither ends anybody.
-// A later incarnation gets the seat.
+// A stream that is earlier than the one with the seat is refused. So is a stream of a replaced incarnation. Neither
+// ends another stream. A stream of a later incarnation gets the seat.
 TEST(RankSeats, WhoCameEarlierIsRefused) {
   RankSeats seats(kPatience);
   bool ended = false;
@@ -68,8 +68,8 @@ TEST(RankSeats, WhoCameEarlierIsRefused) {
   EXPECT_TRUE(ended);
 }
 
-// Four streams wait and no more. When one of them leaves there is room again. All of them were ended, because the same
-// rank asks.
+// At most four streams of a rank wait. A fifth is refused, and its request ends all four. When one of the four leaves,
+// there is room again.
 TEST(RankSeats, FewStreamsWait) {
   RankSeats seats(absl::Milliseconds(20));
   Waiting four(&seats, 4);
@@ -84,8 +84,8 @@ TEST(RankSeats, FewStreamsWait) {
   EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
 }
 
-// A rank that connects again because its stream hangs gets through, even if its other streams wait: the one that hangs
-// makes room.
+// If a rank's stream hangs, the rank can connect again, even if its other streams wait. The stream that hangs is ended
+// and leaves, which makes room.
 TEST(RankSeats, AStreamThatHangsMakesRoom) {
   RankSeats seats(kPatience);
   Waiting three(&seats, 3);
@@ -103,7 +103,7 @@ TEST(RankSeats, AStreamThatHangsMakesRoom) {
   hanging.join();
 }
 
-// Only one stream waits for a seat: a later one takes its place.
+// Only one stream waits for a seat: a later stream ends its wait.
 TEST(RankSeats, OnlyTheLastWaitsForASeat) {
   RankSeats seats(kPatience);
   Waiting four(&seats, 4);
@@ -111,15 +111,15 @@ TEST(RankSeats, OnlyTheLastWaitsForASeat) {
     RankSeats::Stream sixth(&seats, 6, [] {});
     EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
   });
-  // Whichever of the two comes first, this one is refused, and only because the other has come: nobody leaves
-  // meanwhile.
+  // The fifth stream is refused whether it comes before or after the sixth. The sixth is the only reason, because no
+  // stream leaves meanwhile.
   RankSeats::Stream fifth(&seats, 5, [] {});
   EXPECT_EQ(fifth.TakeSeat(MakeSender({})), Overtaken());
   four.LeaveFirst();
   last.join();
 }
 
-// Stop ends a wait for a seat, and nobody gets one afterwards.
+// Stop ends a wait for a seat, and no stream gets a seat afterwards.
 TEST(RankSeats, Stop) {
   const absl::Status stopping = absl::UnavailableError("this parameter server is stopping; try again");
   RankSeats seats(kPatience);

@@ -2,8 +2,8 @@
 #define HOOKE_SERVER_PARAMETERS_REFERENCE_CENTER_H_
 
 // A reference for tests of shards: how the center moves under the rules in which servers step it. It follows the
-// formulas of docs/rules/ in double precision, one value after another. It uses nothing of algorithms/, so a fault
-// there cannot hide.
+// formulas of docs/rules/ in double precision, one value after another. It uses no code of algorithms/, so it finds
+// faults there.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace hooke {
 
-// How the groups' contributions are combined.
+// How the groups' contributions become one step of the center.
 enum class ReferenceMixing {
   kMeanOfGradients,  // The sum of all gradients, divided by the number of all steps.
   kSumOfGradients,   // One group's sum of gradients, undivided.
   kMeanOfDistances,  // The mean of the distances, each weighted by its steps.
 };
 
-// A rule, as a row of a test's table.
+// An update rule and its options, as a row of a test's table.
 struct ReferenceRule {
   std::string name;
   v1::AveragingSpec::Rule rule = v1::AveragingSpec::ASYNC;
@@ -37,7 +37,8 @@ struct ReferenceRule {
   uint64_t staleness_bound = 0;
 };
 
-// The length of every job that is tested with this. Schedules of tests are shorter, so no group makes its last step.
+// The length of every job that is tested against this reference. Schedules of tests are shorter, so no group makes its
+// last step.
 constexpr uint32_t kReferenceEpochs = 100;
 constexpr uint64_t kReferenceStepsPerEpoch = 4;
 
@@ -47,7 +48,7 @@ void SetRule(const ReferenceRule& rule, v1::JobSpecForShard& job);
 // One group's contribution to an update.
 struct ReferenceSent {
   uint64_t sequence = 1;  // The group's steps so far.
-  uint64_t steps = 1;     // How many of them this contribution holds.
+  uint64_t steps = 1;     // How many of the group's steps this contribution holds.
   std::vector<double> values;
 };
 
@@ -57,20 +58,21 @@ class ReferenceBlock {
   // The first `parameters` values are parameters, the rest buffers.
   ReferenceBlock(const ReferenceRule& rule, uint64_t parameters, std::vector<double> values);
 
-  // One group's step under async, ssp or downpour, in a job of `groups` groups. `staleness`: how often others have
-  // changed the center since this group last got it.
+  // Makes one group's step under async, ssp or downpour, in a job of `groups` groups. `staleness` is how often others
+  // have changed the center since this group last got it.
   void StepAlone(const ReferenceSent& sent, uint64_t staleness, uint32_t groups);
 
-  // A round with contributions of some of the `live` groups. A full round has `interval` steps of each live group.
+  // Makes a round with contributions of some of the `live` live groups. A full round has `interval` steps of each live
+  // group.
   void StepTogether(const std::vector<ReferenceSent>& sent, size_t live, uint64_t interval);
 
   const std::vector<double>& values() const { return values_; }
   uint64_t updates() const { return updates_; }
 
  private:
-  // The schedule's factor of the learning rate at a group's step `sequence`.
+  // Returns the schedule's factor of the learning rate at a group's step `sequence`.
   double FactorAt(uint64_t sequence) const;
-  // One step of one parameter. `w`: the round's share of a full round.
+  // Makes one step of one parameter. `w` is the round's share of a full round.
   void StepParameter(uint64_t i, double gradient, double rate, double w);
 
   const ReferenceRule rule_;

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared
   const std::string too_large =
       absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
                    " bytes; lower --max-center-bytes, add servers or add memory");
-  // Only here do a peer's numbers decide how much is allocated.
+  // Only here do numbers that a peer chose decide how much memory is allocated.
   try {
     return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
   } catch (const std::bad_alloc&) {
@@ -51,7 +51,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
     absl::MutexLock lock(&roster_mutex_);
     roster_.ExpectAll();
   }
-  if (rule_->traits().answers_center) return;  // A center need not be kept to be answered again.
+  if (rule_->traits().answers_center) return;  // Repeats get the present center, so no answers are kept.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
     windows_.push_back(std::make_unique<AnswerWindow>(plan_.window_blocks));
   }
@@ -74,18 +74,18 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   bool begins = false;
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
     absl::MutexLock lock(&roster_mutex_);
-    // A group also attaches at its end, to see whether it is saved. Nobody must wait for it then.
+    // A group also attaches after its last step, to see whether that step is saved. No group may wait for it then.
     if (!IsLastStep(attached.last_sequence)) roster_.Enter(speaker.group, attached.last_sequence);
     Begun& begun = begun_[speaker.group];
     begins = begun.id.incarnation != speaker.incarnation;
     if (begins) begun = {{speaker.incarnation, attached.last_sequence}, passes_};
   }
   if (begins) NoteBegun(speaker.group);
-  WakeAll();  // An earlier incarnation of the group may be waiting.
+  WakeAll();  // Threads of an earlier incarnation may be waiting.
   return attached;
 }
 
-// The group is about to read the center, so it will have seen all that others did before.
+// Marks all updates so far as seen by the group, because it is about to read the center.
 void Shard::NoteBegun(uint32_t group) {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
@@ -125,7 +125,7 @@ absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_
   absl::StatusOr<uint64_t> index = FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckFinite(speaker.group, first, values); !status.ok()) return status;
-  // Hold mutex_ during the copy: a sender that lost its right must not write into an initialized center.
+  // Hold mutex_ during the copy: a sender that has lost its right must not write into an initialized center.
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
   attach_.right->until = std::max(attach_.right->until, now + attach_.right->lease);
@@ -158,7 +158,7 @@ void Shard::StopWaiting() {
 }
 
 // Takes each block's mutex, so that no thread is between its check and its wait. A thread that checked before the
-// change is waiting by now, and is woken.
+// change is waiting by then, and is woken.
 void Shard::WakeAll() {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
@@ -206,7 +206,7 @@ absl::Status Shard::Admit(const Speaker& speaker) {
   return absl::OkStatus();
 }
 
-// A group that diverged must not take the center, and so all other groups, with it.
+// Refuses values that are not finite. A group that diverged must not spoil the center, and with it all other groups.
 absl::Status Shard::CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values) {
   if (AllFinite(values)) return absl::OkStatus();
   const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
@@ -217,7 +217,7 @@ absl::Status Shard::CheckFinite(uint32_t group, uint64_t first, absl::Span<const
 
 absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block) const {
   if (exchange.sequence == 0) return absl::InvalidArgumentError("header.sequence is 0; it is at least 1");
-  // If two ranks sent the same block, one's exchange would be taken for a repeat of the other's.
+  // If two ranks sent the same block, the second rank's exchange would be taken for a repeat of the first's.
   const uint64_t global = plan_.blocks.begin + block;
   const Range slice = plan_.partition.SliceBlocks({exchange.speaker.rank, plan_.job.ranks()});
   if (global < slice.begin || global >= slice.end) {
@@ -287,7 +287,7 @@ void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
   blocks_[block].values = std::move(copy.values);
   blocks_[block].state = std::move(copy.state);
   blocks_[block].version = copy.version;
-  // The snapshot does not say which version each group has seen, so nobody counts as late.
+  // The snapshot does not tell which version each group has seen, so no group counts as late.
   std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.version);
 }
 
@@ -296,7 +296,8 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
-  // Running groups do not attach again. Without this, the first one that comes would find nobody to wait for.
+  // Running groups do not attach again. If they did not enter the roster here, the first one that comes would wait for
+  // no other group.
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);

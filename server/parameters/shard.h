@@ -4,22 +4,22 @@
 // One job's shard of the center on this server: the values, the rule that changes them, and the exchange that each
 // group last applied to each block.
 //
-// shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Without rounds, ApplyBlock, ApplyTurn,
-// ApplyAtOnce and Update are the whole way of an exchange.
+// shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Under a rule without rounds, an exchange
+// passes only through ApplyBlock, ApplyTurn, ApplyAtOnce and Update.
 //
-// Knows no RPCs and no files; waits use the clock that it is given. Thread-safe: exchanges of different blocks run in
-// parallel, exchanges of one block one after another.
+// A shard knows no RPCs and no files, and waits use the clock that it is given. Thread-safe: exchanges of different
+// blocks run in parallel, exchanges of one block one after another.
 //
-// While this process lives, every exchange is applied exactly once: the shard remembers the last one for each block and
-// group. A repeat changes nothing. It gets the stored answer or, under rules that answer with the center, the center. A
-// shard restored from a snapshot knows no later exchange, so its last_sequence may be lower than what groups were
-// answered.
+// While this process lives, every exchange is applied exactly once: the shard remembers the last exchange of each group
+// with each block. A repeat changes nothing. Its answer is the stored one or, under rules that answer with the center,
+// the present center. A shard restored from a snapshot knows only the exchanges before the snapshot. So its
+// last_sequence may be lower than the last sequence that a group was answered.
 //
 // Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
 // Under rules with rounds (algorithms/round.h) a group's thread waits in ApplyBlock until the block's round is
-// complete. The thread that finds it complete applies the rule to the values that the waiting threads hold. So a round
-// copies no values, and a thread that gives up leaves nothing behind.
+// complete. The thread that finds the round complete applies the rule to the values that the waiting threads hold. So a
+// round copies no values, and a thread that gives up leaves nothing behind.
 
 #include <algorithm>
 #include <atomic>
@@ -49,28 +49,29 @@ namespace hooke {
 class Shard {
  public:
   // Takes the memory of the plan. All values are 0, and the center is not initialized. Waits in ApplyBlock use `clock`.
-  // RESOURCE_EXHAUSTED: the machine has too little memory; none stays taken.
+  // RESOURCE_EXHAUSTED: the machine has too little memory; no memory stays taken.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(
       ShardPlan plan, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
   const ShardPlan& plan() const { return plan_; }
   uint64_t blocks() const { return plan_.blocks.size(); }
-  // The values of the whole vector, [begin, end), that this shard's block `block` < blocks() holds.
+  // Returns the range of the whole vector that this shard's block `block` < blocks() holds.
   Range BlockRange(uint64_t block) const { return plan_.BlockRange(plan_.blocks.begin + block); }
 
-  // Whether the center has all its values.
+  // Whether all initial values of the center have been written.
   bool initialized() const;
   // The shard's version: the number of updates of its blocks since it was initialized.
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
 
-  // The group's highest applied sequence over all blocks; 0: none.
+  // Returns the highest sequence of the group that was applied to any block; 0: none.
   uint64_t HighestSequence(uint32_t group) const;
 
   struct Attached {
     AttachAnswer answer = AttachAnswer::kWait;
     std::string reason;
-    bool changed = true;  // The answer differs from this incarnation's last one: worth a log line.
-    // The group's lowest applied sequence over all blocks; the largest uint64 if the shard has no blocks.
+    bool changed = true;  // `answer` differs from this incarnation's last answer, so it is worth a log line.
+    // The lowest, over all blocks, of the group's last applied sequences. The largest uint64 if the shard has no
+    // blocks.
     uint64_t last_sequence = 0;
   };
   // Attaches an incarnation of a group; only attached ones may exchange. The caller has checked that the speaker has
@@ -78,7 +79,7 @@ class Shard {
   // rank or incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
 
-  // Records a group's speed (0: not measured). Returns what the group should know before an exchange
+  // Records a group's speed (0: not measured). Returns what the group needs to know before an exchange
   // (algorithms/pace.h). INVALID_ARGUMENT: the speed is not a finite number of at least 0. Other errors are those of
   // ApplyBlock.
   struct Pace {
@@ -86,13 +87,14 @@ class Shard {
     double fastest_steps_per_second = 0;
   };
   absl::StatusOr<Pace> TellPace(absl::Time now, const Speaker& speaker, double steps_per_second);
-  // Speeds that were told longer ago do not count.
+  // Speeds that were reported longer ago than this do not count.
   static constexpr absl::Duration kPaceMemory = absl::Minutes(10);
 
   // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
   // initialize; attach again. INVALID_ARGUMENT: the block or a value is not allowed.
   absl::Status WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first, absl::Span<const float> values);
-  // Call it when all blocks are written: the center is initialized from now on. OK, without effect, if it already is.
+  // Marks the center as initialized; call it when all blocks are written. OK, without effect, if it is initialized
+  // already.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
   // OK if the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
@@ -105,56 +107,57 @@ class Shard {
     uint64_t first = 0;
   };
   // Applies the rule to one block and writes the answer, which has the length of `values`. A repeat of an exchange is
-  // answered but not applied again. With rounds, or a bound on staleness, it waits for other groups, and for a dead one
-  // no longer than the grace window.
+  // answered but not applied again. With rounds, or a bound on staleness, the call waits for other groups. It waits for
+  // a dead group no longer than the grace window.
   //
   // After an error `answer` is unspecified. The same exchange may be sent again, and is applied once.
   // INVALID_ARGUMENT: the block, the sequence or a value is not allowed, or the center would become infinite or NaN. In
   // the latter case the center stays as it was, and all groups of the round get the error.
   // ABORTED: a later incarnation has attached.
-  // NOT_FOUND: attach first. The center has no values yet, or the shard comes from a snapshot that is older than this
-  // incarnation.
+  // NOT_FOUND: the group must attach first. The center has no values yet, or the shard comes from a snapshot that is
+  // older than this incarnation.
   // FAILED_PRECONDITION: the shard is closed.
   // UNAVAILABLE: try again. The round had no quorum within kRoundTimeout beyond the grace window, the same exchange
   // came again on another stream, or the server stops.
   absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
   static constexpr absl::Duration kRoundTimeout = absl::Seconds(10);
 
-  // Call it when the job has ended. A block that is copied afterwards never changes again, so every copy holds all
-  // exchanges that were answered. Threads that wait get FAILED_PRECONDITION.
+  // Ends all exchanges; call it when the job has ended. A block that is copied afterwards never changes again, so every
+  // copy holds all exchanges that were answered. Threads that wait in ApplyBlock get FAILED_PRECONDITION.
   void Close();
-  // Call it when the server stops: threads that wait, now or later, get UNAVAILABLE.
+  // Call it when the server stops: threads that wait in ApplyBlock, now or later, get UNAVAILABLE.
   void StopWaiting();
 
-  // The index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT: there is
-  // none; the message names what is allowed.
+  // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
+  // there is no such block; the message names what is allowed.
   absl::StatusOr<uint64_t> FindBlock(uint64_t first, uint64_t values) const;
 
   // A consistent copy of one block. `block` < blocks().
   struct BlockCopy {
-    std::vector<ExchangeId> applied;  // By group: its exchange that was applied last.
+    std::vector<ExchangeId> applied;  // By group: its exchange that was applied last to this block.
     uint64_t version = 0;             // Updates so far.
     std::vector<float> values;
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
   BlockCopy CopyBlock(uint64_t block) const;
-  // By group: the highest incarnation that has attached; 0: none.
+  // Returns, by group, the highest incarnation that has attached; 0: none.
   std::vector<uint32_t> Incarnations() const;
 
-  // Restore a snapshot, before any other thread sees the shard. Lengths are those of CopyBlock and Incarnations. Groups
-  // that had attached are awaited; one that does not return costs the others one grace window.
+  // RestoreBlock and RestoreState restore a snapshot, before any other thread sees the shard. Lengths are those of
+  // CopyBlock and Incarnations. Groups that had attached are awaited; a group that does not return costs the others one
+  // grace window.
   void RestoreBlock(uint64_t block, BlockCopy copy);
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
-  // The groups that are in one round at every block of their exchanges. The first block of a rank's exchange, of its
-  // slice or of a fragment, settles this for the whole exchange. If each block settled it anew, two groups could wait
-  // for each other: one that joins waits at its first block for a group in the middle of its slice, and that group
-  // waits for it there.
+  // The groups that are in one round at every block of their exchanges. An exchange of a rank covers its slice or a
+  // fragment, and its first block decides the pass for the whole exchange. If each block decided anew, two groups could
+  // wait for each other. A group that joins would wait at its first block for a group in the middle of its slice, while
+  // that group waits for it there.
   struct Pass {
     uint64_t number = 0;  // Later passes have higher numbers.
     std::vector<uint32_t> groups;
-    std::vector<uint32_t> live;  // What LiveGroups found at the first block.
+    std::vector<uint32_t> live;  // The live groups (LiveGroups) at the first block.
   };
   // The pass to which a rank's exchange belongs.
   struct Place {
@@ -170,25 +173,26 @@ class Shard {
     absl::Span<const float> values;
     absl::Span<float> answer;
     bool moderate = false;  // AllModerate(values): algorithms/finite.h.
-    // The rest is for rounds only.
+    // The members below are for rounds only.
     //
     // How the round ended for this waiting thread. The thread that ended the round sets it under the block's mutex. If
-    // it is OK, that thread has also written the answer.
+    // the outcome is OK, that thread has also written the answer.
     std::optional<absl::Status>* outcome = nullptr;
     bool opens = false;  // This is the first block of the exchange.
-    // What the first block settled for a later block; nullopt if the first block came before a restart.
+    // The place that the first block of the exchange got, for a later block. nullopt if the first block came before a
+    // restart of the server.
     std::optional<Place> place = std::nullopt;
   };
   struct Block {
-    // Lock order: mutex_, this mutex, then an AnswerWindow's or roster_mutex_.
+    // Lock order: Shard::mutex_, this mutex, then an AnswerWindow's or roster_mutex_.
     mutable absl::Mutex mutex;
-    SteadyCondition changed;  // Signals changes of what a thread in ApplyBlock may wait for.
+    SteadyCondition changed;  // Signals each change that a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
-    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version of its last answer.
+    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version in its last answer.
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;          // Updates so far.
-    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The highest number of a pass that had a round here.
+    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The highest number of a pass (Pass) that had a round here.
     std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null under rules without rounds.
     // The turns whose contributions are in the round. Each belongs to its waiting thread.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
@@ -205,10 +209,10 @@ class Shard {
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
-  // OK while a thread may go on waiting; otherwise why it must not.
+  // OK if a thread may go on waiting; otherwise the reason why it must not.
   absl::Status CheckWaiting(const Turn& turn) const;
   absl::Status ApplyTurn(const Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
-  // Whether a group makes no step after this one. Only jobs under rules that step the center have a last step.
+  // Whether a group makes no step after step `sequence`. False for all steps if the rule does not step the center.
   bool IsLastStep(uint64_t sequence) const;
   void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(roster_mutex_);
   absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -216,8 +220,8 @@ class Shard {
   absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the round, and gives all its threads their answers and outcomes. After an error nothing has
-  // changed, except that they wait no longer; all of them get the error.
+  // Applies the rule to the round, and gives all its threads their answers and outcomes. After an error all of them get
+  // the error. Center and state are then as before, but the round has ended.
   absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Empties the round and wakes its threads, which then find their outcomes.
@@ -233,31 +237,32 @@ class Shard {
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void FindPlace(Turn& turn) const;
-  // The group's step at which the contribution of `turn` begins.
+  // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
   void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
   size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
-  // Whether both wait for the same groups.
+  // Whether both turns wait for the same groups.
   static bool InSamePass(const Turn& one, const Turn& other);
-  // Whether this turn's pass has already had its round here, without it.
+  // Whether this turn's pass has already had its round at this block, without this turn.
   bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   RoundDecision DecideRound(const Turn& turn, const Block& block, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the block of `turn`, whose answer is also scratch memory. `live`: the number of live groups,
-  // with rounds. INVALID_ARGUMENT: the block would become infinite or NaN; its values and state are as they were.
+  // Applies the rule to the block of `turn`, and uses `turn`'s answer as scratch memory. `live` is the number of live
+  // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN; its values and state are as
+  // they were.
   absl::Status Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Update's part for cases in which the result may be infinite or NaN.
+  // Does Update's work in cases in which the result may be infinite or NaN.
   absl::Status ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center, const Turn& turn) const;
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
-  // Only under rules whose answers are kept.
+  // Call it only under rules whose answers are kept.
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
 
   const ShardPlan plan_;
@@ -267,14 +272,14 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
-  // Guards who waits for whom. Last in the lock order.
+  // Guards the members that tell who waits for whom. Last in the lock order.
   mutable absl::Mutex roster_mutex_;
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
   std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; empty without rounds.
   uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
-  // By group: the last pass that waited for it in vain.
+  // By group: the last pass that waited for the group in vain.
   std::vector<uint64_t> dismissed_ ABSL_GUARDED_BY(roster_mutex_);
-  // By group: the exchange after which its incarnation began, and the last pass by then.
+  // By group: the last exchange before its incarnation began, and the number of the last pass then.
   struct Begun {
     ExchangeId id;
     uint64_t pass = 0;
@@ -292,8 +297,8 @@ class Shard {
     AttachAnswer answer = AttachAnswer::kWait;
   };
   std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // By group: the last answer to Attach.
-  // Written under mutex_, and read under it or under a block's mutex, so that exchanges of different blocks stay
-  // parallel.
+  // closed_ and stopping_ are written under mutex_. They are read under mutex_ or under a block's mutex, so that
+  // exchanges of different blocks stay parallel.
   std::atomic<bool> closed_{false};
   std::atomic<bool> stopping_{false};
 };

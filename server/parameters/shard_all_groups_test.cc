@@ -1,5 +1,5 @@
-// A shard's rounds of all groups that live. Without a quorum every group of the job is awaited from the first round on.
-// A group that is dead, late, or never comes costs the others one grace window.
+// A shard's rounds in which all live groups must take part. Without a quorum every group of the job is awaited from the
+// first round on. A group that is dead, late, or never comes costs the others one grace window.
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ namespace {
 
 constexpr double kRate = 0.5;
 constexpr uint64_t kSteps = 40;
-// A grace window that nobody must wait for: it is longer than anything else takes here.
+// A grace window for tests in which no thread waits it out. It is longer than everything else that these tests do.
 constexpr absl::Duration kLong = absl::Seconds(10);
 constexpr absl::Duration kAtOnce = absl::Seconds(8);
 
-// A job with one block of zeros, which plain SGD steps after each step of a group.
+// Returns a request for a job with one block of zeros. Plain SGD steps the block after each step of a group.
 v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, absl::Duration grace) {
   TestCenter center;
   center.groups = groups;
@@ -40,14 +40,14 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t grou
   return MakeTestShard(request, std::vector<float>(4), groups);
 }
 
-// Whether the shard's center has had so many rounds before the time is over.
+// Waits at most for `patience` until the shard has had `rounds` rounds. Returns whether it has.
 bool HasHad(const Shard& shard, uint64_t rounds, absl::Duration patience) {
   const absl::Time give_up = absl::Now() + patience;
   while (shard.updates() < rounds && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
   return shard.updates() >= rounds;
 }
 
-// A group that is there before the others makes no step alone: the first round is of both groups and takes their mean.
+// A group that comes before the others makes no step alone: the first round has both groups and takes their mean.
 TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, kLong), 1);
@@ -63,7 +63,8 @@ TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   }
 }
 
-// A group that never comes is waited for once. It has trained nothing, so the distances of the others count in full.
+// The others wait once for a group that never comes. It has trained nothing, so the distances of the others count in
+// full.
 TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, absl::Seconds(1)), 1);
@@ -75,7 +76,7 @@ TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   }
 }
 
-// After a restart of the server, a group that never came costs one grace window more.
+// After a restart of the server, a group that never came costs the others one more grace window.
 TEST(ShardAllGroups, AfterARestartAGroupThatNeverCameCostsOneMore) {
   const v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2, absl::Seconds(1));
   const auto before = MakeShard(request, 1);
@@ -90,9 +91,10 @@ TEST(ShardAllGroups, AfterARestartAGroupThatNeverCameCostsOneMore) {
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).values[0], -20 * kRate);
 }
 
-// A group that dies costs the others one window, too. Once it is started again it is awaited as before.
+// A group that dies costs the others one grace window. When it is started again, it is awaited as before.
 TEST(ShardAllGroups, AGroupThatIsStartedAgainIsAwaitedAgain) {
-  // Longer than a busy machine takes to run a thread; nine windows are longer than what is checked for one.
+  // A window is longer than a busy machine takes to run a thread. Nine windows are longer than kFewWindows, the limit
+  // for one.
   constexpr absl::Duration kWindow = absl::Seconds(3);
   constexpr absl::Duration kFewWindows = absl::Seconds(20);
   const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 3, kWindow), 3);
@@ -113,13 +115,13 @@ TEST(ShardAllGroups, AGroupThatIsStartedAgainIsAwaitedAgain) {
   ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {2, 0, 2}, absl::Seconds(20)).ok());
   std::thread others([&] { both(11); });
   EXPECT_FALSE(HasHad(*shard, 11, absl::Milliseconds(200))) << "they did not wait for it";
-  EXPECT_TRUE(Send(*shard, {2, 0, 2}, 2, 4).ok());  // It goes on where it was.
+  EXPECT_TRUE(Send(*shard, {2, 0, 2}, 2, 4).ok());  // The new incarnation continues the group's steps.
   others.join();
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).values[0], -12 * kRate);  // The last round: (1 + 1 + 4) / 3.
   EXPECT_EQ(shard->updates(), 11u);
 }
 
-// Nobody waits for a group that has made its last step.
+// No group waits for a group that has made its last step.
 TEST(ShardAllGroups, AGroupThatHasEndedIsNotAwaited) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2, kLong), 2);
   const absl::Time start = absl::Now();

@@ -26,19 +26,20 @@ struct Group {
   Speaker speaker;
   std::vector<float> x;
   std::vector<double> expected;
-  // The exchange under way: what it sends, and the blocks without an answer yet, the next one last.
+  // The exchange under way: the values that it sends, and the blocks that have no answer yet. The next block to send is
+  // last.
   uint64_t sequence = 0;
   std::vector<float> sent;
   std::vector<double> expected_sent;
   std::vector<uint64_t> open;
-  // By block: the last exchange that the center counted, and its answer.
+  // By block: the last exchange that the expected center includes, and its answer.
   std::vector<uint64_t> counted;
   std::vector<std::vector<double>> expected_answers;
   std::vector<std::vector<float>> answers;
 };
 
-// Groups train and exchange their blocks in any order. They lose answers and send again, repeat what was answered, and
-// are started again in the middle of an exchange.
+// Groups train, and exchange their blocks in any order. They lose answers and send the block again, repeat exchanges
+// that were answered, and are started again in the middle of an exchange.
 class Schedule {
  public:
   Schedule(uint32_t seed, uint32_t groups) : random_(seed) {
@@ -54,7 +55,7 @@ class Schedule {
     }
   }
 
-  // Lets a random group do something.
+  // Lets a random group act: train and begin an exchange, exchange a block, repeat one, or start again.
   void Step() {
     Group& group = groups_[random_() % groups_.size()];
     if (group.open.empty()) {
@@ -69,7 +70,7 @@ class Schedule {
     }
   }
 
-  // Tolerance 1e-4, for values up to about ten.
+  // Compares center and groups with the formula. The tolerance is 1e-4, for values up to about ten.
   void ExpectTheFormula() const {
     for (uint64_t i = 0; i < kValues; ++i) {
       ASSERT_NEAR(CenterAt(i), expected_center_[i], 1e-4) << "value " << i;
@@ -77,7 +78,7 @@ class Schedule {
     }
   }
 
-  // How often each has happened.
+  // How often answers were lost, exchanges repeated, and groups started again.
   int losses = 0, repeats = 0, restarts = 0;
 
  private:
@@ -110,7 +111,7 @@ class Schedule {
     std::shuffle(group.open.begin(), group.open.end(), random_);
   }
 
-  // Exchanges the next block. One answer of three does not arrive; then the block is sent again some time.
+  // Exchanges the next block. One answer of three is lost; the group then sends the block again later.
   void Exchange(Group& group) {
     const uint64_t block = group.open.back();
     const Range range = shard_->BlockRange(block);
@@ -130,7 +131,7 @@ class Schedule {
     group.open.pop_back();
   }
 
-  // d = alpha (x - c); c <- c + d, once for an exchange.
+  // Moves the expected center, once for each exchange: d = alpha (x - c); c <- c + d.
   void CountOnce(Group& group, uint64_t block) {
     if (group.counted[block] == group.sequence) return;
     const Range range = shard_->BlockRange(block);
@@ -142,7 +143,7 @@ class Schedule {
     }
   }
 
-  // Sends a block. All answers to one exchange must be equal.
+  // Sends a block. All answers to one exchange of the block must be equal.
   void Send(Group& group, uint64_t block) {
     const Range range = shard_->BlockRange(block);
     std::vector<float> answer(range.size());
@@ -164,8 +165,8 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-// In a hundred schedules of one to eight groups, center and groups follow the formula, whatever order, losses, repeats
-// or restarts there are.
+// In a hundred schedules of one to eight groups, center and groups follow the formula. Blocks come in any order,
+// answers are lost, exchanges are repeated and groups are started again.
 TEST(ShardElastic, FollowsTheFormula) {
   int losses = 0, repeats = 0, restarts = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

@@ -1,5 +1,5 @@
-// Rules of distances at a shard whose groups are out of step: each group is in rounds of its own, or ends before
-// others.
+// Rules of distances at a shard whose groups are out of step: a group has rounds without the others, or ends before
+// them.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kInterval = 4;
 constexpr uint64_t kIntervals = 6;
-constexpr uint64_t kValues = 24;  // They make six blocks.
+constexpr uint64_t kValues = 24;  // 24 values make six blocks.
 
 struct Case {
   std::string name;
@@ -36,7 +36,7 @@ const Case kCases[] = {
     {"diloco", v1::AveragingSpec::DILOCO, 0.7, 0.9, true},
 };
 
-// Without a grace window a group that comes alone has a round of its own, at once.
+// Returns a request. Without a grace window a group that comes alone has a round of its own, at once.
 v1::AttachRequest Request(const Case& c, absl::Duration grace = absl::ZeroDuration()) {
   TestCenter center;
   center.groups = 2;
@@ -73,7 +73,8 @@ void SendInterval(Shard& shard, uint32_t group, uint64_t interval) {
   }
 }
 
-// How far a block's center has moved, including what is left of its velocity.
+// Returns how far a block's center will have moved when it comes to rest, that is, with what its velocity still moves
+// it.
 double Reach(const Shard& shard, const Case& c, uint64_t block) {
   const Shard::BlockCopy copy = shard.CopyBlock(block);
   if (c.momentum == 0) return -copy.values[0];
@@ -81,7 +82,7 @@ double Reach(const Shard& shard, const Case& c, uint64_t block) {
   return -copy.values[0] + c.rate * pushes * copy.state[0];
 }
 
-// How far one whole round moves the center.
+// Returns how far one whole round moves the center until it comes to rest.
 double Unit(const Case& c) { return c.rate / (1 - c.momentum); }
 
 void ExpectReach(const Shard& shard, const Case& c, double rounds) {
@@ -90,7 +91,7 @@ void ExpectReach(const Shard& shard, const Case& c, double rounds) {
   }
 }
 
-// Two groups in step set the measure for the tests below: each interval is a whole round.
+// If two groups are in step, each interval is one whole round. The tests below compare with this.
 TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c, absl::Seconds(10)));
@@ -105,7 +106,8 @@ TEST(ShardOutOfStep, InStepEachIntervalIsAWholeRound) {
   }
 }
 
-// Two groups that begin and end together but are never in a round together move the center by the same.
+// Two groups train over the same intervals, but each always has rounds of its own. They move the center as far as two
+// groups in common rounds do.
 TEST(ShardOutOfStep, GroupsInRoundsOfTheirOwnMoveTheCenterByTheSame) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c));
@@ -119,9 +121,9 @@ TEST(ShardOutOfStep, GroupsInRoundsOfTheirOwnMoveTheCenterByTheSame) {
   }
 }
 
-// One group begins an interval before the other and ends one earlier. Training takes an interval longer, and in its
-// first and last interval one group is alone. So the center moves by one round more. (If every distance counted in
-// full, it would move by twice as many.)
+// One group begins an interval before the other and ends an interval earlier. Training takes one interval longer, and
+// in its first and last interval one group is alone. So the center moves by one round more. If every distance counted
+// in full, it would move by twice as many rounds.
 TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
   for (const Case& c : kCases) {
     const auto shard = MakeShard(Request(c));
@@ -138,8 +140,8 @@ TEST(ShardOutOfStep, AnIntervalApartTheCenterMovesByOneRoundMore) {
   }
 }
 
-// A dead group counts in the one round that waited for it, the same at every block and for every rank. Then the others
-// are alone.
+// A dead group counts as live in the one round that waited for it, at every block and for every rank. In later rounds
+// only the other groups count.
 TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
   for (const Case& c : kCases) {
     v1::AttachRequest request = Request(c);
@@ -155,7 +157,7 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnce) {
   }
 }
 
-// A dead group counts once even if several ranks wait for it at the same time.
+// A dead group counts as live in one round even if several ranks wait for it at the same time.
 TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
   const Case& c = kCases[0];
   for (int i = 0; i < 10; ++i) {
@@ -177,7 +179,8 @@ TEST(ShardOutOfStep, ADeadGroupCountsOnceForRanksThatWaitTogether) {
   }
 }
 
-// A job's last exchange has fewer steps than an interval. It counts by its steps, and so does the momentum.
+// A job's last exchange has fewer steps than an interval. The round's share of a whole round is proportional to its
+// steps, for the distances and for the momentum.
 TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
   const Case c = kCases[3];
   const auto shard = MakeShard(Request(c));
@@ -191,7 +194,7 @@ TEST(ShardOutOfStep, LessThanAnIntervalIsLessOfARound) {
   EXPECT_NEAR(shard->CopyBlock(0).values[0], center - c.rate * ((1 + c.momentum) + c.momentum * push * v), 1e-5);
 }
 
-// If intervals have no fixed number of steps, each exchange counts as a whole one.
+// If the number of steps between exchanges is not fixed, each exchange counts as a whole interval.
 TEST(ShardOutOfStep, IntervalsThatVaryAreWhole) {
   const Case c = kCases[3];
   v1::AttachRequest request = Request(c);
@@ -202,20 +205,20 @@ TEST(ShardOutOfStep, IntervalsThatVaryAreWhole) {
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).state[0], 1.9f);
 }
 
-// A job with two fragments of three blocks each.
+// Returns a request for a job with two fragments of three blocks each.
 v1::AttachRequest FragmentsRequest() {
   v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
   request.mutable_job()->set_fragments(2);
   return request;
 }
 
-// A group's first block meets another group's, which is in the middle of an exchange of all fragments. Each goes on as
-// its own exchange began: neither waits for the other at blocks that it sends alone.
+// Group 0 is in the middle of an exchange of all fragments when group 1 sends the first block of a fragment. They have
+// one round at that block. At the other blocks neither waits for the other.
 TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   const auto shard = MakeShard(FragmentsRequest());
   SendBlock(*shard, {0, 0, 1}, 7, 0);
   AttachGroup(*shard, 1);
-  // The exchange comes on two streams. One of them returns because of that, so the other is waiting then.
+  // Group 1 sends its block on two streams. When one of them returns, the other is waiting in the round.
   TwoStreams streams([&] {
     const Range range = shard->BlockRange(3);
     const std::vector<float> values(range.size(), 1);
@@ -229,7 +232,8 @@ TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   for (const uint64_t block : {4, 5}) SendBlock(*shard, {1, 0, 1}, 3, block);
 }
 
-// Nobody waits for a group that has made its last exchange, even if it attaches to see whether that is saved.
+// No group waits for a group that has made its last exchange, even if that group attaches to see whether the exchange
+// is saved.
 TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
   SendInterval(*shard, 0, kIntervals - 1);
@@ -241,7 +245,7 @@ TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaited) {
   SendInterval(*shard, 1, kIntervals);
 }
 
-// A group that already waits for another goes on when that one ends.
+// A group that is waiting for another group goes on when the other ends.
 TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
   const auto shard = MakeShard(Request(kCases[0], absl::Seconds(10)));
   AttachGroup(*shard, 1);
@@ -253,7 +257,7 @@ TEST(ShardOutOfStep, WhoWaitsForAGroupThatEndsGoesOn) {
   other.join();
 }
 
-// Nobody waits for a group that has ended, also after a restart of the server.
+// No group waits for a group that has ended, even after a restart of the server.
 TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaitedAfterARestart) {
   const v1::AttachRequest request = Request(kCases[0], absl::Seconds(10));
   const auto before = MakeShard(request);

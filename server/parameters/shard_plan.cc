@@ -17,7 +17,8 @@
 namespace hooke {
 namespace {
 
-// Takes the same time wherever the keys differ, so that it does not tell how much of `key` is right.
+// Compares in a time that does not depend on where the keys differ. So the time does not tell how much of `key` is
+// right.
 bool SameKey(absl::string_view center_key, absl::string_view key) {
   if (center_key.size() != key.size()) return false;
   volatile unsigned char differs = 0;
@@ -29,11 +30,11 @@ constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
-constexpr double kAppliedBytes = 24;  // Per block and group: the exchange last applied and the version last answered.
+constexpr double kAppliedBytes = 24;  // Per block and group: ids of the last exchange and answer.
 constexpr double kWindowBytes = 64;   // Per rank: its AnswerWindow without the answers.
-constexpr double kGroupBytes = 256;   // Per group: whatever else a shard knows of it.
-// With rounds, per rank: the place of its exchange, and its contribution to the round that it waits for. For each group
-// on top: whether it is in that round, and whether it is live.
+constexpr double kGroupBytes = 256;   // Per group: everything else that a shard keeps for it.
+// Memory with rounds. kSeatBytes is per rank: the place of its exchange, and its contribution to the round that it
+// waits for. kLiveBytes is per rank and group: whether the group is in that round, and whether it is live.
 constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
 
@@ -50,12 +51,12 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
       absl::StrCat("job.shard_index is ", job.shard_index(), "; 0 to ", job.shard_count() - 1, " are allowed"));
 }
 
-// The memory counts are upper bounds, in floating point so that no product overflows.
+// The functions below count memory. The counts are upper bounds, in floating point so that no product overflows.
 double BlockBytes(const ShardPlan& plan) {
   return sizeof(float) * static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
 }
 
-// Memory for the exchanges of all ranks with this window.
+// Returns the memory for the exchanges of all ranks if their window has `window_blocks` blocks.
 double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   uint64_t blocks = 0;
   for (uint32_t rank = 0; rank < plan.job.ranks(); ++rank) {
@@ -64,7 +65,7 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   }
   const double groups = plan.job.groups();
   const double kept = plan.rule.traits.answers_center ? 0 : 1;
-  // A message and its answer. With compression, both in encoded and in decoded form.
+  // Counts a message and its answer. With compression a third block is counted for the encoded values.
   const double messages = plan.rule.sent.compression == Compression::kNone ? 2 : 3;
   return groups * static_cast<double>(blocks) * BlockBytes(plan) * (kept + messages) +
          groups * plan.job.ranks() * kept * kWindowBytes;
@@ -74,7 +75,7 @@ double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
   const double all_seats = groups * plan.job.ranks();
-  const double watched = std::min(all_seats, blocks);  // Blocks that are copied while threads change them.
+  const double watched = std::min(all_seats, blocks);  // Blocks that are copied while they change.
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
                       blocks * (groups * kAppliedBytes + kBlockObjectBytes);
   const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
@@ -89,12 +90,12 @@ absl::Status Differs(absl::string_view what, const absl::AlphaNum& center, const
                                                     "; all groups of a job run with the same job file"));
 }
 
-// The name in job files. `rule` was checked.
+// Returns the rule's name in job files. `rule` was checked.
 std::string RuleText(uint32_t rule) {
   return absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(static_cast<v1::AveragingSpec::Rule>(rule)));
 }
 
-// An unset field means none.
+// Returns the job's compression. An unset field means none.
 v1::AveragingSpec::Compression CompressionOf(const v1::JobSpecForShard& job) {
   if (job.compression() == 0) return v1::AveragingSpec::COMPRESSION_NONE;
   return static_cast<v1::AveragingSpec::Compression>(job.compression());
@@ -105,11 +106,11 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
-// Compares all other fields, and names the first that differs.
+// Compares the fields that were not compared before, and names the first that differs.
 absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
-  group.set_compression(center.compression());  // Compared before; unset and none are the same.
+  group.set_compression(center.compression());  // Compared before. Unset and none mean the same.
   google::protobuf::util::MessageDifferencer differencer;
-  // To a server an optional field that is 0 means the same as an absent one.
+  // For a server, an optional field that is 0 means the same as an absent one.
   differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   std::string differences;
   differencer.ReportDifferencesToString(&differences);
@@ -140,7 +141,7 @@ absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t b
     return absl::InvalidArgumentError(
         absl::StrCat("job.parameters is ", request.job().parameters(), "; the layout has ", *values, " values"));
   }
-  // Each block is encoded by itself, so it must consist of whole runs.
+  // Each block is encoded by itself, so its values must be whole runs.
   if (rule->sent.compression != Compression::kNone && block_values % kCompressionRun != 0) {
     return absl::InvalidArgumentError(absl::StrCat("job.compression needs blocks of a multiple of ", kCompressionRun,
                                                    " values; this server's have ", block_values));

@@ -1,7 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
 #define HOOKE_SERVER_PARAMETERS_SHARD_PLAN_H_
 
-// Plans a job's shard on this server: its blocks, its rule and its memory, checked before any memory is taken. Pure.
+// Plans a job's shard on this server: its blocks, its rule and its memory. The plan is checked before any memory is
+// taken. Pure.
 
 #include <cstdint>
 #include <string>
@@ -15,11 +16,11 @@
 
 namespace hooke {
 
-// The largest window of a rank, which is the number of blocks that it may have unanswered. This is enough for sending,
-// applying and answering to overlap.
+// The largest window of a rank. A window is the number of blocks that the rank may have sent without an answer. This
+// many are enough for sending, applying and answering to overlap.
 inline constexpr uint32_t kWindowBlocks = 16;
-// Memory that the ranks of kExchangeGroups groups may take together besides the center: answers kept for repeats and,
-// for each connection, a message and its answer. The window is chosen to fit. With more groups the limit grows in
+// Memory that the ranks of kExchangeGroups groups together may take for exchanges: answers kept for repeats and, for
+// each connection, a message and its answer. The window is chosen to fit. With more groups the limit grows in
 // proportion.
 inline constexpr uint64_t kExchangeBytes = 32 << 20;
 inline constexpr uint32_t kExchangeGroups = 32;
@@ -34,32 +35,32 @@ struct ShardPlan {
   JobRule rule;
   Partition partition{0};      // The whole center.
   Range blocks;                // This shard's blocks; none if there are more servers than blocks.
-  uint32_t window_blocks = 1;  // Answers kept for each rank. Sent as AttachResponse.window_blocks.
+  uint32_t window_blocks = 1;  // Sent as AttachResponse.window_blocks. Answers kept for each rank.
   // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks while they change,
   // the records of blocks, groups and ranks, and the layout. It also counts the answers kept and the messages of all
   // connections.
   uint64_t memory_bytes = 0;
 
-  // The values of the whole vector that a block of the partition holds.
+  // Returns the range of the whole vector that block `block` of the partition holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
-  // How many of a block's values are parameters of the model. They come first; buffers follow.
+  // Returns how many of a block's values are parameters of the model. They come first; buffers follow.
   uint64_t BlockParameters(uint64_t block) const;
 };
 
-// The largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. It follows from
-// the job alone, so a restarted server has the same window.
+// Returns the largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. It
+// follows from the job alone, so a restarted server has the same window.
 uint32_t ChooseWindow(const ShardPlan& plan);
 
-// The plan for the shard that `request` asks for. INVALID_ARGUMENT names the field that is wrong and what is allowed.
-// `block_values` >= 1.
+// Returns the plan for the shard that `request` asks for. INVALID_ARGUMENT names the field that is wrong and what is
+// allowed. `block_values` >= 1.
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
 
-// PERMISSION_DENIED if `key` is not the center's key: the sender does not belong to job `job_id`. Two empty keys are
-// equal.
+// PERMISSION_DENIED if `key` is not the center's key, which means that the sender does not belong to job `job_id`. Two
+// empty keys are equal.
 absl::Status CheckKey(absl::string_view job_id, absl::string_view center_key, absl::string_view key);
 
-// FAILED_PRECONDITION if the center of this id belongs to another job than the group's; the message says what to do.
-// Two jobs are the same if their keys are equal, also if both are empty.
+// FAILED_PRECONDITION if the center of this id belongs to another job than the group's. The message tells the user what
+// to do. Jobs with equal keys are one job, also if both keys are empty.
 absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);
 
 // FAILED_PRECONDITION names the first difference between the center's plan and the group's. Keys are compared first.

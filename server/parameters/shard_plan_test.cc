@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A shard's blocks are those that algorithms/sharding gives it, also if there are more servers than blocks.
+// A shard has the blocks that algorithms/sharding.h gives it, even if there are more servers than blocks.
 TEST(PlanShard, CutsTheCenter) {
   TestCenter center;
   center.shard_count = 4;
@@ -27,9 +27,9 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// The memory counted: values; 24 bytes per block and group; 384 per block; 256 per group; the layout; and per rank the
-// answers kept, a message, its answer and a copy of a block. With rounds no answers are kept, but each rank takes 240
-// bytes, and 8 per group.
+// A shard counts this memory, in bytes: its values and its layout; 384 for each block, 24 for each block and group, 256
+// for each group. For each rank it counts 64, the answers kept, a message and its answer per block of the window, and a
+// copy of a block. With rounds it keeps no answers. Each rank then takes 240 and 8 for each group, instead of the 64.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;
@@ -40,8 +40,7 @@ TEST(PlanShard, CountsMemory) {
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{8} * (64 + (3 * 16 + 1) * uint64_t{65536}));
 }
 
-// The window is as large as possible while all ranks together keep within the bytes for exchanges. It is at least one
-// block.
+// The window is the largest with which all ranks together keep within the bytes for exchanges, but at least one block.
 TEST(PlanShard, ChoosesTheWindow) {
   struct Case {
     uint64_t mebibytes;
@@ -49,16 +48,16 @@ TEST(PlanShard, ChoosesTheWindow) {
     uint32_t window;
   };
   const Case cases[] = {
-      {64, 1, 1, 1, 16},    // Few groups: the largest.
+      {64, 1, 1, 1, 16},    // Few groups have the largest window.
       {64, 4, 2, 1, 16},    // 8 ranks: 24 MiB.
       {64, 16, 1, 1, 10},   // 16 ranks x 10 blocks x 3 x 64 KiB = 30 MiB.
       {64, 32, 1, 1, 5},    // 30 MiB.
       {64, 32, 4, 1, 1},    // 24 MiB.
-      {64, 32, 4, 2, 2},    // Each server speaks with two of the four ranks.
+      {64, 32, 4, 2, 2},    // Each server exchanges with two of the four ranks.
       {1, 32, 4, 1, 1},     // A slice has four blocks.
-      {1, 8, 16, 1, 16},    // A slice has one block: no more is needed, whatever the window.
-      {64, 256, 1, 1, 5},   // More groups get more.
-      {64, 1024, 64, 1, 1}  // At least one block each.
+      {1, 8, 16, 1, 16},    // A slice has one block, so a larger window takes no memory.
+      {64, 256, 1, 1, 5},   // With more groups the limit is larger.
+      {64, 1024, 64, 1, 1}  // The window has at least one block.
   };
   for (const Case& c : cases) {
     TestCenter center;
@@ -71,8 +70,8 @@ TEST(PlanShard, ChoosesTheWindow) {
   }
 }
 
-// With 32 groups a server needs at most 1.1 times the center and 64 MiB, if the rule keeps no state. Momentum adds one
-// center, Adam two.
+// With 32 groups a server needs at most 1.1 times the center and 64 MiB, if the rule keeps no state. Momentum adds the
+// size of one center, Adam that of two.
 TEST(PlanShard, IsLeanWithManyGroups) {
   TestCenter center;
   center.groups = 32;
@@ -105,10 +104,10 @@ TEST(PlanShard, IsLeanWithManyGroups) {
   }
 }
 
-// Synchronous SGD.
+// Returns a request for a job of synchronous SGD.
 v1::AttachRequest MakeSyncRequest() { return MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.1); }
 
-// The fields of rules that step the center are checked, too.
+// PlanShard also checks the fields of rules that step the center.
 TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
   struct Case {
     std::function<void(v1::JobSpecForShard&)> change;
@@ -146,7 +145,8 @@ TEST(PlanShard, CountsMemoryOfRounds) {
   EXPECT_EQ(plan.memory_bytes, held + uint64_t{40} * (240 + 40 * 8) + uint64_t{40} * 2 * 40);
 }
 
-// The layout counts, because a peer chooses it: here a thousand parameters with long names.
+// The memory of the layout is counted, because a peer chooses the layout. Here it has a thousand parameters with long
+// names.
 TEST(PlanShard, CountsTheLayout) {
   TestCenter center;
   center.values = 1000;
@@ -163,14 +163,14 @@ TEST(PlanShard, CountsTheLayout) {
   EXPECT_GE(PlanShard(request).value().memory_bytes, before + uint64_t{200} * 1000);
 }
 
-// The largest layout that is allowed does not overflow the count.
+// The count of the largest allowed layout does not overflow.
 TEST(PlanShard, CountsMemoryOfHugeCenters) {
   TestCenter center;
   center.values = (uint64_t{1} << 60) - 1;
   EXPECT_GT(PlanShard(MakeAttachRequest(center)).value().memory_bytes, uint64_t{1} << 62);
 }
 
-// Each field that is out of range is named, with what is allowed.
+// If a field is out of range, the error names it and what is allowed.
 TEST(PlanShard, RefusesWhatIsOutOfRange) {
   struct Case {
     std::function<void(v1::AttachRequest&)> change;
@@ -205,7 +205,7 @@ TEST(PlanShard, RefusesWhatIsOutOfRange) {
   }
 }
 
-// A group that comes with another job file, or another list of servers, is told what differs.
+// If a group comes with another job file, or another list of servers, the error names the difference.
 TEST(ComparePlans, NamesTheFirstDifference) {
   struct Case {
     std::function<void(v1::AttachRequest&)> change;
@@ -242,7 +242,7 @@ TEST(ComparePlans, NamesTheFirstDifference) {
   }
 }
 
-// An unset compression and COMPRESSION_NONE are the same job.
+// A job with unset compression and one with COMPRESSION_NONE are the same.
 TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
   v1::AttachRequest request = MakeAttachRequest({});
   const ShardPlan unsaid = PlanShard(request).value();
@@ -252,7 +252,7 @@ TEST(ComparePlans, NoCompressionIsNoneInBothWays) {
   EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
 }
 
-// An optional field that is 0 and one that is left out, as older versions do, are the same job.
+// A job with an optional field at 0 and one without that field are the same. Older versions leave it out.
 TEST(ComparePlans, AnOptionalZeroMayBeLeftOut) {
   v1::AttachRequest request = MakeSyncRequest();
   request.mutable_job()->mutable_optimizer()->clear_weight_decay();
@@ -263,8 +263,8 @@ TEST(ComparePlans, AnOptionalZeroMayBeLeftOut) {
   EXPECT_EQ(ComparePlans(said, unsaid), absl::OkStatus());
 }
 
-// Differences in interval, quorum, optimizer and schedule are told, too. A different model is told first, because other
-// numbers differ in consequence.
+// ComparePlans also names differences in interval, quorum, optimizer and schedule. It names a different model first,
+// because other numbers then differ in consequence.
 TEST(ComparePlans, NamesWhatRulesNeed) {
   struct Case {
     std::function<void(v1::AttachRequest&)> change;

@@ -1,5 +1,5 @@
-// Rules with rounds at a shard over random schedules, compared with their formulas in double precision. Groups are in a
-// round or miss it.
+// Rules with rounds at a shard over random schedules, compared with their formulas in double precision. Groups take
+// part in a round or miss it.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kInterval = 3;
-constexpr absl::Duration kAtOnce = absl::Seconds(8);  // A round without a quorum would last 10 s.
+constexpr absl::Duration kAtOnce = absl::Seconds(8);  // A round that lacks its quorum would wait for 10 s.
 
 std::vector<ReferenceRule> Rules() {
   constexpr ReferenceMixing kGradients = ReferenceMixing::kMeanOfGradients;
@@ -57,7 +57,7 @@ struct Shape {
   uint64_t values = 4;  // The last one is a buffer.
 };
 
-// Without a grace window a round is complete as soon as it has its quorum.
+// Returns a request. Without a grace window a round is complete as soon as it has its quorum.
 v1::AttachRequest Request(const ReferenceRule& rule, const Shape& shape) {
   TestCenter center;
   center.groups = shape.groups;
@@ -73,17 +73,17 @@ v1::AttachRequest Request(const ReferenceRule& rule, const Shape& shape) {
 
 bool WantsFresh(const ReferenceRule& rule) { return rule.mixing == ReferenceMixing::kMeanOfGradients; }
 
-// What a round must know of a group at one block. Rounds are numbered from 1.
+// The state of a group at one block. Rounds are numbered from 1.
 struct Seat {
-  uint64_t sequence = 0;  // The group's steps that were sent, even if dropped.
+  uint64_t sequence = 0;  // The group's steps in its last exchange, even if that was dropped.
   bool begun = false;     // This incarnation has exchanged the block.
   bool awaited = true;    // True from when it attaches or sends until a round has waited for it in vain.
-  uint64_t missed = 0;    // The round that waited for it in vain.
-  uint64_t answered = 0;  // The round whose center it has.
+  uint64_t missed = 0;    // The last round that waited for the group in vain.
+  uint64_t answered = 0;  // The round whose center the group has.
 };
 
-// The number of live groups: contributors, groups that a round waits for in vain, and groups that were in other rounds
-// or were missed since a contributor's last answer.
+// Returns the number of live groups: contributors, groups that the round waits for in vain, and groups that were in
+// other rounds, or missed, since a contributor's last answer.
 size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& who) {
   uint64_t since = UINT64_MAX;
   for (const uint32_t group : who) since = std::min(since, seats[group].answered);
@@ -96,7 +96,7 @@ size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& w
   return live;
 }
 
-// Values that were rounded to floats about ten times are within 1e-4 of their size.
+// Values that were rounded to floats about ten times must be within 1e-4 of their size.
 void ExpectNear(const std::vector<float>& are, const std::vector<double>& should) {
   for (size_t i = 0; i < are.size(); ++i) {
     ASSERT_NEAR(are[i], should[i], 1e-4 * (1 + std::abs(should[i]))) << "value " << i;
@@ -111,7 +111,7 @@ std::vector<float> RandomValues(std::mt19937& random, uint64_t count) {
   return values;
 }
 
-// One block, with rounds of as many groups as the quorum asks for, different ones each time.
+// Rounds of one block. In each round at least as many groups as the quorum take part, different ones each time.
 class Rounds {
  public:
   Rounds(const ReferenceRule& rule, const Shape& shape, uint32_t seed)
@@ -143,7 +143,7 @@ class Rounds {
     ASSERT_NO_FATAL_FAILURE(ExpectNear(copy.values, block_.values()));
   }
 
-  // How often each has happened.
+  // How often groups were missing, exchanges dropped or repeated, and groups started again.
   int missing = 0, dropped = 0, repeats = 0, restarts = 0;
 
  private:
@@ -152,7 +152,7 @@ class Rounds {
     return {values.begin(), values.end()};
   }
 
-  // Starts the group again with the center as it is.
+  // Starts the group again. It takes the present center.
   void Restart(uint32_t group) {
     ++restarts;
     ++incarnations_[group];
@@ -162,13 +162,13 @@ class Rounds {
     seats_[group].answered = block_.updates();
   }
 
-  // Whether its next values are from an older center, under a rule that minds. False for a group that has just begun,
-  // because nobody knows its center.
+  // Whether the shard drops the group's next values because they are from an older center. False under rules that do
+  // not drop them, and for a group that has just begun, because the shard does not know its center.
   bool IsLate(uint32_t group) const {
     return WantsFresh(rule_) && seats_[group].begun && seats_[group].answered != block_.updates();
   }
 
-  // Some late groups, at least as many as the quorum needs, send and get the center. Nothing else changes.
+  // Some late groups send, so that enough others remain for the quorum. They get the center, and nothing else changes.
   void DropLate() {
     uint32_t fresh = 0;
     for (uint32_t group = 0; group < shape_.groups; ++group) fresh += IsLate(group) ? 0 : 1;
@@ -195,7 +195,7 @@ class Rounds {
     seats_[group].answered = block_.updates();
   }
 
-  // These groups exchange at the same time. Some send again what was answered.
+  // Lets these groups exchange at the same time. Some of them repeat their exchange after the answer.
   void Exchange(const std::vector<uint32_t>& who) {
     std::vector<ReferenceSent> sent;
     std::vector<std::vector<float>> values, answers(who.size());
@@ -216,7 +216,7 @@ class Rounds {
     block_.StepTogether(sent, LiveGroups(seats_, who), kInterval);
     for (Seat& seat : seats_) {
       if (!std::exchange(seat.awaited, false)) continue;
-      seat.missed = block_.updates();  // Groups that were in the round are not missed: they were answered.
+      seat.missed = block_.updates();  // Contributors get the same number as `answered`.
     }
     for (size_t i = 0; i < who.size(); ++i) {
       NoteAnswer(who[i]);
@@ -225,7 +225,7 @@ class Rounds {
     }
   }
 
-  // Sends the values `times` times, and checks that it does not take long.
+  // Sends the values `times` times, and checks that the answers come quickly.
   void Send(uint32_t group, const std::vector<float>& values, int times, std::vector<float>& answer) const {
     const absl::Time begin = absl::Now();
     answer.assign(values.size(), 0);
@@ -243,9 +243,10 @@ class Rounds {
   std::vector<uint32_t> incarnations_;
 };
 
-// In a hundred schedules of one to eight groups for every rule, a random part of the groups, sometimes all, is in each
-// round. They send more or fewer steps than an interval. The formulas say how much a round counts, with what share and
-// momentum, also for groups that missed rounds or were started again. Under sync late gradients do not count.
+// There are a hundred schedules of one to eight groups for every rule. A random part of the groups, sometimes all, is
+// in each round, with more or fewer steps than an interval. The center follows the formulas for the size of a round,
+// its weights and its momentum, also with groups that missed rounds or were started again. Under sync late gradients do
+// not count.
 TEST(ShardRandomRounds, FollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int missing = 0, dropped = 0, repeats = 0, restarts = 0;
@@ -266,7 +267,8 @@ TEST(ShardRandomRounds, FollowTheFormulas) {
   }
 }
 
-// Three blocks, and each group in rounds of its own. In the middle of them others begin theirs, overtake, and end.
+// Three blocks, with rounds of one group each. While a group is in the middle of its exchange, others begin theirs,
+// overtake it, and end.
 class Interleaved {
  public:
   Interleaved(const ReferenceRule& rule, const Shape& shape, uint32_t seed)
@@ -282,7 +284,7 @@ class Interleaved {
     }
   }
 
-  // A random group sends the next block of its exchange, or the first of the next exchange.
+  // Lets a random group send the next block of its exchange, or the first block of its next exchange.
   void Step() {
     const uint32_t group = static_cast<uint32_t>(random_() % shape_.groups);
     Exchange& own = groups_[group];
@@ -304,7 +306,7 @@ class Interleaved {
     own.block = (own.block + 1) % blocks_.size();
   }
 
-  // How many exchanges were dropped, and how many blocks of others.
+  // How many exchanges were dropped as a whole, and how many single blocks of other exchanges.
   int dropped_whole = 0, dropped_blocks = 0;
 
  private:
@@ -313,17 +315,17 @@ class Interleaved {
     std::vector<float> values;
     uint64_t block = 0;          // The next block to send.
     bool drop = false;           // The whole exchange is dropped.
-    uint64_t round = 0;          // The round of its first block.
+    uint64_t round = 0;          // The round at the exchange's first block.
     std::vector<uint32_t> live;  // The groups that were live in that round.
   };
 
-  // Computes by the formulas what the group's next block changes.
+  // Changes the expected values as the formulas say, for the group's next block.
   void Expect(uint32_t group) {
     Exchange& own = groups_[group];
     ReferenceBlock& block = blocks_[own.block];
     Seat& seat = seats_[own.block][group];
-    // Late gradients are dropped: a whole exchange that begins late, or the blocks at which a later exchange has
-    // overtaken.
+    // Late gradients are dropped: the whole exchange if it begins late, otherwise the blocks at which a later exchange
+    // has overtaken it.
     const bool overtaken = own.block > 0 && gone_on_[own.block] > own.round;
     if (own.block == 0) {
       own.drop = WantsFresh(rule_) && seat.begun && seat.answered != block.updates();
@@ -347,10 +349,10 @@ class Interleaved {
     }
     seat.begun = true;
     seat.answered = block.updates();
-    seats_[0][group].awaited = true;  // True whatever block it sends.
+    seats_[0][group].awaited = true;  // A group is awaited whichever block it sends.
   }
 
-  // The live groups for the group's next block, including those that its first block found.
+  // Returns the live groups for the group's next block, including those that were live at the exchange's first block.
   std::vector<uint32_t> Live(uint32_t group) const {
     const Exchange& own = groups_[group];
     const std::vector<Seat>& seats = seats_[own.block];
@@ -372,12 +374,14 @@ class Interleaved {
   std::mt19937 random_;
   std::unique_ptr<Shard> shard_;
   std::vector<ReferenceBlock> blocks_;
-  std::vector<std::vector<Seat>> seats_;  // By block, then group. Only block 0 tells who is awaited.
-  std::vector<uint64_t> gone_on_;         // By block: the highest first round of the exchanges that passed it.
+  std::vector<std::vector<Seat>> seats_;  // By block, then group. `awaited` is valid only at block 0.
+  std::vector<uint64_t>
+      gone_on_;  // By block: the latest first round (Exchange::round) of the exchanges that passed it.
   std::vector<Exchange> groups_;
 };
 
-// Checks a hundred schedules of one to eight groups for every rule.
+// Groups have rounds of their own at three blocks. In a hundred schedules of one to eight groups, every rule follows
+// its formulas.
 TEST(ShardRandomRounds, GroupsInRoundsOfTheirOwnFollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int dropped_whole = 0, dropped_blocks = 0;

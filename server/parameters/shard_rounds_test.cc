@@ -28,7 +28,8 @@ constexpr absl::Duration kLease = absl::Seconds(20);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr double kRate = 0.5;
 
-// A job with blocks of 4, 4 and 2 values; the last value is a buffer. Plain SGD steps the center.
+// Returns a request for a job with blocks of 4, 4 and 2 values, of which the last value is a buffer. Plain SGD steps
+// the center.
 v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_t values = 10) {
   TestCenter center;
   center.groups = groups;
@@ -42,7 +43,7 @@ v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_
   return request;
 }
 
-// Makes a shard with the values 0, 1/8, 2/8, ..., to which the first `groups` groups, or all, have attached.
+// Makes a shard with the values 0, 1/8, 2/8, ... The first `groups` groups have attached to it.
 std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups,
                                  std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>()) {
   return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups, std::move(clock));
@@ -53,7 +54,7 @@ std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
 
 float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
 
-// A round whose result would not be finite is refused to all its groups and changes nothing. Their next round is
+// If a round's result would not be finite, all its groups get an error and nothing changes. Their next round is
 // applied.
 TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
@@ -82,8 +83,8 @@ TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
   }
 }
 
-// If momentum would become infinite, it and the center stay as they were. The same exchange may come again with other
-// values.
+// If the velocity would become infinite, velocity and center stay as they were. The same exchange may come again with
+// other values.
 TEST(ShardRounds, StateStaysFinite) {
   v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, 1);
   request.mutable_job()->mutable_optimizer()->set_momentum(0.9);
@@ -99,7 +100,7 @@ TEST(ShardRounds, StateStaysFinite) {
   EXPECT_FLOAT_EQ(shard->CopyBlock(0).state[0], 0.9f * 3e38f);
 }
 
-// What one group does in a random schedule: its steps and what it sends, by exchange.
+// A group's part in a random schedule: its steps and the values that it sends, by exchange.
 struct GroupPlan {
   std::vector<uint64_t> sequences;
   std::vector<std::vector<float>> sent;  // All values, by exchange.
@@ -127,7 +128,7 @@ uint64_t StepsOf(const GroupPlan& plan, size_t exchange) {
   return plan.sequences[exchange] - (exchange > 0 ? plan.sequences[exchange - 1] : 0);
 }
 
-// The center after each round, in double precision.
+// Returns the center after each round, in double precision.
 std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const std::vector<GroupPlan>& plans,
                                            int exchanges) {
   std::vector<std::vector<double>> centers(1);
@@ -149,7 +150,7 @@ std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const s
   return centers;
 }
 
-// One exchange of a block of four values. Fails the test unless it is OK and in time.
+// Makes one exchange of a block of four values. Fails the test unless it is OK and in time.
 void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) {
   const Range range = shard.BlockRange(block);
   const std::vector<float> values(range.size(), 1);
@@ -161,8 +162,8 @@ void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) 
       << "the grace window of 10 s was waited for: group " << group << ", exchange " << sequence << ", block " << block;
 }
 
-// A group that joins while another is in the middle of its slice waits for the other's next exchange. The other, which
-// does not know of it yet, goes on. From then on they go together, and nobody waits out a grace window.
+// A group joins while another is in the middle of its slice. It waits for the other's next exchange. The other goes on
+// with its slice alone. Afterwards both exchange in common rounds, and no thread waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const v1::AttachRequest request = Request(rule, 2);
@@ -183,14 +184,14 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   }
 }
 
-// A job with two fragments of three blocks each.
+// Returns a request for a job with two fragments of three blocks each.
 v1::AttachRequest FragmentsRequest(uint32_t groups) {
   v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, groups, /*values=*/24);
   request.mutable_job()->set_fragments(2);
   return request;
 }
 
-// Sends the fragment whose turn it is, which the group asks for before it exchanges.
+// Sends the fragment that the shard chooses; the group asks for it before each exchange.
 void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
   const auto pace = shard.TellPace(absl::UnixEpoch(), {group, 0, 1}, 0);
   ASSERT_TRUE(pace.ok()) << pace.status();
@@ -198,8 +199,8 @@ void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
     SendBlock(shard, group, sequence, uint64_t{3} * pace->next_fragment + block);
 }
 
-// A group that joins while another is in the middle of a fragment goes on with the next one, and meets the other there.
-// From then on they exchange the same fragments together, each in its turn. Nobody waits out a grace window.
+// A group joins while another is in the middle of a fragment. It begins with the next fragment and meets the other
+// there. Afterwards both exchange the same fragments together, in turns. No thread waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
   SendBlock(*shard, 0, 1, 0);
@@ -215,7 +216,7 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   for (const uint64_t block : {3, 4, 5}) EXPECT_EQ(shard->CopyBlock(block).version, 2u);
 }
 
-// The last exchange carries all fragments as one exchange: its first block settles its round.
+// An exchange of all fragments is one exchange: its first block decides which groups are in its rounds.
 TEST(ShardRounds, AllFragmentsInOneExchange) {
   const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
   for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 7, block);
@@ -224,8 +225,8 @@ TEST(ShardRounds, AllFragmentsInOneExchange) {
   EXPECT_EQ(shard->updates(), 6u);
 }
 
-// A group goes on from the fragment that is furthest behind. A new incarnation's first values of another fragment stand
-// for all steps since the incarnation began, not for those since that fragment's last exchange.
+// A group that starts again goes on from the fragment that is furthest behind. Its first values of another fragment
+// stand for all steps since the new incarnation began, not for those since that fragment's last exchange.
 TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
   const auto shard = MakeShard(FragmentsRequest(2));
   std::thread both([&] { EXPECT_TRUE(Send(*shard, {1, 0, 1}, 4, 0).ok()); });
@@ -239,7 +240,7 @@ TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
   both.join();
 }
 
-// Groups learn the recent speed of the fastest group.
+// TellPace tells groups the recent speed of the fastest group.
 TEST(ShardRounds, TheFastestGroupIsKnown) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
@@ -256,7 +257,7 @@ TEST(ShardRounds, TheFastestGroupIsKnown) {
 }
 
 // A hundred random schedules have one to eight groups of different speed, some of which send blocks twice. Every answer
-// of every round is the center that the formula gives, the same bits for all groups.
+// of every round is the center that the formula gives, and has the same bits for all groups.
 TEST(ShardRounds, AreExact) {
   constexpr int kExchanges = 4;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -264,7 +265,8 @@ TEST(ShardRounds, AreExact) {
     const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
     const auto shard = MakeShard(Request(rule, groups));
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
-    std::vector<std::vector<float>> answers(groups);  // One after another, for the blocks of all rounds.
+    std::vector<std::vector<float>> answers(
+        groups);  // Answers follow one another: for each round, those of its blocks.
     std::vector<std::thread> threads;
     for (uint32_t group = 0; group < groups; ++group) {
       threads.emplace_back([&, group] {
@@ -295,8 +297,9 @@ TEST(ShardRounds, AreExact) {
   }
 }
 
-// The same with one group after another, where each makes a step of its own. A step counts by the steps it stands for,
-// and by how many steps others made since the group's last answer.
+// Under async, a hundred random schedules of one to eight groups follow the formula. Each exchange makes a step of its
+// own. The step depends on how many steps it stands for, and on how many updates others made since the group's last
+// answer.
 TEST(ShardRounds, AsynchronousStepsAreExact) {
   constexpr int kExchanges = 6;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -315,7 +318,7 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
       while (done[group] == kExchanges) group = (group + 1) % groups;
       const size_t exchange = done[group]++;
       const float value = plans[group].sent[exchange][0];
-      // Nobody knows which center a group has before its first answer.
+      // The shard does not know which center a group has before its first answer.
       const double staleness = exchange == 0 ? 0 : static_cast<double>(version - seen[group]);
       center -= kRate / std::sqrt(1 + staleness) * value / static_cast<double>(StepsOf(plans[group], exchange));
       seen[group] = ++version;
@@ -328,7 +331,7 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
   }
 }
 
-// A dead group costs the others one grace window, not one for each block and round. Then they go on alone.
+// A dead group costs the others one grace window, not one for each block and round. Then the others go on alone.
 TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_grace_seconds(1);
@@ -340,7 +343,8 @@ TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
   EXPECT_FLOAT_EQ(FirstValue(*shard), -20 * kRate);
 }
 
-// Without its quorum a round makes no step. The groups are told to try again, and their values have changed nothing.
+// Without its quorum a round makes no step. The groups get an error that says to try again, and their values change
+// nothing.
 TEST(ShardRounds, NoStepWithoutAQuorum) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_quorum(2);
@@ -356,7 +360,7 @@ TEST(ShardRounds, NoStepWithoutAQuorum) {
   EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
 }
 
-// A group that has made its last step does not count for the quorum any more: the other makes its steps alone.
+// A group that has made its last step is not needed for the quorum any more: the other group makes its steps alone.
 TEST(ShardRounds, AQuorumOfThoseThatRemain) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_quorum(2);
@@ -370,8 +374,9 @@ TEST(ShardRounds, AQuorumOfThoseThatRemain) {
   EXPECT_EQ(shard->updates(), 6u);
 }
 
-// A gradient of an older center is dropped, and its group is in step again. A late distance counts in the next round.
-// It counts half if the other group has made a round of its own meanwhile, or was waited for.
+// A gradient of an older center is dropped. Its group gets the new center, so its next gradient counts. A late distance
+// counts in the next round. It counts half if the other group has made a round of its own meanwhile, or if the round
+// waited for the other group.
 TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     v1::AttachRequest request = Request(rule, 2);
@@ -379,14 +384,14 @@ TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
     const auto shard = MakeShard(request);
     const bool drops = rule == v1::AveragingSpec::SYNC;
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 1, 1), (drops ? -1 : -0.5) * kRate);
-    // Nobody knows which center its first values are from.
+    // The shard does not know from which center the group's first values are.
     EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), (drops ? -2 : -1) * kRate);
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 2, 1), (drops ? -2 : -1.5) * kRate);
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 3, 1), (drops ? -3 : -2.5) * kRate);
   }
 }
 
-// A block that comes again on another stream, while the first one still waits, counts once.
+// If a block comes again on another stream while the first stream still waits, the block counts once.
 TEST(ShardRounds, TheSameExchangeOnTwoStreamsCountsOnce) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
   TwoStreams streams([&] {
@@ -429,7 +434,7 @@ TEST(ShardRounds, WhoeverWaitsIsToldWhyItNeedNot) {
   }
 }
 
-// A group further ahead than the bound gets its answer once the slower one has come closer, and not before.
+// A group further ahead than the bound gets its answer once the slower group has come closer, and not before.
 TEST(ShardRounds, ABoundHoldsFastGroupsBack) {
   const auto shard = MakeShard(Request(v1::AveragingSpec::SSP, 2));
   EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
@@ -441,13 +446,13 @@ TEST(ShardRounds, ABoundHoldsFastGroupsBack) {
     EXPECT_FLOAT_EQ(answer.value(), -4 * kRate) << "it sees what it has waited for";
   });
   const absl::Time give_up = absl::Now() + kPatience;
-  while (shard->updates() < 3 && absl::Now() < give_up) std::this_thread::yield();  // Its own step is made at once.
+  while (shard->updates() < 3 && absl::Now() < give_up) std::this_thread::yield();  // Its own step is applied at once.
   slower_moves = true;
   EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -4 * kRate);
   fast.join();
 }
 
-// A group that does not move at all is waited for once.
+// The shard waits only once for a group that makes no steps at all.
 TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
   v1::AttachRequest request = Request(v1::AveragingSpec::SSP, 2);
   request.mutable_job()->set_grace_seconds(1);
@@ -459,7 +464,7 @@ TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
 }
 
 // The grace window, the wait for a quorum and the wait for slower groups use only the clock that the shard is given.
-// Setting the machine's clock moves none of them.
+// Setting the machine's clock does not change these waits.
 TEST(ShardRounds, WaitsGoByTheShardsClock) {
   struct Case {
     v1::AveragingSpec::Rule rule;
@@ -493,8 +498,8 @@ TEST(ShardRounds, WaitsGoByTheShardsClock) {
   }
 }
 
-// A shard restored from its snapshot knows whom to wait for, though nobody attaches again. The first group that comes
-// does not make a round of its own.
+// A shard restored from its snapshot awaits the groups that had attached, although they do not attach again. The first
+// group that comes does not make a round of its own.
 TEST(ShardRounds, AfterARestartGroupsWaitForEachOther) {
   v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2);
   constexpr absl::Duration kGrace = absl::Milliseconds(300);

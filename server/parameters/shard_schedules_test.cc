@@ -1,5 +1,5 @@
-// Rules in which each group steps the center by itself, at a shard over random schedules. They are compared with their
-// formulas in double precision. shard_elastic_test.cc has the elastic rule.
+// Rules in which each group steps the center by itself, at a shard over random schedules. Center and groups are
+// compared with formulas in double precision. shard_elastic_test.cc has the elastic rule.
 
 #include <gtest/gtest.h>
 
@@ -27,11 +27,12 @@ namespace hooke {
 namespace {
 
 constexpr uint64_t kValues = 10;
-constexpr uint64_t kParameters = 7;  // Blocks of 4 parameters, of 3 and a buffer, and of 2 buffers.
+constexpr uint64_t kParameters = 7;  // The blocks have 4 parameters; 3 parameters and a buffer; and 2 buffers.
 constexpr uint64_t kBlocks = 3;
-constexpr uint64_t kBound = 4;  // More than the 3 steps of the longest exchange: some group may always go on.
+constexpr uint64_t kBound = 4;  // More than the 3 steps of the longest exchange, so some group may always go on.
 constexpr absl::Duration kGrace = absl::Seconds(10);
-constexpr absl::Duration kAtOnce = absl::Seconds(8);  // Less than the grace window: nobody was waited for.
+constexpr absl::Duration kAtOnce =
+    absl::Seconds(8);  // Less than the grace window. A call within this time has not waited out the window.
 
 std::vector<ReferenceRule> Rules() {
   constexpr ReferenceMixing kMean = ReferenceMixing::kMeanOfGradients;
@@ -68,30 +69,32 @@ v1::AttachRequest Request(const ReferenceRule& rule, uint32_t groups) {
   return request;
 }
 
-// What a shard and a group know of one block.
+// The state of a group at one block.
 struct GroupBlock {
-  uint64_t applied = 0;  // The steps that the center has counted.
-  bool begun = false;    // This incarnation of the group has exchanged it.
+  uint64_t applied = 0;  // The group's steps in its last exchange of the block.
+  bool begun = false;    // This incarnation of the group has exchanged the block.
   uint64_t seen = 0;     // The center's updates at the group's last answer.
 };
 
 // A group's actual state, and the state that the formula gives.
 struct Group {
   Speaker speaker;
-  std::vector<float> x, anchor, sent;  // `anchor`: our last copy of the center.
+  std::vector<float> x, anchor, sent;  // `anchor`: the group's last copy of the center.
   std::vector<double> expected, expected_anchor, expected_sent;
   uint64_t start = 0;  // The group's steps when this incarnation began.
   uint64_t sequence = 0;
   std::vector<uint64_t> open;      // The exchange's blocks without an answer yet; the next one is last.
-  std::vector<uint64_t> answered;  // Its blocks with an answer.
+  std::vector<uint64_t> answered;  // The exchange's blocks with an answer.
   std::vector<GroupBlock> blocks = std::vector<GroupBlock>(kBlocks);
-  // The group's steps as others count them. A group that joins late counts as if it began where the slowest is.
+  // The group's steps as the bound counts them. A group that joins late counts as if it began where the slowest group
+  // is.
   uint64_t said = 0;
   uint64_t head_start = 0;
 };
 
-// One group after another acts. It trains, exchanges its blocks in any order, loses answers and sends again, or repeats
-// what was answered. It may also send what is too old, or be started again in the middle of an exchange.
+// One group after another acts. It trains, exchanges its blocks in any order, loses answers and sends the block again,
+// or repeats an exchange that was answered. It may also send an exchange that is too old, or be started again in the
+// middle of an exchange.
 class Schedule {
  public:
   Schedule(const ReferenceRule& rule, uint32_t seed, uint32_t groups) : rule_(rule), random_(seed), groups_(groups) {
@@ -108,7 +111,7 @@ class Schedule {
     }
   }
 
-  // Lets a random group do something.
+  // Lets a random group act, in one of the ways that the class describes.
   void Step() {
     Group& group = groups_[random_() % groups_.size()];
     const uint32_t what = random_() % 40;
@@ -126,7 +129,8 @@ class Schedule {
     }
   }
 
-  // Values that were rounded to floats a few hundred times are within 1e-4 of their size.
+  // Compares with the formula. Values that were rounded to floats a few hundred times must be within 1e-4 of their
+  // size.
   void ExpectTheFormula() const {
     for (uint64_t block = 0; block < kBlocks; ++block) {
       const Shard::BlockCopy copy = shard_->CopyBlock(block);
@@ -138,7 +142,7 @@ class Schedule {
     }
   }
 
-  // How often each has happened.
+  // How often each kind of event has happened.
   int exchanges = 0, losses = 0, repeats = 0, restarts = 0, refused = 0, held_back = 0;
 
  private:
@@ -180,7 +184,8 @@ class Schedule {
     Begin(group);
   }
 
-  // Trains for some steps and begins an exchange. Samples pull parameters to some place near 0; a buffer goes anywhere.
+  // Trains for some steps and begins an exchange. Gradients pull parameters to a random point near 0; buffers move at
+  // random.
   void Train(Group& group) {
     std::normal_distribution<float> place(0, 0.5f);
     const uint64_t steps = 1 + random_() % 3;
@@ -207,11 +212,11 @@ class Schedule {
     std::shuffle(group.open.begin(), group.open.end(), random_);
   }
 
-  // Exchanges the next block. One answer of three does not arrive; then the block is sent again some time.
+  // Exchanges the next block. One answer of three is lost; the group then sends the block again later.
   void ExchangeNext(Group& group) {
     const uint64_t block = group.open.back();
     if (!IsWithinBound(group, block)) {
-      ++held_back;  // It would wait, so let others go on.
+      ++held_back;  // The group would wait, so another group acts.
       return;
     }
     Count(group, block);
@@ -227,7 +232,7 @@ class Schedule {
     group.answered.push_back(block);
   }
 
-  // Whether no other group is more than the bound behind this one at the block.
+  // Whether this group is ahead of each other group at the block by no more than the bound.
   bool IsWithinBound(const Group& group, uint64_t block) const {
     if (rule_.staleness_bound == 0) return true;
     for (const Group& other : groups_) {
@@ -238,7 +243,7 @@ class Schedule {
     return true;
   }
 
-  // Makes the center's step, once for each exchange.
+  // Steps the expected center, once for each exchange.
   void Count(Group& group, uint64_t block) {
     GroupBlock& own = group.blocks[block];
     if (own.begun && own.applied == group.sequence) return;
@@ -249,12 +254,12 @@ class Schedule {
     sent.steps = group.sequence - (own.begun ? own.applied : group.start);
     sent.values = {group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.begin),
                    group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.end)};
-    // Nobody knows which center a group has read that has just begun.
+    // The shard does not know which center a group has read that has just begun.
     const uint64_t staleness = own.begun ? blocks_[block].updates() - own.seen : 0;
     blocks_[block].StepAlone(sent, staleness, static_cast<uint32_t>(groups_.size()));
   }
 
-  // Sends the block, for the first time or again. The group takes the answer, which is the center as it is.
+  // Sends the block, for the first time or again. The group takes the answer, which is the present center.
   void Exchange(Group& group, uint64_t block) {
     std::vector<float> answer;
     ASSERT_NO_FATAL_FAILURE(Send(group, block, answer));
@@ -281,7 +286,8 @@ class Schedule {
     group.said = std::max(group.said, group.sequence);
   }
 
-  // Sends an earlier exchange of the group, and one of an earlier incarnation. They are refused and change nothing.
+  // Sends an earlier exchange of this incarnation, and an exchange of an earlier incarnation. The shard refuses them
+  // and does not change.
   void SendOld(Group& group) {
     const uint64_t block = random_() % kBlocks;
     const Range range = shard_->BlockRange(block);
@@ -309,8 +315,9 @@ class Schedule {
   std::vector<Group> groups_;
 };
 
-// In a hundred schedules of one to eight groups for every rule, center and groups follow the formula, whatever order,
-// losses, repeats or restarts there are. Under ssp no group within the bound waits.
+// In a hundred schedules of one to eight groups for every rule, center and groups follow the formula. Blocks come in
+// any order, answers are lost, exchanges are repeated and groups are started again. Under ssp no group within the bound
+// waits.
 TEST(ShardSchedules, FollowTheFormulas) {
   for (const ReferenceRule& rule : Rules()) {
     int exchanges = 0, losses = 0, repeats = 0, restarts = 0, refused = 0, held_back = 0;
@@ -341,7 +348,7 @@ TEST(ShardSchedules, FollowTheFormulas) {
   }
 }
 
-// One exchange of the first block, with all values 1. Returns the answer's first value.
+// Makes one exchange of the first block, with all values 1. Returns the answer's first value.
 float SendOnes(Shard& shard, uint32_t group, uint64_t sequence) {
   const std::vector<float> values(4, 1);
   std::vector<float> answer(4);
@@ -351,8 +358,8 @@ float SendOnes(Shard& shard, uint32_t group, uint64_t sequence) {
   return answer[0];
 }
 
-// A group further ahead than the bound is answered once every group that is too far behind has come closer. The answer
-// includes what these have sent. It is answered then, although they are still behind, within the bound.
+// A group further ahead than the bound is answered once all groups that are too far behind have come within the bound.
+// They need not come level. The answer includes the values that they have sent.
 TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -364,7 +371,7 @@ TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
     rule.rate = 0.5;
     rule.staleness_bound = kBound;
     const auto shard = MakeTestShard(Request(rule, groups), Ramp(0, kValues), groups);
-    const uint64_t bar = 2 + random() % (kBound - 1);  // The step to which the others must come.
+    const uint64_t bar = 2 + random() % (kBound - 1);  // The step that the groups behind must reach.
     std::vector<uint32_t> behind;
     for (uint32_t group = 1; group < groups; ++group) {
       const uint64_t at = group == 1 ? 1 : 1 + random() % kBound;
@@ -376,7 +383,7 @@ TEST(ShardSchedules, TheBoundHoldsUntilAllAreCloser) {
     float answer = 0;
     std::thread fast([&] { answer = SendOnes(*shard, 0, bar + kBound); });
     const absl::Time give_up = absl::Now() + absl::Seconds(30);
-    // Its own step is made at once. Until it waits or is answered, nobody else can use the block.
+    // The fast group's own step is applied at once. Its thread keeps the block's mutex until it waits or is answered.
     while (shard->updates() == before && absl::Now() < give_up) std::this_thread::yield();
     for (const uint32_t group : behind) SendOnes(*shard, group, bar);
     fast.join();

@@ -27,7 +27,7 @@ std::unique_ptr<Shard> MakeShard(const TestCenter& center, uint64_t block_values
   return Shard::Create(PlanShard(MakeAttachRequest(center), block_values).value()).value();
 }
 
-// Initializes the shard by this speaker. The first incarnation of each other group has attached then.
+// Lets `speaker` initialize the shard. Afterwards the first incarnation of each other group has attached.
 void Initialize(Shard& shard, const Speaker& speaker = {}) {
   ASSERT_EQ(shard.Attach(kNow, speaker, kLease).value().answer, AttachAnswer::kInitialize);
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
@@ -68,8 +68,9 @@ TEST(Shard, AppliesTheRule) {
   EXPECT_EQ(shard->updates(), 1u);
 }
 
-// Two messages of finite values, whose differences are infinite, once made the center infinite for good. Now the second
-// is refused, changes nothing, and may come again with other values. The first one's answer is still repeated.
+// The difference of two messages of finite values is infinite. Such messages once made the center infinite for good.
+// Now the shard refuses the second message and does not change, and the exchange may come again with other values. A
+// repeat of the first exchange still gets its answer.
 TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
   const auto shard = MakeInitializedShard({});
   const Speaker other = {1, 0, 1};
@@ -94,7 +95,7 @@ TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// A repeat changes nothing and gets the same answer, whatever its values. The next exchange is applied.
+// A repeat changes nothing and gets the same answer, even if it has other values. The next exchange is applied.
 TEST(Shard, RepeatChangesNothing) {
   const auto shard = MakeInitializedShard({});
   std::vector<float> first(4), again(4);
@@ -109,8 +110,8 @@ TEST(Shard, RepeatChangesNothing) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// A whole window of answers can be repeated. A repeat of an older exchange still changes nothing, and takes nothing
-// from the group.
+// The shard can repeat a whole window of answers. A repeat of an older exchange changes nothing either. Its answer is
+// zeros, which change nothing in the group.
 TEST(Shard, RepeatsAWindowOfAnswers) {
   TestCenter center;
   center.values = uint64_t{4} * (kWindowBlocks + 1);
@@ -128,7 +129,7 @@ TEST(Shard, RepeatsAWindowOfAnswers) {
   EXPECT_EQ(shard->updates(), kWindowBlocks + 1);
 }
 
-// Blocks may come in any order: each gives the same center as the natural order.
+// Blocks may come in any order: the center is the same as with ascending blocks.
 TEST(Shard, BlocksComeInAnyOrder) {
   const auto forward = MakeInitializedShard({});
   const auto backward = MakeInitializedShard({});
@@ -140,8 +141,8 @@ TEST(Shard, BlocksComeInAnyOrder) {
   EXPECT_EQ(Values(*forward), Values(*backward));
 }
 
-// A group that was started again replaces its older self, which is told to stop. It may use sequences again that it
-// used before.
+// A group that was started again replaces its earlier incarnation, whose calls are ABORTED. It may use sequences that
+// the earlier one has used.
 TEST(Shard, OldIncarnationIsAborted) {
   const auto shard = MakeInitializedShard({});
   std::vector<float> answer(4);
@@ -157,7 +158,8 @@ TEST(Shard, OldIncarnationIsAborted) {
   EXPECT_EQ(shard->updates(), 3u);
 }
 
-// Only Attach makes an incarnation known. All other calls of a later one are refused, and the present one goes on.
+// Only Attach makes an incarnation known. All other calls of a later incarnation are refused, and the present one goes
+// on.
 TEST(Shard, AnIncarnationThatHasNotAttachedChangesNothing) {
   const auto shard = MakeInitializedShard({});
   ASSERT_TRUE(shard->Attach(kNow, {1, 0, 4}, kLease).ok());
@@ -176,7 +178,7 @@ TEST(Shard, AnIncarnationThatHasNotAttachedChangesNothing) {
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 4}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok());
 }
 
-// A late duplicate of an earlier exchange does not undo the later one.
+// A late duplicate of an earlier exchange does not undo a later exchange.
 TEST(Shard, SequencesGrow) {
   const auto shard = MakeInitializedShard({});
   std::vector<float> answer(4);
@@ -187,11 +189,12 @@ TEST(Shard, SequencesGrow) {
             "sequence 16 of group 0 comes after sequence 32 at value 0; sequences grow within an incarnation");
 }
 
-// Everything a peer can get wrong in a block is refused with what is allowed, and changes nothing.
+// The shard refuses every mistake that a peer can make in a block. The error gives what is allowed, and nothing
+// changes.
 TEST(Shard, RefusesWrongBlocks) {
   TestCenter center;
   center.ranks = 2;
-  center.values = 26;  // There are blocks 0 to 6. Shard 1 of 2 holds 4 to 6, values 16 to 25.
+  center.values = 26;  // The blocks are 0 to 6. Shard 1 of 2 holds blocks 4 to 6, values 16 to 25.
   center.shard_index = 1;
   center.shard_count = 2;
   const auto shard = MakeInitializedShard(center);
@@ -239,7 +242,8 @@ TEST(Shard, RefusesWrongBlocks) {
   EXPECT_EQ(shard->updates(), 0u);
 }
 
-// One group initializes, and the other waits until it has. A repeat changes nothing, and nobody exchanges before.
+// One group initializes, and the other waits until it has. A second initialization changes nothing. No group can
+// exchange before.
 TEST(Shard, OneGroupInitializes) {
   const auto shard = MakeShard({});
   std::vector<float> answer(4);
@@ -256,7 +260,8 @@ TEST(Shard, OneGroupInitializes) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// A group that sends a center slowly keeps the right to initialize: each block renews the lease, and a pause ends it.
+// A group that sends a center slowly keeps the right to initialize, because each block renews the lease. A pause longer
+// than the lease ends the right.
 TEST(Shard, SlowInitializerKeepsItsRight) {
   const auto shard = MakeShard({});
   const Speaker slow = {0, 0, 1};
@@ -272,7 +277,7 @@ TEST(Shard, SlowInitializerKeepsItsRight) {
   EXPECT_EQ(shard->Attach(now + kLease, next, kLease).value().answer, AttachAnswer::kInitialize);
 }
 
-// If the first group stalls past its lease, the next one initializes. The first one's late blocks are refused.
+// If the first group stalls past its lease, the next group initializes. Late blocks of the first group are refused.
 TEST(Shard, RightToInitializePassesOn) {
   const auto shard = MakeShard({});
   const Speaker slow = {0, 0, 1};
@@ -285,7 +290,8 @@ TEST(Shard, RightToInitializePassesOn) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// A group goes on from the lowest sequence over the shard's blocks. A shard without blocks holds nobody back.
+// A group goes on from the lowest of its sequences over the shard's blocks. A shard without blocks returns the largest
+// number, so it holds no group back.
 TEST(Shard, LastSequence) {
   TestCenter center;
   const auto shard = MakeInitializedShard(center);
@@ -304,7 +310,7 @@ TEST(Shard, LastSequence) {
   EXPECT_EQ(empty->Attach(kNow, {}, kLease).value().last_sequence, std::numeric_limits<uint64_t>::max());
 }
 
-// Nothing changes a closed shard.
+// A closed shard refuses exchanges and does not change.
 TEST(Shard, ClosedRefusesExchanges) {
   const auto shard = MakeInitializedShard({});
   shard->Close();
@@ -314,7 +320,7 @@ TEST(Shard, ClosedRefusesExchanges) {
   EXPECT_EQ(Values(*shard), Ramp(0, 10));
 }
 
-// A copy taken after Close has everything that a group was answered. No exchange that was under way changes a block
+// A copy taken after Close has every exchange that was answered. An exchange that was running does not change a block
 // later.
 TEST(Shard, CloseIsFinal) {
   TestCenter center;
@@ -337,7 +343,7 @@ TEST(Shard, CloseIsFinal) {
   }
 }
 
-// A rank that only exchanges, without gradients, and now and then sends a block twice.
+// Acts as a rank that only exchanges, without gradients, and now and then sends a block twice.
 void ExchangeManyTimes(Shard& shard, Speaker speaker, int exchanges, std::vector<float>& x) {
   std::mt19937 random(speaker.group * 100 + speaker.rank);
   const Range blocks = shard.plan().partition.SliceBlocks({speaker.rank, shard.plan().job.ranks()});

@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// A center of one parameter "w" with `values` values, under the elastic rule.
+// A center of one parameter "w" with `values` values. The rule is elastic.
 struct TestCenter {
   std::string job_id = "job-1";
   std::string job_key = "a job's key";
@@ -25,19 +25,20 @@ struct TestCenter {
   uint32_t compression = 0;  // As JobSpecForShard.compression.
 };
 
-// The request that rank 0 of a group's incarnation sends.
+// Returns the request with which rank 0 of a group's incarnation attaches.
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0, uint32_t incarnation = 1);
 
-// The same under a rule that steps the center. It has plain SGD at this learning rate, an exchange after each step,
-// rounds without a grace window, one epoch of 100 steps, and no buffers.
+// Returns such a request under a rule that steps the center. The job has plain SGD at this learning rate, an exchange
+// after each step, rounds without a grace window, one epoch of 100 steps, and no buffers.
 v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate);
 
 v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);
 
-// Group 0 of job `job_id`, with the default key.
+// Returns the sender of rank 0 of group 0 of job `job_id`, with the default key.
 v1::Sender SenderOf(const std::string& job_id);
 
-// `count` different values from `first` on: value i of a vector is i / 8 + shift, exact in float32 for small i.
+// Returns `count` different values. The value with index i, from `first` on, is i / 8 + shift, which is exact in
+// float32 for small i.
 std::vector<float> Ramp(uint64_t first, uint64_t count, float shift = 0);
 
 }  // namespace hooke

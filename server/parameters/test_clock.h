@@ -22,7 +22,7 @@ class TestClock final : public WaitClock {
 
   // Moves the time forward and wakes all waiting threads. Their conditions and mutexes must outlive the call.
   void Advance(absl::Duration by);
-  // Returns once this many threads wait for a deadline in the future; false after 30 real seconds.
+  // Returns true once this many threads wait for a deadline in the future; false after 30 real seconds.
   bool AwaitWaiting(size_t threads);
 
  private:
@@ -32,7 +32,7 @@ class TestClock final : public WaitClock {
     absl::Time deadline;
   };
 
-  mutable absl::Mutex mutex_;  // Taken after a waiting thread's mutex.
+  mutable absl::Mutex mutex_;  // A waiting thread's mutex is locked before this one.
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::UnixEpoch();
   std::list<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_FRAMES_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_FRAMES_H_
 
-// Messages of docs/wire.md for tests.
+// Makes messages of docs/wire.md for tests.
 
 #include <grpcpp/support/byte_buffer.h>
 
@@ -14,10 +14,10 @@
 
 namespace hooke {
 
-// Any bytes as a message.
+// Returns any bytes as a message.
 grpc::ByteBuffer Message(const std::string& bytes);
 grpc::ByteBuffer OpeningMessage(const v1::Sender& sender);
-// `header.values` is set from `values`.
+// Returns a message of values, and sets the number of values in `header`.
 grpc::ByteBuffer ValuesMessage(ValuesHeader header, absl::Span<const float> values);
 
 struct ReceivedValues {

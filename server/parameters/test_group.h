@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
 
-// The simplest client of the parameter servers' protocol, for tests: one rank that talks to one server and keeps a
-// window of blocks under way. Every call has a deadline of 30 seconds.
+// The simplest client of the parameter servers' protocol, for tests. It is one rank that talks to one server and keeps
+// a window of blocks unanswered. Every call has a deadline of 30 seconds.
 
 #include <grpcpp/grpcpp.h>
 
@@ -27,11 +27,12 @@ class TestGroup {
   absl::StatusOr<v1::AttachResponse> Attach();
   // Sends the shard's part of `values`, the whole vector, as initial values.
   absl::Status Initialize(absl::Span<const float> values);
-  // The shard's values now.
+  // Returns the shard's present values.
   absl::StatusOr<std::vector<float>> Pull();
 
   // One exchange of this rank's `blocks`, in this order; each answer is subtracted from x. After `break_after` answers
-  // the stream is cut once, with the next blocks sent and unanswered. They are sent again on a second stream.
+  // the stream is cut once, while the next blocks are sent and unanswered. These blocks are sent again on a second
+  // stream.
   struct Call {
     uint64_t sequence = 0;
     std::vector<uint64_t> blocks;
@@ -39,7 +40,7 @@ class TestGroup {
   };
   absl::Status Exchange(const Call& call, absl::Span<float> x);
 
-  // The blocks that this rank exchanges with this server, ascending.
+  // Returns the blocks that this rank exchanges with this server, ascending.
   std::vector<uint64_t> Blocks() const;
   Range ShardValues() const { return partition_.ShardValues({center_.shard_index, center_.shard_count}); }
   v1::ParameterServer::Stub& stub() { return *stub_; }
@@ -49,7 +50,7 @@ class TestGroup {
   std::unique_ptr<Stream> OpenExchange(grpc::ClientContext* context);
 
  private:
-  // Sends the blocks from `done` on, and counts the answers in `done`. Cuts the stream after `stop_at` answers in all.
+  // Sends the blocks from `done` on, and counts the answers in `done`. Cuts the stream when `done` reaches `stop_at`.
   absl::Status RunStream(const Call& call, absl::Span<float> x, size_t* done, size_t stop_at);
 
   const TestCenter center_;

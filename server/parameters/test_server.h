@@ -24,7 +24,7 @@
 
 namespace hooke {
 
-// Options of a server that saves only when told to, and logs nothing.
+// Returns options of a server that saves only when a test asks it to, and logs nothing.
 inline ParameterServerOptions TestServerOptions(std::shared_ptr<Storage> storage) {
   ParameterServerOptions options;
   options.storage = std::move(storage);
@@ -62,14 +62,14 @@ class TestServer {
   std::string address_;
 };
 
-// A center of six blocks; the last one is short.
+// Returns a center of six blocks, of which the last is short.
 inline TestCenter LargeCenter() {
   TestCenter center;
   center.values = 5 * kBlockValues + 100;
   return center;
 }
 
-// A client for one rank of a group, with one server that holds the whole center.
+// Returns a client for one rank of a group, with one server that holds the whole center.
 inline TestGroup MakeGroup(const TestServer& server, const TestCenter& center, uint32_t group = 0, uint32_t rank = 0,
                            uint32_t incarnation = 1) {
   return TestGroup(center, MakeSender(center, group, rank, incarnation), server.address());

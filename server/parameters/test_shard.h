@@ -23,24 +23,24 @@ namespace hooke {
 // Attaches the first incarnation of a group, at the Unix epoch, with a lease of 20 s.
 void AttachGroup(Shard& shard, uint32_t group);
 
-// Makes the only shard of the request's job and initializes it with `values`. The groups below `groups` have attached.
+// Makes the only shard of the request's job and initializes it with `values`. Attaches groups 0 to `groups` - 1.
 std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
                                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
-// One exchange of the first block, with equal values. Returns the answer's first value.
+// Makes one exchange of the first block, with all values equal to `value`. Returns the answer's first value.
 absl::StatusOr<float> Send(Shard& shard, const Speaker& speaker, uint64_t sequence, float value);
 
-// Calls `send` on two threads. A server sees the same when a stream broke: its exchange still waits, and comes again on
-// another stream.
+// Calls `send` on two threads. A server sees such calls when a stream broke: the old stream's exchange still waits, and
+// the group sends it again on another stream.
 class TwoStreams {
  public:
   // `send` returns whether its exchange was answered. Both threads call it at the same time.
   explicit TwoStreams(const std::function<bool()>& send);
   ~TwoStreams();
 
-  // Whether one of the two returned within `patience`.
+  // Returns whether one of the two calls returned within `patience`.
   bool OneLeft(absl::Duration patience) { return one_left_.WaitForNotificationWithTimeout(patience); }
-  // Waits for both threads and returns how many were answered.
+  // Waits for both threads and returns how many of the exchanges were answered.
   int Answered();
 
  private:
