@@ -1,4 +1,4 @@
-// A running cluster's answers to bad input; it loses nothing by it. client/ tests the checks of job files, and server/
+// A running cluster's answers to bad input, which must not harm it. client/ tests the checks of job files, and server/
 // the answers to malformed messages.
 
 #include <signal.h>
@@ -43,7 +43,7 @@ class BadInputTest : public ::testing::Test {
     job_.epochs = 1;
   }
 
-  // Runs a job to its end and returns why it failed.
+  // Runs a job to its end and returns the reason why it failed.
   std::string Failure(const std::string& yaml) {
     const auto id = cluster_->Submit(yaml);
     if (!id.ok()) return std::string(id.status().message());
@@ -67,8 +67,8 @@ class BadInputTest : public ::testing::Test {
   JobText job_;
 };
 
-// Data files that are missing, cut short or of the wrong kind fail the job at once, and the error names the file. The
-// cluster goes on.
+// If a data file is missing, cut short or of the wrong kind, the job fails at once, and the error names the file. The
+// cluster takes further jobs.
 TEST_F(BadInputTest, DataFiles) {
   const std::string folder = cluster_->folder();
   JobText job = job_;
@@ -121,7 +121,7 @@ TEST_F(BadInputTest, LogEndsWithTheCause) {
   }
 }
 
-// A layout that can never run is refused at submit, and nothing is stored.
+// A job with more ranks than the cluster can ever run is refused at submit, and not stored.
 TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   JobText job = job_;
   job.ranks = 3;
@@ -141,7 +141,7 @@ TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   EXPECT_EQ(cluster_->Hooke({"jobs", "--output", "json"}).output.find("bars-1"), std::string::npos);
 }
 
-// An unreachable coordinator is named, with the flag to choose another.
+// If the coordinator cannot be reached, the error names its address, and the flag that chooses another.
 TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
   const ProgramResult result = cluster_->Hooke({"jobs", "--coordinator", "127.0.0.1:1"});
   EXPECT_EQ(result.status, 1);
@@ -149,8 +149,8 @@ TEST_F(BadInputTest, CoordinatorThatIsNotThere) {
   EXPECT_THAT(result.output, HasSubstr("--coordinator"));
 }
 
-// A snapshot with a flipped bit is refused by name. The previous one is used, so the center of an ended job is still
-// there.
+// A server refuses a snapshot with a flipped bit and names it. It uses the previous snapshot, so the center of an ended
+// job is still there.
 TEST_F(BadInputTest, DamagedSnapshot) {
   Succeed();
   const std::string sound = cluster_->folder() + "/sound.safetensors";
@@ -177,7 +177,7 @@ TEST_F(BadInputTest, DamagedSnapshot) {
   EXPECT_THAT(cluster_->ServerOutput(1), ContainsRegex(absl::StrCat("snapshot ", newest.filename().string(),
                                                                     " in .* refused: .*; the previous one, ",
                                                                     older.filename().string(), ", is tried")));
-  // The model is complete: as long as that of a job with sound snapshots.
+  // The model is complete: its file is as long as that of a job with undamaged snapshots.
   EXPECT_EQ(fs::file_size(damaged), fs::file_size(sound));
 }
 

@@ -35,7 +35,8 @@ std::string ReadFile(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Polls for conditions that no event announces (another process's file, /proc), until the deadline.
+// Polls until the condition holds or the deadline passes. For conditions that no event announces, such as another
+// process's file or /proc.
 bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   while (!condition()) {
     if (absl::Now() > deadline) return false;
@@ -44,7 +45,7 @@ bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   return true;
 }
 
-// This process's environment, without a coordinator that the machine's user may have set.
+// Returns this process's environment, without a coordinator that the machine's user may have set.
 std::vector<std::string> Environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -65,7 +66,8 @@ std::vector<std::pair<pid_t, std::string>> CommandLines() {
   return commands;
 }
 
-// A killed worker leaves its groups' shared-memory folders behind. A link in the worker's own folder leads to each.
+// Removes a daemon's folder. A killed worker leaves its groups' shared-memory folders behind, and its own folder has a
+// link to each. These are removed, too.
 void RemoveFolder(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
@@ -92,11 +94,12 @@ struct Cluster::Output {
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& options) {
   auto cluster = std::unique_ptr<Cluster>(new Cluster);
-  // The path is short, because Unix sockets below it have paths of at most 107 bytes.
+  // The path is short, because a Unix socket's path may have at most 107 bytes.
   std::string folder = "/tmp/hooke-test-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   cluster->folder_ = folder;
-  // The links' real folder: daemons find one another's programs there.
+  // bin/ of the test holds links. The daemons start each other's programs from their own folder, so the real folder is
+  // used.
   cluster->programs_ = fs::canonical("bin/hooke").parent_path().string();
   if (absl::Status status = cluster->StartDaemons(options); !status.ok()) {
     std::string outputs;

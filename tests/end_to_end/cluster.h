@@ -2,8 +2,8 @@
 #define HOOKE_TESTS_END_TO_END_CLUSTER_H_
 
 // A real cluster for a test: hooke-server and hooke-worker processes on free loopback ports with their own folder, and
-// the `hooke` command. Destroying the Cluster removes everything, even after a failure. Callers of Start report its
-// error as a gtest failure. Use it from one thread.
+// the `hooke` command. Destroying the Cluster ends its processes and removes its folder, even after a failure. Callers
+// of Start report its error as a gtest failure. Use it from one thread.
 
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ struct ProgramResult {
   std::string output;
 };
 
-// Predicate over a job's status, for Cluster::Await.
+// A condition on a job's status, for Cluster::Await.
 using JobCondition = std::function<bool(const v1::JobStatus&)>;
 
 class Cluster {
@@ -40,7 +40,7 @@ class Cluster {
   ~Cluster();
 
   const std::string& folder() const { return folder_; }
-  // host:port of server `index`; server 0 is the coordinator.
+  // Returns host:port of server `index`; server 0 is the coordinator.
   const std::string& server_address(int index) const { return servers_[index].address; }
   std::string server_folder(int index) const;
 
@@ -49,30 +49,31 @@ class Cluster {
   void SignalWorker(int index, int signal);
   // Waits until a server that was sent SIGKILL or SIGTERM has ended.
   absl::Status AwaitServerEnd(int index);
-  // The same, then starts it again with the same address and folder.
+  // Waits like AwaitServerEnd, then starts the server again with the same address and folder.
   absl::Status RestartServer(int index);
-  // The lines that a server has printed so far.
+  // Returns the lines that a server has printed so far.
   std::string ServerOutput(int index) const;
 
   // Runs `hooke ARGUMENTS` against this cluster.
   ProgramResult Hooke(std::vector<std::string> arguments, absl::Duration limit = absl::Seconds(60)) const;
-  // Starts `hooke ARGUMENTS` in the background; `on_line` gets its lines.
+  // Starts `hooke ARGUMENTS` in the background. `on_line` is called with each line of its output.
   absl::StatusOr<std::unique_ptr<Process>> StartHooke(std::vector<std::string> arguments,
                                                       std::function<void(absl::string_view)> on_line) const;
   // Writes the job file, submits it, and returns the job's id.
   absl::StatusOr<std::string> Submit(const std::string& yaml) const;
 
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id) const;
-  // Watches the job until the condition holds or the job ends. After `limit`: DEADLINE_EXCEEDED, with the last status.
+  // Watches the job until the condition holds or the job ends, and returns its status. After `limit`:
+  // DEADLINE_EXCEEDED, with the last status in the message.
   absl::StatusOr<v1::JobStatus> Await(const std::string& job_id, absl::Duration limit,
                                       const JobCondition& condition) const;
   absl::StatusOr<v1::JobStatus> AwaitEnd(const std::string& job_id, absl::Duration limit) const;
-  // The job's whole log.
+  // Returns the job's whole log.
   std::string Log(const std::string& job_id) const;
 
-  // Process ids of a group's ranks on this machine, in no particular order; empty if none runs.
+  // Returns the process ids of a group's ranks on this machine, in no particular order; empty if none runs.
   std::vector<pid_t> RankPids(const std::string& job_id, uint32_t group) const;
-  // Processes other than the daemons that have this cluster's folder in their command line.
+  // Returns the processes other than the daemons that have this cluster's folder in their command line.
   std::vector<pid_t> LeftOver() const;
 
  private:
@@ -88,7 +89,7 @@ class Cluster {
     std::string name;
     std::vector<std::string> argv;
     std::string ready_file;
-    std::string address;  // From its ready file.
+    std::string address;  // Read from the server's ready file.
     std::shared_ptr<Output> output;
     std::unique_ptr<Process> process;
   };
@@ -100,11 +101,11 @@ class Cluster {
   std::unique_ptr<v1::Coordinator::Stub> coordinator_;
 };
 
-// True for SUCCEEDED, FAILED and CANCELLED.
+// True for the states SUCCEEDED, FAILED and CANCELLED.
 bool Ended(const v1::JobStatus& job);
 
-// Writes data that a small network learns in seconds, as the IDX pair of `prefix`. There are `samples` 28x28 images of
-// ten classes. Each has a bright bar, at a place that tells its class, under noise.
+// Writes data that a small network learns in seconds, as the IDX pair of `prefix`. There are `samples` images of 28x28
+// pixels, in ten classes. Each image has noise and a bright bar, whose place depends on its class.
 absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed);
 
 }  // namespace hooke

@@ -26,7 +26,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
-// Hooke promises to name a process that stops answering within ten seconds.
+// Hooke promises to name a process within ten seconds after it stops answering.
 constexpr absl::Duration kSilenceLimit = absl::Seconds(10);
 
 class FaultsTest : public ::testing::Test {
@@ -66,7 +66,8 @@ class FaultsTest : public ::testing::Test {
     EXPECT_GT(end->center().accuracy(), 0.9);
   }
 
-  // Waits, within the limit, for the silence that names `what`; checks that `hooke watch` shows it, too.
+  // Waits, at most for kSilenceLimit, until `hooke watch` shows that `what` has not answered. Then checks that the log
+  // names `what`, too.
   void ExpectSilence(const std::string& what) {
     const absl::Time begin = absl::Now();
     absl::Notification shown;
@@ -84,11 +85,11 @@ class FaultsTest : public ::testing::Test {
     EXPECT_THAT(log, HasSubstr("not answered"));
   }
 
-  // Returns just after a server has written a snapshot.
+  // Waits until the server has written a new snapshot.
   void AwaitSnapshot(int server) {
     const auto files = [&] {
       std::set<std::string> names;
-      std::error_code error;  // A snapshot may be removed meanwhile.
+      std::error_code error;  // Ignored: a snapshot may be removed meanwhile.
       for (std::filesystem::directory_iterator it(cluster_->folder() + absl::StrCat("/server", server, "/centers"),
                                                   error);
            !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
@@ -113,10 +114,10 @@ class FaultsTest : public ::testing::Test {
 
   std::unique_ptr<Cluster> cluster_;
   std::string id_;
-  std::string averaging_;  // The job's averaging; empty: elastic.
+  std::string averaging_;  // The job's `averaging` section. Empty: elastic.
 };
 
-// SIGKILL of one rank: its group restarts from the center, the log says why, and the job succeeds.
+// SIGKILL of one rank: its group restarts from the center, the log gives the reason, and the job succeeds.
 TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 60));
   const auto ranks = cluster_->RankPids(id_, 1);
@@ -131,8 +132,8 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   EXPECT_THAT(log, ContainsRegex("group 1 goes on from the center at step [0-9]+"));
 }
 
-// The same with synchronous SGD. The other group does not hang in its round: it waits for the dead group once, and
-// includes it again after its restart.
+// SIGKILL of one rank of a job with synchronous SGD: its group restarts. The other group does not hang in a round and
+// is not restarted, and the job succeeds.
 TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   averaging_ = "{rule: sync, grace_seconds: 2}";
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 20));
@@ -148,8 +149,8 @@ TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   EXPECT_EQ(end->groups(0).incarnation(), 1u) << "the other group was lost, too:\n" << cluster_->Log(id_);
 }
 
-// SIGKILL of the coordinator (also a server) in the middle of a job, and a restart. Running groups go on, the center
-// comes back from its snapshot, acknowledged jobs are still there, and the job succeeds.
+// SIGKILL of the coordinator, which is also a server, in the middle of a job, and a restart. Running groups go on, and
+// the center comes back from its snapshot. Jobs that were submitted before are still there. Both jobs succeed.
 TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   ClusterOptions options;
   options.server_flags = {"--snapshot-interval=1s"};
@@ -169,9 +170,9 @@ TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   EXPECT_EQ(second->state(), v1::JOB_STATE_SUCCEEDED) << second->reason();
 }
 
-// SIGKILL of the coordinator during `hooke watch`. Watch says that the coordinator is away, and goes on within two
-// seconds of its return, without showing a group at step 0. Of three kills, one in time is enough: other work on this
-// machine may take up the seconds.
+// SIGKILL of the coordinator during `hooke watch`. Watch reports that the coordinator is away, and goes on within two
+// seconds of its return. It never shows a group at step 0. One of three kills must be in time, because other work on
+// this machine may delay watch.
 TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
   constexpr absl::Duration kBackLimit = absl::Seconds(2);
   constexpr absl::Duration kAwayLimit = absl::Seconds(10);
@@ -207,11 +208,11 @@ TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
   EXPECT_EQ(cluster_->Hooke({"cancel", id_}).status, 0);
 }
 
-// SIGKILL of the other server: groups go on training without waiting for it. Its shard comes back from the snapshot;
-// the job says how far back that was, and succeeds.
+// SIGKILL of the other server: groups go on training without waiting for it. Its shard comes back from the snapshot.
+// The job reports how far the shard went back, and succeeds.
 TEST_F(FaultsTest, KilledServerComesBack) {
   ClusterOptions options;
-  // The long interval leaves several exchanges after a snapshot, so some are lost.
+  // The long snapshot interval leaves several exchanges after a snapshot, so some are lost.
   options.server_flags = {"--snapshot-interval=3s"};
   ASSERT_NO_FATAL_FAILURE(StartJob(options, 150, 100));
   ASSERT_NO_FATAL_FAILURE(AwaitSnapshot(1));
@@ -228,8 +229,8 @@ TEST_F(FaultsTest, KilledServerComesBack) {
     return progress.absent_servers_size() == 1 && progress.absent_servers(0).address() == cluster_->server_address(1);
   });
   ASSERT_TRUE(missed.ok()) << "nobody says that the server is missed: " << missed.status();
-  // This report may be from before the end of the exchange that first missed the server, which takes longer. So wait
-  // for two more.
+  // The first exchange without the server takes longer, and this report may come before its end. So wait for two more
+  // exchanges.
   const uint64_t noticed = missed->groups(0).progress().exchanges() + 2;
   const auto first = cluster_->Await(
       id_, kJobLimit, [&](const v1::JobStatus& job) { return job.groups(0).progress().exchanges() >= noticed; });
@@ -261,8 +262,8 @@ TEST_F(FaultsTest, KilledServerComesBack) {
   ExpectSuccess();
 }
 
-// SIGSTOP of a rank: `hooke watch` and the log name it within ten seconds, with the time and the step. Then the
-// collective's deadline ends the group, and it restarts.
+// SIGSTOP of a rank: `hooke watch` and the log name the rank within ten seconds, with the time and the step. Then the
+// collective's deadline ends the group, and the group restarts.
 TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   ClusterOptions options;
   options.worker_flags = {"--collective-timeout=12s"};
@@ -277,8 +278,8 @@ TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   EXPECT_THAT(cluster_->RankPids(id_, 0), Not(Contains(ranks[0]))) << "the stopped rank was left behind";
 }
 
-// SIGSTOP of a server: it is named within ten seconds while groups go on training. After SIGCONT the job goes on and
-// succeeds.
+// SIGSTOP of a server: `hooke watch` names it within ten seconds while groups go on training. After SIGCONT the job
+// goes on and succeeds.
 TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 120));
   cluster_->SignalServer(1, SIGSTOP);
@@ -293,7 +294,7 @@ TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ExpectSuccess();
 }
 
-// SIGSTOP of the coordinator: `hooke watch` itself says so, and goes on when the coordinator is back.
+// SIGSTOP of the coordinator: `hooke watch` itself reports it, and goes on when the coordinator is back.
 TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, kLongEpochs));
   absl::Notification watching;

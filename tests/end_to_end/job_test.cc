@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
 
-// The bytes of a safetensors file behind its header, whose length is in the first 8 bytes.
+// Returns the bytes of a safetensors file that follow its header. The header's length is in the first 8 bytes.
 std::string TensorsOf(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
@@ -64,7 +64,8 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
 };
 
-// Two groups of two ranks train one model. The center is evaluated and exported, but never over an existing file.
+// Two groups of two ranks train one model. The center is evaluated and exported. An export does not replace an existing
+// file.
 TEST_F(JobTest, TwoGroupsTrainOneModel) {
   StartCluster({});
   const v1::JobStatus job = Succeed(Job());
@@ -86,7 +87,7 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
               HasSubstr(model + ": the file exists already; choose another name, or --force to replace it"));
 }
 
-// The same job file runs as one group of four ranks on one worker, and as two groups that never exchange.
+// The same job runs as one group of four ranks on one worker, and as two groups that never exchange.
 TEST_F(JobTest, OtherShapesOfTheSameJob) {
   ClusterOptions options;
   options.workers = 1;
@@ -102,7 +103,7 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
   EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
 }
 
-// By sync, two groups of one rank make bitwise the same model as one group of two ranks. The job sets no quorum, and
+// Under sync, two groups of one rank make bitwise the same model as one group of two ranks. The job sets no quorum, and
 // the groups are never ready at the same moment.
 TEST_F(JobTest, TwoGroupsBySyncMakeTheModelOfOneLargeGroup) {
   ClusterOptions options;
@@ -125,8 +126,8 @@ TEST_F(JobTest, TwoGroupsBySyncMakeTheModelOfOneLargeGroup) {
   EXPECT_TRUE(models[0] == models[1]) << "the models differ";
 }
 
-// The other families of rules, from the job file to the center: rounds of gradients, steps for each group alone, and
-// outer optimizers. The latter run with fragments and delay, too. Compressed exchanges are included.
+// Jobs by sync, async and diloco reach the accuracy asked for. Diloco also runs with fragments, delay and compression,
+// and sync with top_k.
 TEST_F(JobTest, RulesThatStepTheCenter) {
   ClusterOptions options;
   options.workers = 1;
@@ -142,7 +143,8 @@ TEST_F(JobTest, RulesThatStepTheCenter) {
   }
 }
 
-// `submit --watch` shows progress and exits with the job's result. A waiting job says what it waits for.
+// `submit --watch` shows progress and exits with the job's result. `jobs`, `nodes` and `logs` name the job, its worker
+// and its group. The exit code is 1 for an unknown job, and 2 for an unknown flag.
 TEST_F(JobTest, SubmitWatchLogsJobsNodesAndExitCodes) {
   ClusterOptions options;
   options.servers = 1;
@@ -181,7 +183,7 @@ TEST_F(JobTest, CancelLeavesNothingRunning) {
   const auto ended = cluster_->AwaitEnd(*id, kJobLimit);
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(ended->state(), v1::JOB_STATE_CANCELLED);
-  // The next job needs both slots, so it can run only if the cancelled ranks are gone.
+  // The next job needs all slots, so it can run only if the cancelled ranks are gone.
   job.epochs = 1;
   Succeed(job);
   EXPECT_THAT(cluster_->LeftOver(), IsEmpty());

@@ -1,7 +1,8 @@
 #ifndef HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
 #define HOOKE_TESTS_END_TO_END_JOB_TEXT_H_
 
-// Job files for tests: a small network on data that WriteBars has written to a folder as "train" and "test".
+// Makes job files for tests: a small network trains on data that WriteBars has written to a folder as "train" and
+// "test".
 
 #include <string>
 
@@ -26,7 +27,7 @@ inline std::string ToYaml(const JobText& job) {
                       "}\naveraging: ", job.averaging, "\n");
 }
 
-// Enough epochs that a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
+// So many epochs that a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
 // them.
 inline constexpr int kLongEpochs = 2000;
 

@@ -1,5 +1,5 @@
-// The profile of a real job: ranks record it, hooke-worker passes it on, hooke-server keeps it, `hooke profile` shows
-// it.
+// The profile of a real job. Ranks record it, hooke-worker passes it on, hooke-server keeps it, and `hooke profile`
+// shows it.
 
 #include <fstream>
 #include <map>
@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
-constexpr int kRanks = 4;  // Two groups of two.
+constexpr int kRanks = 4;  // Two groups of two ranks.
 
 class ProfileTest : public ::testing::Test {
  protected:
@@ -52,7 +52,7 @@ struct Slice {
   double end = 0;
 };
 
-// The trace's slices by rank and track, in the order of the file.
+// Returns the trace's slices by rank and track, in the order of the file.
 std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& path) {
   std::ifstream file(path);
   const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -68,8 +68,8 @@ std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& p
   return tracks;
 }
 
-// After a job's end, the profile counts each rank's all-reduce of every step, with a plausible share of the time. The
-// trace has, for each rank, one track of phases and one of collectives, all on one clock.
+// After a job's end, the profile counts each rank's all-reduce of every step, and their share of the time is plausible.
+// The trace has one track of phases and one of collectives for each rank, all on one clock.
 TEST_F(ProfileTest, OfAJobThatHasEnded) {
   const auto id = cluster_->Submit(ToYaml(job_));
   ASSERT_TRUE(id.ok()) << id.status();
@@ -85,7 +85,7 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
     EXPECT_LE(row["min_us"], row["median_us"]);
     EXPECT_LE(row["median_us"], row["p99_us"]);
     EXPECT_LE(row["p99_us"], row["max_us"]);
-    EXPECT_FALSE(row["algorithms"].empty()) << row;  // Barriers have an algorithm, too.
+    EXPECT_FALSE(row["algorithms"].empty()) << row;  // Every operation has an algorithm, even a barrier.
     share += row["step_share"].get<double>();
     if (row["operation"] == "all-reduce") all_reduces += row["calls"].get<uint64_t>();
   }
@@ -134,14 +134,14 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
   EXPECT_THAT(again.output, HasSubstr("the file exists already"));
 }
 
-// A running job has a profile some seconds after its first step, and it grows. Before that, the answer says that there
-// is none.
+// A running job has a profile some seconds after its first step, and the profile grows. Before that, `hooke profile`
+// reports that there is none.
 TEST_F(ProfileTest, OfAJobThatRuns) {
   EXPECT_THAT(cluster_->Hooke({"profile", "none-1"}).output, HasSubstr("no job none-1"));
   job_.epochs = kLongEpochs;
   const auto id = cluster_->Submit(ToYaml(job_));
   ASSERT_TRUE(id.ok()) << id.status();
-  // The coordinator's answer just after the submission, unless the ranks were quicker.
+  // Just after the submission there is no profile, unless the ranks were quicker.
   const ProgramResult early = cluster_->Hooke({"profile", *id});
   if (early.status != 0) {
     EXPECT_THAT(early.output, HasSubstr("has no profile yet"));
@@ -156,7 +156,7 @@ TEST_F(ProfileTest, OfAJobThatRuns) {
     }
     return sum;
   };
-  // The condition asks again at each change of the job's status.
+  // Await evaluates the condition at each change of the job's status, and each evaluation asks for the profile.
   uint64_t first = 0;
   ASSERT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return (first = calls()) > 0; }).ok());
   EXPECT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return calls() > first; }).ok());

@@ -1,5 +1,5 @@
-// The C++ client as a program for foreign_client_test.py. It creates a center, exchanges with it, and writes the
-// group's values and the center to files, which hold float32 values and nothing else.
+// The C++ client as a program for foreign_client_test.py. It creates a center and exchanges with it. Then it writes the
+// group's values and the center to files of float32 values.
 
 #include <cstdio>
 #include <exception>

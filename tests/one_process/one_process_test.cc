@@ -1,4 +1,4 @@
-// Both daemons run in one process: neither is confused with the other, and neither needs a process of its own.
+// Both kinds of daemon run in one process. They do not disturb each other, and none needs a process of its own.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ class OneProcessTest : public testing::Test {
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
 };
 
-// Two servers and two workers in one process make a cluster. Each has its own folder, which another daemon of its kind
-// cannot take.
+// Two servers and two workers in one process make a cluster. Each daemon has its own folder, which a second daemon of
+// its kind cannot use meanwhile.
 TEST_F(OneProcessTest, HoldsServersAndWorkers) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> coordinator = ServerDaemon::Start(Server("s1"));
   ASSERT_TRUE(coordinator.ok()) << coordinator.status();

@@ -1,5 +1,5 @@
-// The memory of a real hooke-server while many groups exchange with it. It may take the center and the rule's state, a
-// tenth of the center, and 64 MiB. By gRPC each rank may take 2 MiB more.
+// Measures the memory of a real hooke-server while many groups exchange with it. The server may take the center and the
+// rule's state, a tenth of the center, and 64 MiB. With gRPC it may take 2 MiB more for each rank.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ class Server {
 
   const std::string& address() const { return address_; }
 
-  // `field` is "VmRSS" or "VmHWM"; returns bytes.
+  // Returns a field of the server's /proc/PID/status in bytes. `field` is "VmRSS" or "VmHWM".
   uint64_t Status(absl::string_view field) const {
     const std::optional<std::string> text = ReadProcFile(process_->pid(), "status");
     for (const absl::string_view line : absl::StrSplit(text.value_or(""), '\n')) {
@@ -88,7 +88,7 @@ class Server {
   std::string address_;
 };
 
-// Shared by all groups of a job. The vector never changes, because only the server's memory matters here.
+// What all groups of a job share. The vector never changes, because only the server's memory matters here.
 struct Job {
   v1::JobSpecForShard spec;
   DialOptions dial;
@@ -108,7 +108,7 @@ v1::Sender SenderOf(uint32_t group, uint32_t rank) {
 
 std::unique_ptr<ServerCalls> Dial(const Job& job) { return DialServer(job.address, job.dial); }
 
-// Attaches as rank 0 of a group does, which creates the center if there is none. Returns the window.
+// Attaches as rank 0 of a group does; this creates the center if there is none. Returns the window.
 absl::StatusOr<uint32_t> Attach(const Job& job, uint32_t group) {
   const std::unique_ptr<ServerCalls> calls = Dial(job);
   CenterOptions center;
@@ -145,7 +145,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   return absl::OkStatus();
 }
 
-// All groups attach; then all their ranks exchange at the same time. Expects every exchange to succeed.
+// Attaches all groups; then all their ranks exchange at the same time. Expects every exchange to succeed.
 void RunGroups(const Job& job) {
   uint32_t window_blocks = 0;
   for (uint32_t group = 0; group < kGroups; ++group) {
@@ -184,8 +184,8 @@ v1::JobSpecForShard Spec(v1::AveragingSpec::Rule rule, uint32_t ranks) {
   return spec;
 }
 
-// Expects the server's peak memory to be at most `centers` + 0.1 times the center and 64 MiB. By gRPC each rank may
-// take 2 MiB more.
+// Expects the server's peak memory to be at most `centers` + 0.1 times the center and 64 MiB. With gRPC it may take 2
+// MiB more for each rank.
 void ExpectLean(const v1::JobSpecForShard& spec, double centers, const DialOptions& dial = kDirect) {
   const Server server;
   Job job;
@@ -203,13 +203,13 @@ void ExpectLean(const v1::JobSpecForShard& spec, double centers, const DialOptio
             << static_cast<uint64_t>(most) / kMiB << " MiB\n";
 }
 
-// A rule without state; 32 groups of one rank.
+// A rule without state needs one center. There are 32 groups of one rank.
 TEST(ServerMemory, ElasticTakesOneCenter) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1); }
 
-// 32 groups of four ranks: 128 connections, each with answers that the server keeps for repeats.
+// 32 groups of four ranks have 128 connections, for each of which the server keeps answers for repeats.
 TEST(ServerMemory, ElasticTakesOneCenterWithManyRanks) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 4), 1); }
 
-// Exchanges by gRPC.
+// The groups exchange by gRPC.
 TEST(ServerMemory, ElasticTakesOneCenterByGrpc) { ExpectLean(Spec(v1::AveragingSpec::ELASTIC, 1), 1, kGrpc); }
 
 // With compression the server holds messages in encoded and in decoded form.

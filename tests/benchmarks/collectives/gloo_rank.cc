@@ -26,7 +26,7 @@ namespace {
 
 using GlooContext = std::shared_ptr<gloo::Context>;
 
-// Gloo reports errors by exceptions; they end here.
+// Calls `function` and turns an exception into a status, because Gloo reports errors by exceptions.
 template <typename Function>
 absl::Status Guarded(const Function& function) {
   try {
@@ -52,7 +52,7 @@ Rival NewStyle(const std::string& name, const GlooContext& context, uint64_t cou
   });
 }
 
-// Gloo's older algorithms are classes with state: an object is made once and run often.
+// Makes a rival of one of Gloo's older algorithms. These are classes with state: an object is made once and run often.
 template <typename Algorithm>
 Rival OldStyle(const std::string& name, const GlooContext& context, uint64_t count) {
   const auto memory = std::make_shared<std::vector<float>>(count);
@@ -70,7 +70,7 @@ absl::Status Broadcast(const GlooContext& context, absl::Span<float> values) {
   });
 }
 
-// In place at the root. The other ranks need an output, too, for partial sums.
+// Reduces in place at the root. The other ranks need an output, too, for partial sums.
 absl::Status Reduce(const GlooContext& context, absl::Span<float> values) {
   return Guarded([&] {
     gloo::ReduceOptions options(context);

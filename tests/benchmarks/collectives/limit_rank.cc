@@ -1,8 +1,8 @@
-// Measures the machine's limits in the same way as a library.
+// Measures the machine's limits as if they were a library.
 //
-// "memory", one process per rank: each reads and rewrites its share of every rank's values in shared memory once, all
-// at the same time. Nothing is summed, and nobody waits. "goodput", one process per host: each sends its values to the
-// next host while it receives as many from the previous one, over plain sockets.
+// "memory" has one process per rank. All at the same time, each reads and rewrites its share of every rank's values in
+// shared memory once. Nothing is summed, and no process waits for another. "goodput" has one process per host. Each
+// sends its values to the next host while it receives as many from the previous one, over plain sockets.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(const std::string& path, uint64_t b
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   if (memory != MAP_FAILED) {
-    // Gets huge pages, as groups do, and touches them now rather than in a timed call.
+    // Asks for huge pages, as groups do, and touches the memory now rather than in a timed call.
     madvise(memory, bytes, MADV_HUGEPAGE);
     madvise(memory, bytes, kPopulateWrite);
   }
@@ -91,7 +91,8 @@ absl::StatusOr<std::vector<Rival>> PrepareMemory(const LimitOptions& options, co
   const uint64_t from = task.count * rank / size;
   const uint64_t to = task.count * (rank + 1) / size;
   memory.call = [=] {
-    // Walks all ranks' values side by side, as a sum does: a cache miss of one overlaps with work on another.
+    // Walks all ranks' values side by side, as a sum does. So a cache miss on one rank's values overlaps with work on
+    // another's.
     for (uint64_t block = from; block < to; block += kBlockValues) {
       for (uint64_t peer = 0; peer < size; ++peer) {
         AddOne(reinterpret_cast<float*>(begin + peer * stride) + block, std::min(kBlockValues, to - block));
@@ -102,7 +103,7 @@ absl::StatusOr<std::vector<Rival>> PrepareMemory(const LimitOptions& options, co
   return std::vector<Rival>{memory};
 }
 
-// A process's connections in the ring: `to` the next one, `from` the previous one.
+// A process's connections in the ring: `to` leads to the next process, `from` comes from the previous one.
 struct Neighbours {
   int to = -1;
   int from = -1;

@@ -1,5 +1,6 @@
-// The benchmark's ranks of an MPI library, built once with each library. It also has our textbook ring (Baidu's
-// algorithm) on top of MPI_Sendrecv: n - 1 steps of reduce-scatter and n - 1 of all-gather, not pipelined.
+// The benchmark's ranks of an MPI library; the program is built once with each library. It also has a textbook ring of
+// our own (Baidu's algorithm) on top of MPI_Sendrecv: n - 1 steps of reduce-scatter and n - 1 of all-gather, not
+// pipelined.
 
 #include <mpi.h>
 
@@ -42,7 +43,7 @@ class Ring {
   }
 
  private:
-  // `index` may be negative; it counts modulo the number of ranks.
+  // Returns slice `index` modulo the number of ranks; `index` may be negative.
   absl::Span<float> Slice(absl::Span<float> values, int index) const {
     const uint64_t slice = (index + 2 * size_) % size_;
     const uint64_t begin = values.size() * slice / size_;

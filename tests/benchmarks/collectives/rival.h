@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_COLLECTIVES_RIVAL_H_
 #define HOOKE_TESTS_BENCHMARKS_COLLECTIVES_RIVAL_H_
 
-// Shared by the benchmark's programs. Each program is one library's ranks. It prepares several ways to run an operation
-// and is then told which one to time (serve.h).
+// Types that the benchmark's programs share. Each program is the ranks of one library. It prepares several ways to run
+// an operation, and collectives.py tells it which one to time (serve.h).
 
 #include <cstdint>
 #include <functional>
@@ -26,21 +26,21 @@ struct Task {
 
 // One way to run the task, on its own buffer.
 struct Rival {
-  // "impl" or "impl/variant". The best variant counts as the result of the impl.
+  // "LIBRARY" or "LIBRARY/VARIANT". The best variant counts as the library's result.
   std::string name;
   absl::Span<float> values;
   std::function<absl::Status()> call;
-  // Owns `values` if `call` does not.
+  // Owns `values`, unless `call` owns them.
   std::shared_ptr<void> memory;
   // False if the call only moves bytes and has no result to check.
   bool has_result = true;
 };
 
-// Makes this library's ways to run `task`, the same on all ranks. A collective call. The previous task's ways are gone
-// by then.
+// Returns one Rival for each way in which this library can run `task`. All ranks call it together and return the same
+// list. The caller destroys the previous task's rivals first.
 using Prepare = std::function<absl::StatusOr<std::vector<Rival>>(const Task& task)>;
 
-// A rival on `count` values of ordinary memory, which `call` gets each time.
+// Returns a rival whose `count` values lie in ordinary memory. It passes them to `call` each time.
 inline Rival OnVector(const std::string& name, uint64_t count,
                       const std::function<absl::Status(absl::Span<float>)>& call) {
   const auto memory = std::make_shared<std::vector<float>>(count);

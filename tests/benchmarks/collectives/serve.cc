@@ -109,7 +109,7 @@ class Server {
   }
 
  private:
-  // Small whole numbers, whose sums are exact in any order. They differ between ranks and between places.
+  // Returns small whole numbers, whose sums are exact in any order. They differ between ranks and between indices.
   static size_t Value(size_t rank, size_t i) { return 1 + rank + i % 101; }
 
   absl::StatusOr<nlohmann::json> PrepareAndCheck(const Task& task) {
@@ -144,8 +144,8 @@ class Server {
     return correct;
   }
 
-  // Simulates the end of a backward pass: each rank has just written its values, so they are in its own caches, as far
-  // as they fit. Zeros keep repeated sums within range.
+  // Times one call, or a row of calls. Writes the values first, as at the end of a backward pass: each rank's values
+  // are then in its own caches, as far as they fit. Zeros keep repeated sums within range.
   absl::StatusOr<double> Time(const Rival& rival, int row) {
     std::fill(rival.values.begin(), rival.values.end(), 0.0f);
     absl::Status status = barrier_.Wait(kBarrierTimeout);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_COLLECTIVES_START_BARRIER_H_
 #define HOOKE_TESTS_BENCHMARKS_COLLECTIVES_START_BARRIER_H_
 
-// The barrier before each timed call, the same for all libraries: a counter in a file that all ranks map. All ranks are
+// The barrier before each timed call, which all libraries use: a counter in a file that all ranks map. All ranks are
 // processes of one machine, even if they stand for several hosts.
 
 #include <atomic>
@@ -17,13 +17,13 @@ namespace hooke {
 
 class StartBarrier {
  public:
-  // `path` is a file of at least 4 KiB, which must be zeroed before the first rank maps it.
+  // Maps the barrier's file. `path` is a file of at least 4 KiB, which must be zeroed before the first rank maps it.
   static absl::StatusOr<std::unique_ptr<StartBarrier>> Map(const std::string& path, int size);
   ~StartBarrier();
   StartBarrier(const StartBarrier&) = delete;
   StartBarrier& operator=(const StartBarrier&) = delete;
 
-  // Returns when all ranks have called it. DEADLINE_EXCEEDED after `timeout`.
+  // Waits until all ranks have called it. DEADLINE_EXCEEDED after `timeout`.
   absl::Status Wait(absl::Duration timeout);
 
  private:

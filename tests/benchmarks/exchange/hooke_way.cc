@@ -29,7 +29,7 @@ class Job {
     sender_.set_incarnation(1);
   }
 
-  // Rank 0 creates the center; the others' exchanges wait for it.
+  // Rank 0 creates the center; the other ranks' exchanges wait for it.
   absl::Status Open(absl::Span<const float> initial) {
     if (options_.rank == 0) {
       if (absl::Status status = CreateCenter(initial); !status.ok()) return status;
@@ -83,7 +83,7 @@ class Job {
   uint64_t sequence_ = 0;
 };
 
-// Checks two exchanges of a separate job against the rule computed here.
+// Makes two exchanges of a separate job and compares the answers with the rule, computed here.
 absl::Status CheckAnswers(const WayOptions& options, const DialOptions& dial, const std::string& id, uint64_t count) {
   std::vector<float> center(count);
   std::vector<float> x(count);
@@ -118,7 +118,8 @@ Prepare HookeWay(const WayOptions& options, const std::string& way) {
     const int number = ++*prepared;
     absl::Status checked = CheckAnswers(options, dial, absl::StrCat("check-", way, "-", number), task.count);
     if (!checked.ok()) return checked;
-    // Exchanging zeros with a center of zeros keeps all values at 0: none grows out of range or becomes subnormal.
+    // If zeros are exchanged with a center of zeros, all values stay 0. So none grows out of range or becomes
+    // subnormal.
     auto job = std::make_shared<Job>(options, dial, absl::StrCat("time-", way, "-", number), task.count);
     if (absl::Status status = job->Open(std::vector<float>(task.count)); !status.ok()) return status;
     Rival rival = OnVector(way, task.count, [job](absl::Span<float> x) { return job->Exchange(x); });

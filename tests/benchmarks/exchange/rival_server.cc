@@ -1,6 +1,6 @@
 // The rivals' servers, which send back what they receive. `sockets` has a thread for each connection and copies each
-// piece once, as a server that keeps something would. `grpc-unary` is the generated service, which copies field to
-// field. The program writes HOST:PORT into --ready-file and serves until it is killed.
+// piece once, as a server must that keeps values. `grpc-unary` is the generated service, which copies the request's
+// field to the answer's. The program writes HOST:PORT into --ready-file and serves until it is killed.
 
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>

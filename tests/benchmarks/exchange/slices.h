@@ -8,7 +8,8 @@
 
 namespace hooke {
 
-// A range of the whole vector; empty if the rank's slice and the server's shard have nothing in common.
+// Returns the range of the whole vector that a rank exchanges with a server. It is empty if the rank's slice and the
+// server's shard have no block in common.
 inline Range ValuesWith(const WayOptions& options, uint64_t count, size_t server) {
   const Partition partition(count);
   return partition.Values(Intersect(partition.SliceBlocks({options.rank, options.ranks}),

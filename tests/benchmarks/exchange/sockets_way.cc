@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// So many bytes fit into the buffers of idle sockets: they can be sent before anything is received, without a thread.
+// This many bytes fit into the buffers of idle sockets. They can be sent before anything is received, without a thread.
 constexpr uint64_t kDirectBytes = 64 << 10;
 
 // A thread that runs one task at a time.
@@ -130,7 +130,7 @@ Prepare SocketsWay(const WayOptions& options) {
     }
     Rival way =
         OnVector("sockets", task.count, [connections](absl::Span<float> x) { return RoundTrip(*connections, x); });
-    way.has_result = false;  // Checked above.
+    way.has_result = false;  // Equal has checked the answers.
     return std::vector<Rival>{way};
   };
 }

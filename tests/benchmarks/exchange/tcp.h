@@ -20,9 +20,9 @@ class Tcp {
   Tcp& operator=(Tcp&&) = delete;
   ~Tcp();
 
-  // `address` is like "127.0.0.1:7411".
+  // Connects to an address such as "127.0.0.1:7411".
   static absl::StatusOr<Tcp> Connect(const std::string& address);
-  // Listens on a free port of 127.0.0.1 and returns it in `port`.
+  // Listens on a free port of 127.0.0.1 and writes its number to `port`.
   static absl::StatusOr<Tcp> Listen(uint16_t* port);
   absl::StatusOr<Tcp> Accept() const;
 

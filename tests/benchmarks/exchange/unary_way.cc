@@ -93,7 +93,7 @@ Prepare UnaryWay(const WayOptions& options) {
     if (absl::Status status = calls->RoundTrip(absl::MakeSpan(x)); !status.ok()) return status;
     if (x != sent) return absl::DataLossError("what came back is not what was sent");
     Rival way = OnVector("grpc-unary", task.count, [calls](absl::Span<float> x) { return calls->RoundTrip(x); });
-    way.has_result = false;  // Checked above.
+    way.has_result = false;  // The first call has been checked.
     return std::vector<Rival>{way};
   };
 }

@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_EXCHANGE_WAYS_H_
 #define HOOKE_TESTS_BENCHMARKS_EXCHANGE_WAYS_H_
 
-// The ways that a rank of `tests/benchmarks/run exchange` can exchange its slice with all servers: Hooke's and its
-// rivals'. Each checks its answers when it is prepared, and keeps its connections from call to call.
+// The ways in which a rank of `tests/benchmarks/run exchange` can exchange its slice with all servers: Hooke's and its
+// rivals'. Each way checks its answers when it is prepared, and keeps its connections from call to call.
 
 #include <string>
 #include <vector>
@@ -20,10 +20,10 @@ struct WayOptions {
 };
 
 // An elastic exchange with hooke-servers; the answers are checked bitwise against ElasticExchange. `way` "hooke" uses
-// loopback TCP without gRPC. "hooke-unix" uses a Unix socket, as ranks on a server's host do; "hooke-grpc" is for
-// servers whose gRPC port alone can be reached.
+// loopback TCP without gRPC. "hooke-unix" uses a Unix socket, as ranks on a server's host do. "hooke-grpc" uses gRPC,
+// as ranks do that can reach only a server's gRPC port.
 Prepare HookeWay(const WayOptions& options, const std::string& way);
-// Sends the same bytes to rival_server and back over plain TCP. Nothing is parsed; the server copies once.
+// Sends the same bytes to rival_server and back over plain TCP. No message is parsed; the server copies each byte once.
 Prepare SocketsWay(const WayOptions& options);
 // One unary gRPC call to each server, with a bytes field each way.
 Prepare UnaryWay(const WayOptions& options);

@@ -19,7 +19,7 @@ namespace hooke {
 namespace {
 
 constexpr char kJob[] = "wide-1";
-// Tolerance for the sum of all groups' values: well below what one exchange moves.
+// The tolerance for the sum of all groups' values, which is well below the amount that one exchange moves.
 constexpr double kRounding = 2e-3;
 
 // A group of one rank: its connections to the server, its values, and the latencies of its exchanges.
@@ -53,7 +53,7 @@ class WideGroup {
     return CenterClient(center);
   }
 
-  // The first group to attach creates the center from its own values.
+  // Attaches the group. The first group to attach creates the center from its own values.
   absl::Status Attach() {
     const absl::StatusOr<Attached> attached = Center().Attach(values_, absl::Now() + options_.timeout);
     if (!attached.ok()) return attached.status();
@@ -69,8 +69,8 @@ class WideGroup {
     return Exchange();  // The first exchange opens the connection.
   }
 
-  // Exchanges at `first`, `first` + period, ... before `end`. If one is still running when the next is due, the next
-  // waits, and its latency counts from when it was due.
+  // Exchanges at `first`, `first` + period, ... before `end`. If an exchange is still running when the next is due, the
+  // next waits, and its latency counts from when it was due.
   void Run(absl::Time first, absl::Time end) {
     for (absl::Time due = first; due < end && error_.ok(); due += options_.period) {
       absl::SleepFor(due - absl::Now());
@@ -102,8 +102,8 @@ class WideGroup {
   absl::Status error_;
 };
 
-// An exchange takes from the group what it gives to the center. So the sum over both stays the same if each block of
-// each exchange was applied exactly once.
+// Checks that the sum of center and groups is the expected one. An exchange takes from the group what it gives to the
+// center. So the sum is unchanged if each block of each exchange was applied exactly once.
 absl::Status CheckSum(const std::vector<std::unique_ptr<WideGroup>>& groups, double expected, absl::Duration timeout) {
   std::vector<float> center(groups.front()->values().size());
   absl::Status pulled = groups.front()->Center().Pull(absl::MakeSpan(center), absl::Now() + timeout);
@@ -122,7 +122,7 @@ absl::Status CheckSum(const std::vector<std::unique_ptr<WideGroup>>& groups, dou
 
 struct WideRun::Groups {
   std::vector<std::unique_ptr<WideGroup>> all;
-  double sum = 0;  // The sum of center and groups, the same at each value.
+  double sum = 0;  // Expected sum of center and groups, equal at each index.
 };
 
 WideRun::WideRun(WideOptions options) : options_(std::move(options)), groups_(std::make_unique<Groups>()) {}

@@ -1,8 +1,8 @@
 #ifndef HOOKE_TESTS_BENCHMARKS_WIDE_GROUPS_H_
 #define HOOKE_TESTS_BENCHMARKS_WIDE_GROUPS_H_
 
-// Many groups of one rank in one process, each with its own connections to one server, as real groups have. They use
-// hooke-rank's client code and the rule elastic. Nothing is trained; the groups exchange by the clock.
+// Many groups of one rank in one process. As real groups do, each has its own connections to one server. They use
+// hooke-rank's client code and the rule elastic. The groups train nothing and exchange at fixed times.
 
 #include <cstdint>
 #include <memory>
@@ -32,15 +32,15 @@ struct WideResult {
   std::string first_error;
 };
 
-// One thread.
+// All groups of the benchmark. Use it from one thread.
 class WideRun {
  public:
   explicit WideRun(WideOptions options);
   ~WideRun();
 
-  // Connects every group and makes one exchange.
+  // Connects every group, and makes one exchange for each.
   absl::Status Attach();
-  // Every group exchanges once per period; their starts are spread evenly over it. DATA_LOSS: the sum of center and
+  // Lets every group exchange once per period; their starts are spread evenly over it. DATA_LOSS: the sum of center and
   // groups has changed by more than rounding.
   absl::StatusOr<WideResult> Run();
 

@@ -1,5 +1,5 @@
-// Started by `tests/benchmarks/run wide`. It attaches all groups, prints "ready", waits for a line, exchanges, and
-// prints the results as one JSON object.
+// The program of `tests/benchmarks/run wide`. It attaches all groups, prints "ready" and waits for a line. Then it lets
+// the groups exchange, and prints the results as one JSON object.
 
 #include <cstdio>
 #include <exception>
