@@ -10,13 +10,14 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree
 
-# A test's tag in its BUILD file -> (file, two remedies). The file, below Bazel's external/, says why the machine lacks
-# what the test needs; it is empty if nothing is lacking.
+# A test's tag in its BUILD file -> (file, two remedies). The file, below Bazel's external/, holds the reason why the
+# machine lacks what the test needs. It is empty if the machine has it. The first remedy is for a machine that lacks it,
+# the second for one that has it.
 NEEDS = {"cuda": ("cuda/missing", "install it and NCCL, then run tests/run --config=cuda", "run tests/run --config=cuda")}
 
 
 def why_not_built(label, tags, external):
-    """Why this configuration skips a test, and what to do about it; `external` is Bazel's external/ folder, or None."""
+    """Returns the reason why this configuration skips a test, with a remedy. `external` is Bazel's external/ folder, or None."""
     for tag in tags:
         if tag in NEEDS:
             path, install, run = NEEDS[tag]
@@ -47,7 +48,7 @@ def results(events):
             path = urllib.parse.unquote(urllib.parse.urlparse(outputs.get("test.xml", "")).path)
             yield event_id["testResult"]["label"], event["testResult"]["status"], path or None, ""
         elif event.get("aborted", {}).get("reason") == "SKIPPED":
-            # This configuration does not build the target; only tests are of interest here.
+            # This configuration does not build the target. Only tests are listed here.
             label = event_id.get("targetCompleted", {}).get("label", "")
             if label in tests:
                 yield label, "SKIPPED", None, why_not_built(label, tests[label], external)
@@ -56,7 +57,8 @@ def results(events):
 
 
 def cases(path):
-    """Yields (name, "passed" | "failed" | "skipped", reason) for each case of one test.xml; nothing if a killed test left no whole file."""
+    """Yields (name, "passed" | "failed" | "skipped", reason) for each case of one test.xml. Yields nothing if a killed test left an incomplete
+    file."""
     try:
         root = xml.etree.ElementTree.parse(path)
     except (OSError, xml.etree.ElementTree.ParseError):
@@ -74,7 +76,7 @@ def cases(path):
 
 
 def count(events):
-    """The lines to print for cases that did not pass, and {"passed": N, "failed": N, "skipped": N}."""
+    """Returns the lines to print for cases that did not pass, and {"passed": N, "failed": N, "skipped": N}."""
     lines, counts = [], {"passed": 0, "failed": 0, "skipped": 0}
     for label, status, path, reason in results(events):
         if status == "SKIPPED":

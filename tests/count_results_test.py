@@ -36,7 +36,7 @@ class CountResults(unittest.TestCase):
         self.complete(label, aborted={"reason": "SKIPPED", "description": "Target was skipped."})
 
     def run_test(self, label, status, xml):
-        """`xml`: the file's content, or None if there is no such file."""
+        """Runs one test. `xml` is the content of its test.xml, or None if there is no such file."""
         path = self.folder / f"a folder/{len(self.events)}.xml"
         path.unlink(missing_ok=True)
         if xml is not None:

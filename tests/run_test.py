@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests tests/run with a program in place of Bazel: its output, its exit status, and that Ctrl-C leaves nothing running."""
+"""Tests tests/run with a program in place of Bazel: its output and its exit status, and that Ctrl-C leaves no process running."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Run(unittest.TestCase):
         process = subprocess.Popen(
             [self.folder / "tests/run", *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
-            # As in a terminal; the test's parent may ignore SIGINT.
+            # SIGINT has its default effect, as in a terminal. The test's parent may ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         self.addCleanup(self.end, process)
@@ -96,7 +96,7 @@ class Run(unittest.TestCase):
         while not (self.folder / "started").exists():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
-        # As in a terminal, every process of the group gets the signal.
+        # Every process of the group gets the signal, as in a terminal.
         os.killpg(process.pid, signal.SIGINT)
         self.assertEqual((*process.communicate(timeout=SECONDS), process.returncode), ("", "tests/run: interrupted\n", 130))
         self.assertEqual(self.asked()[-1], "shutdown")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""LibTorch links the libraries that hooke-rank replaces by empty ones but uses no symbol of them; hooke-rank loads the empty ones."""
+"""LibTorch links the libraries of TORCH_UNUSED but uses no symbol of them. hooke-rank loads empty libraries in their place."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ def output(*command):
 
 
 def symbols(kind, library):
-    """The symbols without their versions; `kind` is --undefined-only or --defined-only."""
+    """Returns the library's symbols without their versions. `kind` is --undefined-only or --defined-only."""
     return {line.split()[-1].split("@")[0] for line in output("nm", "-D", kind, library).splitlines()}
 
 

@@ -7,7 +7,8 @@ import re
 import subprocess
 import unittest
 
-# Bazel runs a link to this file: the tree is where the file really is. The programs are where Bazel put them for this test.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into this
+# test's folder.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path("bin").resolve()
 DAEMONS = ["hooke-server", "hooke-worker", "hooke-rank"]
@@ -20,13 +21,14 @@ def help_flags(*command):
 
 
 def section(text, heading):
-    """The part of a page below `## heading`."""
+    """Returns the part of a page below `## heading`."""
     match = re.search(rf"^## `?{re.escape(heading)}`?$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return match.group(1) if match else ""
 
 
 def all_reduce_choices(values, *group):
-    """(up to how many bytes, None for all others; algorithm) of `hooke bench explain`, whatever the chunks."""
+    """Returns the algorithms that `hooke bench explain` names for an all-reduce, as pairs (largest size in bytes, algorithm). None stands for all
+    larger sizes. Entries that differ only in their chunk size become one."""
     command = [PROGRAMS / "hooke", "bench", "explain", *group, "--output=json"]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout)
     choices = []
@@ -66,7 +68,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(flags - page, set())
 
     def test_collectives_md_has_the_default_algorithms(self):
-        # A row of the table, named by its first cells, and a group that it speaks of.
+        # The first cells of a row of the table -> arguments that describe such a group.
         groups = {
             ("one node", "arena"): ("arena", "--ranks=4"),
             ("one node, 2 ranks", "private memory"): ("private", "--ranks=2"),

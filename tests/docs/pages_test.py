@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The docs are plain, their links and names lead somewhere, and their pictures are what draw.py makes. Needs no program."""
+"""The docs are plain, their links and names lead somewhere, and their pictures are those that draw.py makes. Needs no built program."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-# Bazel runs a link to this file: the tree is where the file really is.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/docs"), str(ROOT / "docs/pictures")]
@@ -16,13 +16,13 @@ import sentences  # noqa: E402
 
 PAGES = sentences.pages(ROOT)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-# `folder/file.cc` or `folder/`; not `profiles/JOB`, which is no place in the tree.
+# Matches `folder/file.cc` or `folder/`, but not `profiles/JOB`, which is no place in the tree.
 NAMED = re.compile(r"`((?:algorithms|client|deploy|docs|files|job|mpi_group|proto|server|tests|third_party|wire|worker)/[a-z0-9_./-]*)`")
 LABEL = re.compile(r"(?<![\w/])//([a-z_/]+)(?::([a-z_]+)|(/\.\.\.))")
 
 
 def anchors(page):
-    """Of the page's headings, as GitHub names them."""
+    """Returns the anchors of the page's headings, as GitHub names them."""
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -12,7 +12,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORDS_MAX = 40
 ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
-# A stop ends a sentence where something follows that begins one; "arXiv 1805.09767" and "e.g. so" do not.
+# A ".", "!" or "?" ends a sentence only if white space and the start of a new sentence follow. The stops in "arXiv
+# 1805.09767" and "e.g. so" do not end one.
 SENTENCE_END = re.compile(r"(?<=[.!?])[*)\"]*\s+(?=[A-Z0-9`\[(*\"])")
 
 
@@ -21,7 +22,7 @@ def pages(root):
 
 
 def paragraphs(text):
-    """(line number, text) of each paragraph and each item of a list; no code, tables and headings."""
+    """Yields (line number, text) of each paragraph and each item of a list. Code, tables and headings are left out."""
     first, lines, fenced = 0, [], False
     for number, line in enumerate(text.splitlines(), 1):
         fence = line.lstrip().startswith("```")
@@ -39,12 +40,12 @@ def paragraphs(text):
 
 
 def words(sentence):
-    """Of a link its text counts, of code between backquotes each word, of a picture nothing."""
+    """Counts the words of a sentence. Of a link its text counts, and of code between backquotes each word. A picture counts nothing."""
     return len(re.sub(r"\]\([^)]*\)", "]", re.sub(r"!\[.*?\]\(.*?\)", "", sentence)).split())
 
 
 def long_sentences(text, words_max=WORDS_MAX):
-    """(line of the paragraph, words, sentence)."""
+    """Yields (line of the paragraph, number of words, sentence) of each sentence with more than `words_max` words."""
     for line, paragraph in paragraphs(text):
         for sentence in SENTENCE_END.split(paragraph):
             if words(sentence) > words_max:

@@ -27,14 +27,14 @@ SOON_SECONDS = 60
 
 
 def program(heading):
-    """The Python program in the page's section `heading`."""
+    """Returns the Python program in the page's section `heading`."""
     (section,) = re.findall(rf"^## {heading}$(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
     (text,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return text
 
 
 def write_bars(prefix, samples, seed):
-    """Writes images of ten classes. Each has a bright bar, at a place that tells its class, under so much noise that a network errs sometimes."""
+    """Writes images of ten classes. Each has a bright bar, whose place depends on its class, under so much noise that a network errs sometimes."""
     noise = random.Random(seed)
     images, labels = bytearray(struct.pack(">4I", 0x803, samples, SIDE, SIDE)), bytearray(struct.pack(">2I", 0x801, samples))
     for _ in range(samples):
@@ -60,7 +60,7 @@ class Export(unittest.TestCase):
         write_bars(cls.folder / "test", TEST_SAMPLES, 2)
         output = open(cls.folder / "up.log", "wb")
         cls.addClassCleanup(output.close)
-        # Two servers, so that a model comes in two parts.
+        # There are two servers, so that a model comes in two parts.
         cls.cluster = subprocess.Popen([PROGRAMS / "hooke", "up", "--workers", "1", "--slots", "2"], env=cls.environment, stdout=output, stderr=output)
         cls.addClassCleanup(cls.stop_cluster)
         deadline = time.monotonic() + SOON_SECONDS
@@ -88,7 +88,7 @@ class Export(unittest.TestCase):
         return sum(node["alive"] for node in json.loads(result.stdout)["nodes"]) if result.returncode == 0 else 0
 
     def train(self, model, rate):
-        """Trains the model for an epoch; returns the job's id and the accuracy that `hooke jobs` shows."""
+        """Trains the model for an epoch. Returns the job's id and the accuracy that `hooke jobs` shows."""
         path = self.folder / f"{model}.yaml"
         path.write_text(
             f"name: {model}\nmodel: {model}\ndata: {{train: {self.folder}/train, test: {self.folder}/test}}\n"
@@ -116,12 +116,12 @@ class Export(unittest.TestCase):
 
     def check(self, model, rate, has_source):
         job, accuracy = self.train(model, rate)
-        # Chance is 0.1. A model without errors would hide some errors of the program.
+        # Guessing gives 0.1. A model without errors would hide some errors of the program.
         self.assertGreater(accuracy, 0.2)
         self.assertLess(accuracy, 0.999)
         self.export(job, "model.pt", "--format", "torchscript")
         self.export(job, "model.safetensors")
-        # Sums in another order may decide one sample differently.
+        # If the program adds in another order, it may classify one sample differently.
         tolerance = 1.001 / TEST_SAMPLES
         found = {"TorchScript": self.run_program("TorchScript")}
         if has_source:

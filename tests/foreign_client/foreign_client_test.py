@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A client in another language, written from docs/wire.md alone, gets the same numbers from a real server as the C++ client: with every type,
-and on every kind of connection.
+"""A client in another language, written from docs/wire.md alone, gets the same numbers from a real server as the C++ client. This holds with
+every type and on every kind of connection.
 
 Runs with Debian's Python, for which python3-grpcio is built.
 """
@@ -25,7 +25,7 @@ SEQUENCES = [1, 2, 16, 17, 40]
 
 class ForeignClient(ServerTest):
     def in_cpp(self, job_id, compression=wire_codec.FLOAT32):
-        """The group's values and the center after the same exchanges by the C++ client."""
+        """Runs the exchanges of the test with the C++ client. Returns the group's values and the center."""
         files = [os.path.join(self.folder, name) for name in ("initial", "own", "x", "center")]
         for path, values in zip(files, (initial(), own())):
             pathlib.Path(path).write_bytes(values.tobytes())
@@ -71,7 +71,8 @@ class ForeignClient(ServerTest):
                 self.assertLess(drift, 1e-3)
 
     def test_an_exchange_that_is_sent_again_is_applied_once(self):
-        """The repeat comes on another kind of connection after the first broke. It gets bitwise the same answer, and the center is the same."""
+        """An exchange is repeated on another kind of connection after the first broke. The answer is bitwise equal to the first, and the center does
+        not change."""
         (group,) = self.attached(self.group("python-again"))
         first = wire_client.Exchanges(group, wire_client.TCP)
         answers = list(first.exchange(16, own()))
@@ -84,7 +85,7 @@ class ForeignClient(ServerTest):
         self.assertEqual(group.pull().tobytes(), center.tobytes())
 
     def test_what_was_saved_outlives_the_server(self):
-        """A repeat that a restarted server had answered before its end is answered with a difference of 0."""
+        """If an exchange was answered before the server restarted, a repeat gets a difference of 0."""
         (group,) = self.attached(self.group("python-saved"))
         exchanges = wire_client.Exchanges(group)
         for _ in exchanges.exchange(16, own()):

@@ -54,7 +54,7 @@ class ServerTest(unittest.TestCase):
         self.server.wait(30)
 
     def attached(self, *groups):
-        """Attaches the groups, after the first has created the center, and returns them."""
+        """Attaches the groups, the first one as creator of the center, and returns them."""
         states = [group.attach().state for group in groups]
         wait = wire_client.messages.AttachResponse.WAIT
         self.assertEqual(states, [wire_client.messages.AttachResponse.INITIALIZE] + [wait] * (len(groups) - 1))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A server refuses a wrong message with the status in docs/wire.md's table and a text about the fault, by gRPC and without it, and changes
-nothing."""
+"""A server refuses a wrong message, by gRPC and without it, and changes nothing. It gives the status in docs/wire.md's table and a text about
+the fault."""
 
 import array
 import math
@@ -23,7 +23,7 @@ def with_byte(message, at, value):
 
 
 def with_value(value):
-    """The first block, with one value replaced by `value`."""
+    """Returns the first block, with one value replaced by `value`."""
     values = initial()[:BLOCK_VALUES]
     values[5] = value
     return values
@@ -42,7 +42,7 @@ class Refusals(ServerTest):
         return wire_client.Group(self.address, job_id, job or wire_client.elastic(0.25), count, **who)
 
     def outcome(self, way, *stream):
-        """The (status, text) with which the server ends a stream of these messages."""
+        """Returns the (status, text) with which the server ends a stream of these messages."""
         connected = self.group.connect(way)
         try:
             for message in stream:
@@ -56,7 +56,7 @@ class Refusals(ServerTest):
 
     def test_messages_of_an_exchange(self):
         exchanges = wire_client.Exchanges(self.group)
-        for _ in exchanges.exchange(16, initial()):  # Sends the center itself, which therefore stays as it is.
+        for _ in exchanges.exchange(16, initial()):  # The group sends the center's own values, so the center does not change.
             pass
         exchanges.close()
         opening = self.group.opening()
@@ -95,7 +95,7 @@ class Refusals(ServerTest):
         self.assertEqual(self.group.pull().tobytes(), initial().tobytes())
 
     def test_a_stranger_s_calls(self):
-        """Whoever lacks the job's key can neither say the group's speed nor save, and does not replace the group."""
+        """A client without the job's key can neither report the group's speed nor save the center. It does not replace the group."""
         stranger = self.new_group(incarnation=2**32 - 1)
         stranger.sender.job_key = ""
         for call in (lambda: stranger.pace(1), stranger.save):
@@ -106,14 +106,14 @@ class Refusals(ServerTest):
         self.group.save()
 
     def test_a_length_that_is_not_the_count_s(self):
-        """gRPC tells a message's length, which must be the one that follows from its count."""
+        """gRPC gives a message's length. It must be the length that follows from the message's count of values."""
         for message in (block()[:-4], block() + bytes(4), block()[:20]):
             with self.subTest(length=len(message)):
                 status, text = self.outcome(wire_client.GRPC, self.group.opening(), message)
                 self.assertEqual(status, INVALID_ARGUMENT, text)
 
     def test_a_connection_that_ends_in_a_message(self):
-        """Without gRPC, a message that is cut short means a broken connection: there is no refusal, and nothing is applied."""
+        """Without gRPC, a message that is cut short counts as a broken connection: the server sends no refusal, and applies nothing."""
         for way in (wire_client.TCP, wire_client.LOCAL):
             stream = self.group.open(way)
             stream.send(block(values=own()[:BLOCK_VALUES])[:-4])
@@ -127,8 +127,8 @@ class Refusals(ServerTest):
         job = wire_client.compressed(wire_client.elastic(0.25), wire_codec.INT8)
         (group,) = self.attached(self.new_group("int8", job))
         good = block(value_type=wire_codec.INT8)
-        # Negative, infinite, subnormal, with one of the lowest 7 bits set, and too large for a code of 127; and a code
-        # of -128.
+        # The scales are negative, infinite, subnormal, with one of the lowest 7 bits set, and too large for a code of
+        # 127. The last case is a code of -128.
         for bad in ("000080bf", "0000807f", "00004000", "0100803f", "0000007f"):
             with self.subTest(scale=bad):
                 scaled = good[: wire_codec.HEADER_BYTES] + bytes.fromhex(bad) + good[wire_codec.HEADER_BYTES + 4 :]
@@ -157,7 +157,7 @@ class Refusals(ServerTest):
                 self.assertEqual(refusal.exception.status, status, refusal.exception.text)
 
     def test_initial_values(self):
-        """Initial values must be all blocks, each once; a client that was refused may send them again."""
+        """Initial values must cover all blocks, each once. A client that was refused may send them again."""
         group = self.new_group("initial")
         self.assertEqual(group.attach().state, wire_client.messages.AttachResponse.INITIALIZE)
         blocks = [

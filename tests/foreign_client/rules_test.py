@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The Python client against a real server under rules that answer with the center; the expected numbers are computed here in plain Python.
+"""The Python client against a real server, under elastic and rules that answer with the center. The expected numbers are computed in plain Python.
 
-Some tests use halves, quarters and eighths, whose sums are exact, so the expected values are, too. The tests named bit_for_bit use other numbers:
-the formulas of docs/wire.md, rounded as it says, must give the server's bits.
+Some tests use halves, quarters and eighths, whose sums are exact, so the expected values are exact, too. The tests named bit_for_bit use other
+numbers: the formulas of docs/wire.md, rounded as that page says, must give the server's bits.
 """
 
 import array
@@ -17,7 +17,7 @@ import wire_client  # noqa: E402
 import wire_codec  # noqa: E402
 from wire_rules import Distances, Elastic, Gradients, Sgd, elastic_difference, mean, minus  # noqa: E402
 
-PARAMETERS = VALUES - 300  # Within a block; the rest are buffers.
+PARAMETERS = VALUES - 300  # The border lies within a block; the values from it on are buffers.
 RATE = 0.5
 
 
@@ -26,7 +26,7 @@ def gradient(group):
 
 
 def odd(factor, count=VALUES):
-    """Values whose sums and products are never exact in float32."""
+    """Returns values whose sums and products are never exact in float32."""
     return array.array("f", (factor * ((i * 7919) % 1013 - 500) / 3 for i in range(count)))
 
 
@@ -42,7 +42,7 @@ def together(members, *arguments):
 
 class Rules(ServerTest):
     def groups(self, job_id, make_job, count=2):
-        """`make_job` makes a new description for each group."""
+        """Attaches `count` groups. `make_job` makes a new description for each of them."""
         return self.attached(*(wire_client.Group(self.address, job_id, make_job(), VALUES, group=index) for index in range(count)))
 
     def by_gradients(self, job_id, make_job, count=2, way=wire_client.TCP):
@@ -58,7 +58,8 @@ class Rules(ServerTest):
             member.exchanges.close()
 
     def test_async(self):
-        """Each group steps the center at once with the mean of its own gradients, and gets it. The buffers move by 1 / groups of its distance."""
+        """Each group steps the center at once with the mean of its own gradients, and gets the new center. Each group moves the buffers by 1 / groups
+        of its distance."""
         groups, members = self.by_gradients("async", lambda: wire_client.stepped(wire_client.ASYNC, 2, 4, PARAMETERS, RATE))
         center = initial()
         for index, sequence in ((0, 4), (1, 4), (0, 6)):
@@ -76,7 +77,7 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_elastic_bit_for_bit(self):
-        """alpha is rounded to float32 first, then each operation."""
+        """First alpha is rounded to float32, then the result of each operation."""
         alpha = 0.3
         (group,) = self.attached(wire_client.Group(self.address, "elastic", wire_client.elastic(alpha), VALUES))
         member, center = Elastic(wire_client.Exchanges(group, wire_client.TCP), odd(0.1)), initial()
@@ -90,7 +91,8 @@ class Rules(ServerTest):
         self.close([member])
 
     def test_momentum_bit_for_bit(self):
-        """SGD with momentum, Nesterov's momentum, and weight decay. A group sends 3 steps, then 1, then 7; the center steps by their mean."""
+        """SGD with momentum, Nesterov's momentum, and weight decay. A group sends 3 steps, then 1, then 7. The center steps by the mean of each
+        contribution's gradients."""
         for name, momentum, nesterov, decay in (("plain", 0, False, 0.01), ("heavy", 0.9, False, 0.001), ("nesterov", 0.7, True, 0.0003)):
             with self.subTest(name):
 
@@ -105,7 +107,7 @@ class Rules(ServerTest):
                 for steps in (3, 1, 7):
                     sequence += steps
                     gradient = odd(0.01 * sequence, PARAMETERS)
-                    gradient[0] = 1e-39  # Makes a subnormal velocity, where the parameter is 0.
+                    gradient[0] = 1e-39  # This makes a subnormal velocity, and the parameter there is 0.
                     member.step(gradient)
                     parameters = sgd.step(mean([1 / steps], [member.sum]), parameters)
                     member.exchange(sequence)
@@ -113,7 +115,8 @@ class Rules(ServerTest):
                 self.close([member])
 
     def test_sync_bit_for_bit(self):
-        """Three groups of 1, 2 and 4 steps. Gradients count 1 / all steps, buffers by their group's share of the steps, in the order of the groups."""
+        """Three groups send 1, 2 and 4 steps. Each gradient is weighted by 1 / (sum of steps), and each buffer distance by its group's share of the
+        steps. Terms are added in the order of the groups."""
 
         def make_job():
             job = wire_client.stepped(wire_client.SYNC, 3, 1, PARAMETERS, 0.05)
@@ -139,7 +142,8 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_async_buffers_bit_for_bit(self):
-        """Each of three groups moves the buffers by a third of its distance, whatever its steps. Staleness divides the rate."""
+        """Each group moves the center's buffers by a third of how far it moved its own. Its number of steps does not matter. The learning rate is
+        divided by (1 + staleness) ** 0.5."""
 
         def make_job():
             job = wire_client.stepped(wire_client.ASYNC, 3, 1, PARAMETERS, 0.05)
@@ -149,7 +153,7 @@ class Rules(ServerTest):
         _, members = self.by_gradients("async-bits", make_job, 3)
         center = initial()
         for member in members:
-            member.exchange(1)  # Changes nothing, but tells the server which center each group has.
+            member.exchange(1)  # Does not change the center, but tells the server which center each group has.
         optimizer = make_job().optimizer
         optimizer.learning_rate *= (1 + 2) ** -0.5  # Each group has missed the updates of the two others.
         for member in members:
@@ -163,7 +167,8 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_average_bit_for_bit(self):
-        """Three groups of 16, 5 and 11 steps. The mean of distances weights each by its steps, and momentum is that of a part of a step."""
+        """Three groups send 16, 5 and 11 steps. The mean of distances weights each by its steps. The momentum is that of a step that is less than a
+        whole one."""
         for momentum, nesterov in ((0, False), (0.9, False), (0.9, True)):
             with self.subTest(momentum=momentum, nesterov=nesterov):
                 rule = wire_client.AVERAGE if momentum == 0 else wire_client.BMUF
@@ -192,7 +197,8 @@ class Rules(ServerTest):
                 self.close(members)
 
     def test_a_killed_server_takes_back_what_it_answered(self):
-        """After a kill, last_sequence and the center are the snapshot's. The group continues with its next sequence, or as a new incarnation from there."""
+        """After a kill, last_sequence and the center are those of the snapshot. The group continues with its next sequence, or restarts from there as
+        a new incarnation."""
         for rule, job_id in ((wire_client.ELASTIC, "back-elastic"), (wire_client.AVERAGE, "back-average")):
             with self.subTest(job_id):
 
@@ -207,7 +213,7 @@ class Rules(ServerTest):
                     member.exchange(sequence)
                 group.save()
                 snapshot = group.pull()
-                for sequence in (24, 32):  # Acknowledged, but not in the snapshot.
+                for sequence in (24, 32):  # These are answered, but not in the snapshot.
                     member.x = moved(member.x, 1)
                     member.exchange(sequence)
                 self.assertEqual(group.attach().last_sequence, 32)
@@ -227,7 +233,7 @@ class Rules(ServerTest):
                 if rule == wire_client.ELASTIC:
                     difference = elastic_difference(0.25, member.x, snapshot)
                     center = array.array("f", (c + d for c, d in zip(snapshot, difference)))
-                else:  # The distance counts from the last answer, which the center has lost.
+                else:  # The distance counts from the last answer, and the server no longer has that center.
                     center = minus(snapshot, minus(member.base, member.x))
                 member.exchange(40)
                 self.assertEqual(again.attach().last_sequence, 40)
@@ -238,7 +244,8 @@ class Rules(ServerTest):
                 self.close([member])
 
     def test_sync_in_rounds(self):
-        """The center makes one step with the mean of all gradients and moves its buffers by the mean of all. All groups get the same center."""
+        """The center makes one step with the mean of all gradients, and moves its buffers by the mean of all distances. All groups get the same
+        center."""
         groups, members = self.by_gradients("sync", lambda: wire_client.stepped(wire_client.SYNC, 2, 2, PARAMETERS, RATE), way=wire_client.LOCAL)
         center = initial()
         for sequence in (2, 4):
@@ -254,9 +261,10 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_sync_drops_what_is_late(self):
-        """Each round has one group. A gradient of a center that has moved since changes nothing; the answer is the center."""
+        """Each round has one group. If the center has moved since a gradient was computed, the server drops the gradient and answers with the
+        center."""
         _, (late, first) = self.by_gradients("late", lambda: wire_client.stepped(wire_client.SYNC, 2, 1, PARAMETERS, RATE, quorum=1))
-        late.exchange(1)  # Changes nothing, but tells the server which center the group has.
+        late.exchange(1)  # Does not change the center, but tells the server which center the group has.
         first.step(gradient(0))
         first.exchange(1)
         center = array.array("f", [c - RATE * g for c, g in zip(initial(), gradient(0))] + list(initial()[PARAMETERS:]))
@@ -265,13 +273,14 @@ class Rules(ServerTest):
         late.exchange(2)
         self.assertEqual(late.x, center)
         self.assertFalse(any(late.sum))
-        late.step(gradient(1))  # A gradient of the present center.
+        late.step(gradient(1))  # Computed on the present center.
         late.exchange(3)
         self.assertEqual(late.x[:PARAMETERS], array.array("f", [c - RATE * g for c, g in zip(center, gradient(1))]))
         self.close([late, first])
 
     def test_top_k_sends_the_largest_and_keeps_the_rest(self):
-        """By async: the center steps by what was sent, answers are the center as float16, and values left out go with the next exchange."""
+        """Under async, the center steps by the values that were sent. Answers are the center as float16. Values that were left out go with the next
+        exchange."""
 
         def make_job():
             return wire_client.compressed(wire_client.stepped(wire_client.ASYNC, 1, 1, PARAMETERS, RATE), wire_codec.TOP_K, 0.125)
@@ -292,13 +301,14 @@ class Rules(ServerTest):
             pulled = group.pull()
             self.assertLess(max(abs(a - b) for a, b in zip(pulled, center)), 1e-4)
             self.assertEqual(member.x, wire_codec.rounded(wire_codec.FLOAT16, 0, pulled))
-            # Of the largest values only bfloat16's rounding error is left.
+            # Of the largest values only the rounding error of bfloat16 is left.
             self.assertLess(max(map(abs, member.sum)), max(map(abs, before)))
         self.assertLess(max(abs(t - s - left) for t, s, left in zip(total, taken, member.sum)), 1e-4)
         self.close([member])
 
     def test_compressed_answers_are_the_center_rounded(self):
-        """By average, with types that are answered in kind, and int4, answered as int8. All groups get the same bits; Pull returns the exact center."""
+        """Under average, with types whose answers have the same type, and with int4, whose answers are int8. All groups get the same bits. Pull
+        returns the exact center."""
         answers = {wire_codec.BFLOAT16: wire_codec.BFLOAT16, wire_codec.INT8: wire_codec.INT8, wire_codec.INT4: wire_codec.INT8}
         for value_type, answered in answers.items():
 
@@ -322,7 +332,8 @@ class Rules(ServerTest):
                 self.close(members)
 
     def test_average_in_rounds(self):
-        """Rounds of two groups: the center moves to their mean, exactly, since the numbers are exact. Both groups get it and continue from there."""
+        """In rounds of two groups, the center moves to the mean of the groups. The result is exact, because the numbers are. Both groups get the
+        center and continue from it."""
         groups, members = self.by_distances("average", lambda: wire_client.stepped(wire_client.AVERAGE, 2, 16, VALUES))
         expected = initial()
         for sequence, moves in ((16, (1.0, 3.0)), (32, (-0.5, 2.0))):

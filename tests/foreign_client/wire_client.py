@@ -1,8 +1,8 @@
-"""A group of one rank in Python, written from docs/wire.md: creates a center on one server, exchanges with it, reads it.
+"""A group of one rank in Python, written from docs/wire.md. It creates a center on one server, exchanges with it, and reads it.
 
 Needs Debian's python3-grpcio and python3-protobuf. Calls with Protocol Buffers messages use classes generated from parameter_server.proto. The
-streams of tensors, and connections without gRPC, carry plain bytes. wire_codec.py has messages and encodings; wire_rules.py has the group's
-half of the rules.
+streams of tensors, and connections without gRPC, carry messages without Protocol Buffers. wire_codec.py has messages and encodings;
+wire_rules.py has the group's half of the rules.
 """
 
 import array
@@ -38,12 +38,12 @@ JOB_KEY = "of these tests"
 
 
 def elastic(alpha):
-    """A job of one group of one rank on one server."""
+    """Returns a job under elastic, of one group of one rank on one server."""
     return messages.JobSpecForShard(rule=ELASTIC, alpha=alpha, groups=1, ranks=1, shard_index=0, shard_count=1, job_key=JOB_KEY)
 
 
 def stepped(rule, groups, interval, parameters, learning_rate=1, quorum=None, fragments=1):
-    """A job of `groups` groups of one rank on one server; plain SGD steps its center. Without a `quorum` a round needs all groups."""
+    """Returns a job of `groups` groups of one rank on one server; plain SGD steps its center. Without a `quorum` a round needs all groups."""
     job = messages.JobSpecForShard(rule=rule, groups=groups, ranks=1, shard_index=0, shard_count=1, job_key=JOB_KEY)
     job.interval, job.parameters = interval, parameters
     job.optimizer.name, job.optimizer.learning_rate, job.schedule.name = 1, learning_rate, 1
@@ -54,14 +54,14 @@ def stepped(rule, groups, interval, parameters, learning_rate=1, quorum=None, fr
 
 
 def compressed(job, value_type, top_k=0):
-    """The same job with values of another type."""
+    """Returns the job with another type of values."""
     if value_type != wire_codec.FLOAT32:
         job.compression, job.top_k = value_type, top_k
     return job
 
 
 class GrpcStream:
-    """Messages of Exchange over gRPC."""
+    """Sends and receives the messages of an Exchange stream over gRPC."""
 
     def __init__(self, channel):
         self.outgoing = queue.SimpleQueue()
@@ -79,7 +79,7 @@ class GrpcStream:
             raise refused(error) from error
 
     def end(self):
-        """Ends sending."""
+        """Closes the sending half of the stream."""
         self.outgoing.put(None)
 
     def close(self):
@@ -88,13 +88,13 @@ class GrpcStream:
 
 
 class PlainStream:
-    """The same messages, one after another, on a connected socket."""
+    """Sends and receives the same messages as GrpcStream, one after another, on a connected socket."""
 
     def __init__(self, connected):
         self.socket, self.incoming = connected, connected.makefile("rb")
         self.ended = False
         self.outgoing = queue.SimpleQueue()
-        self.writer = threading.Thread(target=self.write, daemon=True)  # Reading must go on while it writes.
+        self.writer = threading.Thread(target=self.write, daemon=True)  # A thread writes, so that this one can read meanwhile.
         self.writer.start()
 
     def write(self):
@@ -103,7 +103,7 @@ class PlainStream:
                 self.socket.sendall(message)
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # The reader gets the error.
+            pass  # The reading thread gets the error.
 
     def send(self, message):
         self.outgoing.put(message)
@@ -149,7 +149,8 @@ class Exchanges:
         self.answered = wire_codec.answer_encoding(*group.encoding, group.job.rule not in (ELASTIC, NONE))
 
     def exchange(self, sequence, values, fragment=0, fragments=1):
-        """Sends the fragment's blocks of `values`. Yields for each answer (first, the sent values as the server decodes them, the answer)."""
+        """Sends the fragment's blocks of `values`. For each answer, yields (index of the block's first value, the sent values as the server decodes
+        them, the answer)."""
         blocks = wire_codec.part(self.blocks, fragment, fragments)
         unanswered = collections.deque()
         left = iter(blocks)
@@ -173,7 +174,7 @@ class Exchanges:
 
 
 class Group:
-    """`job` comes from elastic() or stepped(); the center has `count` values. Call attach() first."""
+    """A group. `job` comes from elastic() or stepped(); the center has `count` values. Call attach() first."""
 
     def __init__(self, address, job_id, job, count, group=0, incarnation=1):
         self.address, self.channel = address, grpc.insecure_channel(address)
@@ -213,7 +214,7 @@ class Group:
         return wire_codec.opening(self.sender.job_id, self.sender.group, self.sender.rank, self.sender.incarnation, self.sender.job_key)
 
     def connect(self, way):
-        """A new stream for messages of Exchange."""
+        """Returns a new stream for messages of Exchange. `way` is the kind of connection."""
         if way == GRPC:
             return GrpcStream(self.channel)
         located = self.call("Locate", messages.LocateRequest(), messages.LocateResponse)

@@ -14,7 +14,7 @@ BFLOAT16_MAX = 0x7F7F
 RUNS = {INT8: 256, INT4: 128, TOP_K: 16384}
 MOST = {INT8: 127, INT4: 7}  # The largest magnitude of a code.
 
-# A message of values, decoded.
+# A decoded message of values.
 Values = collections.namedtuple("Values", "type k sequence first values")
 
 
@@ -24,12 +24,12 @@ def opening(job_id, group=0, rank=0, incarnation=1, job_key="", version=VERSION)
 
 
 def entries_of_whole_run(fraction):
-    """The k that a job's `top_k` gives."""
+    """Returns k, the number of values kept of a whole run, for a job's `top_k`."""
     return math.ceil(RUNS[TOP_K] * fraction)
 
 
 def entries(k, count):
-    """The number of values that top_k sends of a run of `count` values."""
+    """Returns the number of values that top_k sends of a run of `count` values."""
     return -(-k * count // RUNS[TOP_K])
 
 
@@ -44,7 +44,7 @@ def payload_bytes(value_type, k, count):
 
 
 def to_bfloat16(values):
-    """The upper halves of float32 values, rounded to nearest, ties to even."""
+    """Returns the upper halves of float32 values, rounded to nearest, ties to even."""
     codes = []
     for bits in struct.unpack(f"<{len(values)}I", values.tobytes()):
         upper, lower = bits >> 16 & 0x7FFF, bits & 0xFFFF
@@ -58,7 +58,7 @@ def from_bfloat16(codes):
 
 
 def scale_of(run, most):
-    """The largest magnitude / `most` as a float32 with its lowest 7 bits cleared."""
+    """Returns the largest magnitude / `most` as a float32 with its lowest 7 bits cleared."""
     bits = struct.unpack("<I", struct.pack("<f", max(map(abs, run)) / most))[0] & 0xFFFFFF80
     scale = struct.unpack("<f", struct.pack("<I", bits))[0]
     return scale if scale >= 2.0**-126 else 0.0
@@ -96,7 +96,7 @@ def decode_run(value_type, count, payload):
 
 
 def encode(value_type, k, values):
-    """`values` is an array of float32."""
+    """Returns the encoded values. `values` is an array of float32."""
     if value_type == FLOAT32:
         return values.tobytes()
     if value_type == FLOAT16:
@@ -126,12 +126,12 @@ def decode(value_type, k, count, payload):
 
 
 def rounded(value_type, k, values):
-    """The values as a receiver decodes them."""
+    """Returns the values as a receiver decodes them."""
     return decode(value_type, k, len(values), encode(value_type, k, values))
 
 
 def answer_encoding(value_type, k, answers_center):
-    """The (type, k) of the answers to messages of this type and k."""
+    """Returns the (type, k) of the answers to messages of this type and k."""
     if answers_center and value_type == INT4:
         return INT8, 0
     if answers_center and value_type == TOP_K:
@@ -152,7 +152,7 @@ def read_values(message):
 
 
 def bytes_behind(header):
-    """The number of bytes after a message's first HEADER_BYTES: values, or the text of a refusal."""
+    """Returns the number of bytes after a message's first HEADER_BYTES: values, or the text of a refusal."""
     kind, value_type, short, count = struct.unpack_from("<BBHI", header)
     return short if kind == REFUSAL else payload_bytes(value_type, short, count)
 
@@ -163,6 +163,6 @@ def read_refusal(message):
 
 
 def part(count, index, parts):
-    """Part `index` of `count` blocks; the first count mod parts parts have one block more."""
+    """Returns the range of part `index` of `count` blocks. The first `count` mod `parts` parts have one block more."""
     begin = index * (count // parts) + min(index, count % parts)
     return range(begin, begin + count // parts + (index < count % parts))

@@ -17,7 +17,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/wire.md"
 
 
 def printed(start, end=None):
-    """The bytes that the page prints between two headings."""
+    """Returns the bytes that the page prints between two headings."""
     page = PAGE.read_text()
     example = page[page.index(start) : page.index(end) if end else len(page)]
     return bytes.fromhex("".join(line[4:40] for line in example.splitlines() if line[:4].strip().isdigit()))
@@ -51,8 +51,8 @@ class WireCodec(unittest.TestCase):
         self.assertEqual(list(wire_codec.rounded(wire_codec.FLOAT16, 0, floats(1e9, -1e9, 65519, 2.0**-26))), [65504, -65504, 65504, 0])
 
     def test_bfloat16_rounds_to_even_and_ends_at_its_largest(self):
-        # Below half, half above an even code, half above an odd code, above half; then the largest float32, which would
-        # round to infinity.
+        # The lower halves are below half a unit, half above an even code, half above an odd code, and above half. Then
+        # come the largest float32 values, which would round to infinity.
         values = of_bits(0x3F807FFF, 0x3F808000, 0x3F818000, 0x3F808001, 0x7F7FFFFF, 0xFF7FFFFF, 0xBF818000, 0x80000000)
         codes = [0x3F80, 0x3F80, 0x3F82, 0x3F81, 0x7F7F, 0xFF7F, 0xBF82, 0x8000]
         self.assertEqual(wire_codec.encode(wire_codec.BFLOAT16, 0, values), struct.pack("<8H", *codes))
@@ -87,12 +87,12 @@ class WireCodec(unittest.TestCase):
         k = 16384 // 4
         self.assertEqual(wire_codec.entries_of_whole_run(0.25), k)
         self.assertEqual(wire_codec.entries_of_whole_run(math.nextafter(0.25, 1)), k + 1)
-        # Of 10 values ceil(10 / 4) = 3 are sent: -5, and the first two of the 3s.
+        # top_k is a quarter: of 10 values ceil(10 / 4) = 3 are sent, -5 and the first two of the 3s.
         values = floats(1, 3, 0, 3, 2, -5, 3, 1, 2, 0)
         encoded = struct.pack("<6H", 1, 0x4040, 3, 0x4040, 5, 0xC0A0)
         self.assertEqual(wire_codec.encode(wire_codec.TOP_K, k, values), encoded)
         self.assertEqual(list(wire_codec.decode(wire_codec.TOP_K, k, 10, encoded)), [0, 3, 0, 3, 0, -5, 0, 0, 0, 0])
-        # A whole run, followed by one of 10 values, whose indices start again at 0.
+        # A whole run is followed by a run of 10 values, whose indices start again at 0.
         both = floats(*[0] * 16383, 7, *values)
         payload = wire_codec.encode(wire_codec.TOP_K, k, both)
         self.assertEqual(len(payload), 4 * (k + 3))

@@ -5,7 +5,7 @@ import operator
 
 
 def plus(a, b):
-    """The sum in float32, in which a group computes with what was sent and answered."""
+    """Returns the sum in float32. A group computes in float32 with the values that it sent and got."""
     return array.array("f", map(operator.add, a, b))
 
 
@@ -14,7 +14,7 @@ def minus(a, b):
 
 
 def f32(x):
-    """The float32 nearest to x. If x is one +, -, x or / of float32 values, computed in float64, this is the float32 result."""
+    """Returns the float32 nearest to x. If x is one +, -, x or / of float32 values, computed in float64, that is the float32 result."""
     return array.array("f", (x,))[0]
 
 
@@ -23,17 +23,17 @@ def scaled(factor, values):
 
 
 def normal(values):
-    """The values, with 0 in place of subnormal ones."""
+    """Returns the values, with 0 in place of subnormal ones."""
     return array.array("f", (value if abs(value) >= 2.0**-126 else 0 for value in values))
 
 
 def elastic_difference(alpha, x, center):
-    """The difference that a server answers under elastic, and adds to the center."""
+    """Returns the difference that a server answers under elastic, and adds to the center."""
     return scaled(f32(alpha), minus(x, center))
 
 
 def mean(factors, contributions):
-    """The sum of factor x contribution. Factors are float64 and rounded once; contributions are in the order of their groups."""
+    """Returns the sum of factor x contribution. Factors are float64 and rounded once. Contributions are in the order of their groups."""
     total = scaled(f32(factors[0]), contributions[0])
     for factor, values in zip(factors[1:], contributions[1:]):
         total = plus(total, scaled(f32(factor), values))
@@ -57,7 +57,7 @@ class Sgd:
         return minus(parameters, scaled(self.rate, push))
 
     def part_of_a_step(self, part, gradient, parameters):
-        """The step that rules of distances make in a round that is not full."""
+        """Makes the step that rules of distances make in a round that is not a whole one. `part` is its fraction of a whole round."""
         if self.momentum == 0 or part == 1:
             return self.step(gradient, parameters)
         momentum, rate = self.options.momentum, self.options.learning_rate
@@ -80,7 +80,7 @@ class Elastic:
 
 
 class Distances:
-    """average, bmuf, slowmo and diloco: the group's own optimizer moves x."""
+    """A group under average, bmuf, slowmo or diloco: its own optimizer moves x."""
 
     def __init__(self, exchanges, center):
         self.exchanges, self.x, self.base = exchanges, array.array("f", center), array.array("f", center)
@@ -94,7 +94,8 @@ class Distances:
 
 
 class Gradients:
-    """sync and async. The first values are parameters: they stay until an answer comes, while their gradients add up. The rest are buffers."""
+    """A group under sync or async. The first values are parameters, the rest are buffers. Parameters stay until an answer comes, while their
+    gradients add up."""
 
     def __init__(self, exchanges, center, parameters):
         self.exchanges, self.x, self.base = exchanges, array.array("f", center), array.array("f", center)

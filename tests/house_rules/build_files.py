@@ -1,7 +1,7 @@
 """Finds the files that the targets of the tree's BUILD files name.
 
-A BUILD file is a kind of Python, so this runs it as such, with functions that only record their arguments. So it does not matter how a name is
-quoted or put together (a glob, a comprehension, a label of another package).
+A BUILD file is a kind of Python, so this runs it as Python, with functions that only record their arguments. So any spelling of a name is found:
+a literal, a glob, a comprehension, a label of another package.
 """
 
 import builtins
@@ -13,7 +13,7 @@ FILE_ATTRIBUTES = {"srcs", "hdrs", "textual_hdrs", "src", "headers", "headers_of
 
 
 def strings_in(value):
-    """The strings in an attribute's value: those of a list, or of the branches of a select()."""
+    """Yields the strings in an attribute's value: those of a list, or of the branches of a select()."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -25,7 +25,7 @@ def strings_in(value):
 
 
 class Attribute(list):
-    """A list that can be added to a select()'s branches, on either side."""
+    """A list to which a select()'s branches can be added with +, on either side."""
 
     def __add__(self, other):
         return Attribute(list(self) + list(strings_in(other)))
@@ -35,7 +35,7 @@ class Attribute(list):
 
 
 def file_of(label, package):
-    """The file that a label may mean, relative to the tree's root; None if it is in another repository."""
+    """Returns the file that a label may mean, relative to the tree's root; None if it is in another repository."""
     if label.startswith("@"):
         return None
     if label.startswith("//"):
@@ -45,7 +45,7 @@ def file_of(label, package):
 
 
 class Loaded(Attribute):
-    """Stands for a name that the BUILD file does not define: usable as an empty list, or as a function that records the files it is given."""
+    """Stands for a name that the BUILD file does not define. It can be used as an empty list, or as a function that records the files it is given."""
 
     def __init__(self, package, files):
         super().__init__()
@@ -75,7 +75,7 @@ class Words(dict):
 
 
 def build_files_in(root):
-    """The BUILD files in the tree's own folders. Bazel's folders are not entered, because they come and go meanwhile."""
+    """Yields the BUILD files in the tree's own folders. Bazel's folders are left out, because their files come and go while this runs."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "bazel-")))
         if "BUILD" in files:
@@ -83,13 +83,13 @@ def build_files_in(root):
 
 
 def files_of_targets(root):
-    """The files, relative to the root, that some target includes; and a finding for each BUILD file that cannot be read."""
+    """Returns the files, relative to the root, that some target includes, and a finding for each BUILD file that cannot be read."""
     files, broken = set(), []
     for build in build_files_in(root):
         parts = build.relative_to(root).parts
         package = pathlib.PurePosixPath(*parts[:-1]).as_posix()
         try:
             exec(compile(build.read_text(), str(build), "exec"), Words(build.parent, package, files))
-        except Exception as error:  # Any fault in the file becomes a finding, and the check goes on.
+        except Exception as error:  # Any fault in the file becomes a finding, and other files are still read.
             broken.append(f"{pathlib.PurePosixPath(*parts).as_posix()}:1: cannot be read: {error}")
     return files, broken

@@ -4,7 +4,7 @@ import re
 
 
 def code_of(text):
-    """`text` with comments and the insides of literals blanked. Length and lines stay the same."""
+    """Returns `text` with comments and the insides of literals blanked. Its length and its lines stay the same."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
     quoted = lambda match: match.group(0)[0] + blank(match)[1:-1] + match.group(0)[-1]
     token = re.compile(
@@ -22,7 +22,7 @@ def code_of(text):
 
 
 class Level:
-    """An open bracket, and the statement that has begun inside it."""
+    """An open bracket, and the statement that has begun inside it and not ended."""
 
     def __init__(self, bracket, kind, function=None):
         self.bracket = bracket
@@ -33,7 +33,7 @@ class Level:
 
 
 def kind_of_brace(header):
-    """The kind of scope that a `{` opens; `header` is the statement's text before it."""
+    """Returns the kind of scope that a `{` opens. `header` is the statement's text before it."""
     if not header or re.match(r"(else|do|try)$|((else )?if|for|while|switch|catch)\b|(case\b.*|default) ?:$", header):
         return "block"
     if re.match(r'(inline )?namespace\b|extern\b *"', header):
@@ -43,7 +43,7 @@ def kind_of_brace(header):
         return "class"
     if re.search(r"[)\]]$|\) ?(?:(?:const|noexcept|override|final|mutable|try)\b ?|&+ ?)+$|\).* ?-> ?[\w:<>,*& ]+$", header):
         return "function"
-    if re.search(r"\) ?:[^:].*}$", header):  # Follows the braces of a constructor's last initializer.
+    if re.search(r"\) ?:[^:].*}$", header):  # The `{` follows the braces of a constructor's last initializer.
         return "function"
     return "value"
 
@@ -53,7 +53,7 @@ class Source:
 
     functions: (first line, last line) of each function and lambda.
     statements: (line, text, kind of the enclosing scope) of each statement that ends with a semicolon.
-    balanced: whether every bracket has its counterpart; if not, the rest is unreliable.
+    balanced: whether every bracket has its counterpart. If not, functions and statements are unreliable.
     """
 
     def __init__(self, text):
@@ -86,7 +86,7 @@ class Source:
             level.start = at
 
     def header(self, at):
-        """The text of the current statement up to `at`."""
+        """Returns the text of the current statement up to `at`."""
         return " ".join(self.code[self.levels[-1].start : at].split())
 
     def open(self, letter, at):

@@ -11,7 +11,8 @@ import sys
 import build_files
 from cpp_source import Source, code_of
 
-# Folder -> folders whose headers it may include, besides its own and third_party's. The README has the same table.
+# Folder -> folders whose headers it may include, besides its own and third_party's. A table in the README has the same
+# content.
 MAY_INCLUDE = {
     "flags": set(),
     "proto": set(),
@@ -28,8 +29,9 @@ MAY_INCLUDE = {
     "tests": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),
 }
-# Within a folder of several rooms: room -> rooms whose headers it may include, besides its own. The table has no cycle.
-# Tests and benchmarks may include any room. docs/collectives.md and docs/rooms.md have the same tables.
+# The same for the rooms (subfolders) of a folder: room -> rooms whose headers it may include, besides its own. The
+# table has no cycle. Tests and benchmarks may include any room. docs/collectives.md and docs/rooms.md have tables with
+# the same content.
 ROOMS_MAY_INCLUDE = {
     "mpi_group": set(),
     "mpi_group/reduce": {"mpi_group"},
@@ -83,11 +85,11 @@ ROOMS_MAY_INCLUDE = {
     },
 }
 FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}
-# Folders that a build or a run makes and git does not hold.
+# Folders that a build or a run makes and that are not in git.
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
 # System headers that only some folders' production code may include.
 LIBRARY_FOLDERS = {
-    "CLI/": {"flags"},  # It is all headers and takes seconds to compile: once, not in each program and command.
+    "CLI/": {"flags"},  # CLI11's headers take seconds to compile, so only flags/ compiles them.
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
     "torch/": {"worker/model", "worker/rank", "algorithms", "tests"},
     "grpcpp/": {"wire", "server", "worker", "client", "tests"},
@@ -113,7 +115,7 @@ def check_getenv(name, text):
 
 
 def included(text):
-    """(line, file) of each include or import."""
+    """Yields (line, file) of each include or import."""
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*(?:#\s*include|import)\s+["<]([^">]+)[">]', line)
         if match:
@@ -126,7 +128,7 @@ def check_includes(name, text):
     for number, target in included(text):
         target_folder = target.split("/")[0]
         if target_folder in MAY_INCLUDE and target_folder != folder and target_folder not in MAY_INCLUDE.get(folder, set()):
-            # A test may include headers of folders further down, to check against the real thing.
+            # A test may include headers of folders that the table does not allow, to test against the real thing.
             if not (is_test(name) and folder in ("worker", "server", "client") and target_folder != "tests"):
                 yield number, f"{folder}/ may not include {target}: see the folder table in README.md"
         for library, folders in LIBRARY_FOLDERS.items():
@@ -153,7 +155,7 @@ def check_room_includes(name, text):
 
 
 def check_function_length(name, text):
-    """No function and no lambda over FUNCTION_LINES_MAX lines, from the first of its signature to its closing brace."""
+    """No function and no lambda has more than FUNCTION_LINES_MAX lines, from the first line of its signature to its closing brace."""
     if name.endswith(".proto"):
         return
     source = Source(text)
@@ -181,7 +183,7 @@ IMPURE_NAMES = re.compile(
 
 
 def check_algorithms_pure(name, text):
-    """algorithms/ is values in, values out: no I/O, clocks, threads or global state. Its tests and benchmarks are exempt."""
+    """Code of algorithms/ computes values from values: no I/O, clocks, threads or global state. Its tests and benchmarks are exempt."""
     if not name.startswith("algorithms/") or is_test(name):
         return
     for number, line in enumerate(text.splitlines(), 1):
@@ -207,7 +209,7 @@ def is_changing_variable(statement, kind):
     declared = re.split(r"=|\{", re.sub(r"\boperator ?[^\w\s(]+", "operator", statement))[0]
     if re.search(r"\bconst(expr|init)?\b", declared):
         return False
-    # Outside of functions, `static int F(int x)` declares a function; inside, a variable with an argument.
+    # Outside of functions, `static int F(int x)` declares a function. Inside, it declares a variable with an argument.
     calls = "(" in declared and kind in ("namespace", "class")
     if re.match(r"(inline )?(static|thread_local)\b", declared):
         return not calls
@@ -232,7 +234,7 @@ def check_include_guard(name, text):
 
 
 def types_of_two_headers(texts):
-    """No two headers define types of the same name: in one program the linker might take one for the other.
+    """No two headers define types of one name: in one program the linker might take one type's functions for the other's.
 
     `texts` maps a header to its text. Findings are (header, line, text). Nested types, which clang-format indents, are not compared.
     """
@@ -263,7 +265,7 @@ def sources_in(folder):
 
 
 def unknown_folders(root):
-    """Sources must be in the folders of the table, because the rules look at no other folder."""
+    """Finds sources outside the folders of the table. The rules look at no other folder, so such sources are not allowed."""
     for path in sorted(root.iterdir()):
         if path.is_symlink() or MADE_FOLDERS.fullmatch(path.name) or path.name in MAY_INCLUDE:
             continue

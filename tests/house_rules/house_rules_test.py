@@ -65,7 +65,7 @@ class RulesFind(unittest.TestCase):
             with self.subTest(name=name, header=header):
                 self.assertEqual(check(name, header), [])
         self.assertEqual(check("mpi_group/elsewhere/a.cc", "mpi_group/group.h"), [1])
-        # Only one room may include MPI.
+        # Only the room mpi_group/mpi may include MPI.
         mpi = "#include <mpi.h>\n"
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/groups/mpi_group.cc", mpi), [1])
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/mpi/mpi_session.cc", mpi), [])
@@ -91,7 +91,8 @@ class RulesFind(unittest.TestCase):
         namespace = "namespace hooke {\n" + "int x;\n" * 100 + "}  // namespace hooke\n"
         self.assertEqual(lines(house_rules.check_function_length, "server/a.cc", namespace), [])
 
-    # Signatures over several lines, whose last line is indented deeper than the closing brace of the body.
+    # The signatures are spread over several lines. The last line of each is indented deeper than the closing brace of
+    # the body.
     def test_long_function_with_a_broken_signature(self):
         signatures = [
             "int F(int x)\n    ABSL_LOCKS_EXCLUDED(mutex_) {\n",
@@ -182,7 +183,7 @@ class RulesFind(unittest.TestCase):
 
 
 def findings_of(files):
-    """The findings in a tree of these files: {name: text}."""
+    """Returns the findings in a tree of these files: {name: text}."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = pathlib.Path(folder, name)
@@ -203,7 +204,7 @@ class TreeRulesFind(unittest.TestCase):
         files = {"server/BUILD": 'cc_library(name = "a", srcs = ["a.cc"])\n', "server/a.cc": "int a;\n", "server/b.cc": "int b;\n"}
         unnamed = "server/b.cc:1: no target of its folder's BUILD file names this file"
         self.assertEqual(findings_of(files), [unnamed])
-        # A comment, exports_files, another package or `deps` do not count as naming the file.
+        # A comment, exports_files, another package or `deps` do not count as a target that names the file.
         for line in ('# "b.cc"', 'exports_files(["b.cc"])', 'cc_library(name = "b", deps = ["b.cc"])', 'cc_library(name = "b", srcs = ["//client:b.cc"])'):
             with self.subTest(line=line):
                 self.assertEqual(findings_of({**files, "server/BUILD": files["server/BUILD"] + line + "\n"}), [unnamed])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """deploy/quickstart trains where no name can be looked up, not even "localhost" or the host's own, because it never asks for one.
 
-It runs in its own namespaces, where /etc/hosts is empty and the only name server answers no question. A single question would delay it for 10 s
-or more; the name server counts questions, so that the test does not depend on time.
+The quickstart runs in namespaces of its own. There /etc/hosts is empty, and the only name server answers no question. A single question would
+delay the run for 10 s or more. The name server counts questions, so that the test does not depend on time.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ SIOCSIFFLAGS, IFF_UP_RUNNING = 0x8914, 0x41
 
 @functools.cache
 def missing():
-    """The reason why this machine cannot make such namespaces; None if it can."""
+    """Returns the reason why this machine cannot make such namespaces; None if it can."""
     with tempfile.TemporaryDirectory() as folder:
         probe = [*NAMESPACES, sys.executable, os.path.realpath(__file__), "--probe", folder]
         result = subprocess.run(probe, capture_output=True, text=True)
@@ -39,7 +39,7 @@ def missing():
 
 
 def name_in(question):
-    """The name that a DNS question is about."""
+    """Returns the name that a DNS question is about."""
     labels, at = [], 12
     while at < len(question) and question[at]:
         labels.append(question[at + 1 : at + 1 + question[at]].decode(errors="replace"))
@@ -48,7 +48,7 @@ def name_in(question):
 
 
 def make_nameless(folder):
-    """Inside the namespaces: leaves the host without any known name, and sends all questions to 127.0.0.1. Its files are in `folder`."""
+    """Runs inside the namespaces: removes all names of the host, and sends all questions to 127.0.0.1. Its files are in `folder`."""
     socket.sethostname("no-such-host")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP_RUNNING))
@@ -59,7 +59,7 @@ def make_nameless(folder):
 
 
 def run_inside(folder, command):
-    """Inside the namespaces: makes the host nameless, runs the command, and writes the names that were asked for to folder/asked."""
+    """Runs inside the namespaces: removes all names, runs the command, and writes the names that it asked for to folder/asked."""
     make_nameless(folder)
     asked = []
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -71,7 +71,8 @@ def run_inside(folder, command):
 
     threading.Thread(target=take_questions, daemon=True).start()
     with subprocess.Popen(command) as process:
-        # The test's signal reaches the whole process group, but the quickstart itself must end its cluster.
+        # The test sends its signal to the whole process group. This process ignores it, because the quickstart itself
+        # must end its cluster.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         status = process.wait()
     (pathlib.Path(folder) / "asked").write_text(json.dumps(asked))
@@ -81,7 +82,7 @@ def run_inside(folder, command):
 class Names(quickstart_test.Runs):
     @classmethod
     def setUpClass(cls):
-        # Not a decorator: it would also run in the namespaces, where this file is loaded again.
+        # A decorator would also run in the namespaces, where this file is loaded again.
         if missing():
             raise unittest.SkipTest(missing())
         super().setUpClass()

@@ -25,7 +25,8 @@ STAGES = ["starting", "cluster", "training:", "exporting", "stopping"]
 
 
 def write_bars(prefix, samples, seed):
-    """Writes images of ten classes as IDX files. Each has a bright bar, at a place that tells its class, under noise: a network learns them in seconds."""
+    """Writes images of ten classes as IDX files. Each has noise and a bright bar, whose place depends on its class. A network learns them in
+    seconds."""
     noise = random.Random(seed)
     images, labels = bytearray(struct.pack(">4I", 0x803, samples, SIDE, SIDE)), bytearray(struct.pack(">2I", 0x801, samples))
     for _ in range(samples):
@@ -39,7 +40,7 @@ def write_bars(prefix, samples, seed):
 
 
 def processes_of(folder):
-    """The processes that have the folder in their command line or environment."""
+    """Returns the processes that have the folder in their command line or environment."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -63,7 +64,7 @@ class Runs(unittest.TestCase):
         shutil.copy(QUICKSTART, self.tree / "deploy")
         write_bars(self.tree / "data/train", 1000, 1)
         write_bars(self.tree / "data/test", 200, 2)
-        self.memory = set()  # The shared-memory folders on /dev/shm of all groups seen.
+        self.memory = set()  # The shared-memory folders on /dev/shm of all groups that were seen.
 
     def write_job(self, name, epochs):
         path = self.tree / f"{name}.yaml"
@@ -80,8 +81,8 @@ class Runs(unittest.TestCase):
             [self.tree / "deploy/quickstart", *map(str, arguments)],
             env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True,
-            # As in a terminal. The test's parent may ignore SIGINT, and a shell cannot trap a signal that was ignored
-            # at its start.
+            # SIGINT has its default effect, as in a terminal. The test's parent may ignore it, and a shell cannot trap
+            # a signal that was ignored at its start.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         process.said = lambda: (os.fsync(output.fileno()), pathlib.Path(output.name).read_text())[1]
@@ -89,7 +90,7 @@ class Runs(unittest.TestCase):
         return process
 
     def kill(self, process):
-        """Ends the process after a failure, too, so that nothing of a test runs on."""
+        """Ends the process, so that nothing of a failed test runs on."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(SOON_SECONDS)
@@ -100,7 +101,7 @@ class Runs(unittest.TestCase):
                 pass
 
     def await_true(self, process, condition, seconds, what):
-        """Waits until the condition holds, and records the running processes' folders meanwhile."""
+        """Waits until the condition holds, and meanwhile records the folders of running processes."""
         deadline = time.monotonic() + seconds
         while not condition():
             for link in (self.tree / ".hooke/quickstart").glob("cluster/*/groups/*/memory"):
@@ -117,7 +118,7 @@ class Runs(unittest.TestCase):
 
     def assert_nothing_left(self):
         deadline = time.monotonic() + SOON_SECONDS
-        while left := processes_of(str(self.tree)):  # A killed process may be there a moment longer.
+        while left := processes_of(str(self.tree)):  # A killed process may exist for a moment longer.
             self.assertLess(time.monotonic(), deadline, f"still there: {left}")
             time.sleep(0.05)
         self.assertEqual([path for path in self.memory if os.path.exists(path)], [])
@@ -162,7 +163,7 @@ class Quickstart(Runs):
         second = self.start(job)
         self.assertEqual(self.await_end(second, SOON_SECONDS), 1, second.said())
         self.assertEqual(second.said(), "deploy/quickstart: another one runs in this folder; wait for its end, or stop it with Ctrl-C\n")
-        # The first run is not disturbed.
+        # The refused second run does not disturb the first.
         self.assertTrue(self.trains())
         self.assertIsNone(first.poll(), first.said())
         self.assert_interrupted(first)
