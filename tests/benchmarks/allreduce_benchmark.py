@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""allreduce: see collectives.py."""
+"""Runs the benchmark `allreduce`; see collectives.py."""
 
 import collectives
 import report

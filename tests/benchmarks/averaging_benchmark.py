@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What averaging brings: the sample job with elastic averaging, without any, and as one group; center accuracy and wall time of each.
+"""What averaging brings: center accuracy and wall time of the sample job with elastic averaging, without averaging, and as one group.
 
 Each job runs on a cluster of its own: two workers of two slots, or one worker of four for the job of one group. Wall time is from submit to
-the job's end, as the coordinator saw it.
+the job's end, by the coordinator's clock.
 """
 
 import json
@@ -22,7 +22,7 @@ SHAPES = {
 
 
 def run(hooke, name):
-    """Accuracy in percent and seconds of one job."""
+    """Returns the accuracy in percent and the seconds of one job."""
     with tempfile.TemporaryDirectory() as folder:
         up = [hooke, "up", *SHAPES[name], "--state-dir", folder]
         with report.started(up, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -35,7 +35,7 @@ def run(hooke, name):
 
 
 def table(results):
-    """Lines to print and rows of JSON; `results` has for each job the (accuracy, seconds) of every repetition."""
+    """Returns the lines to print and the rows of JSON. `results` has for each job the (accuracy, seconds) of every repetition."""
     lines, rows = [f"{'job':14} {'center accuracy':>16} {'least':>7} {'most':>7} {'wall time':>10}"], []
     for name, values in results.items():
         accuracy, seconds = (statistics.median(column) for column in zip(*values))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Steps per second of a group before one of its two servers is killed or stopped, while that is away, and after it is back.
+"""Steps per second of a group before one of its two servers is killed or stopped, while the server is away, and after it is back.
 
-`mpirun -n 2 hooke-rank` trains lenet on Fashion-MNIST with two servers on this machine, by each rule that waits for nobody, with its default
-interval. The second server is ended with SIGKILL, or stopped with SIGSTOP. Counted are --seconds before that, --seconds from 6 s after it on,
-when the first exchange has waited for --exchange-timeout (5 s), and --seconds after the server is back. Medians over the repetitions.
+`mpirun -n 2 hooke-rank` trains lenet on Fashion-MNIST with two servers on this machine, under each rule without waits for other groups, with its
+default interval. The second server is ended with SIGKILL, or stopped with SIGSTOP. Steps are counted for --seconds before that. They are counted
+again for --seconds from 6 s after it, when the first exchange has waited for --exchange-timeout (5 s). The last count is for --seconds after the
+server is back. The table has medians over the repetitions.
 Asked: at least 0.95 of the steps per second while the server is away; otherwise the exit code is 1.
 """
 
@@ -67,7 +68,7 @@ class Server:
 
 
 class Ranks:
-    """A group that trains; `rate` reads rank 0's progress lines."""
+    """A group that trains. `rate` reads rank 0's progress lines."""
 
     def __init__(self, process):
         self.process, self.rest = process, b""
@@ -93,7 +94,7 @@ class Ranks:
         raise SystemExit(f"FAILED: no step within {seconds} s")
 
     def rate(self, seconds):
-        """Steps per second over the next `seconds` seconds."""
+        """Returns the steps per second over the next `seconds` seconds."""
         moments = list(self._steps(time.monotonic() + seconds))
         if len(moments) < 2:
             return 0.0
@@ -119,7 +120,7 @@ def start_file(arguments, folder, rule, seed, servers):
 
 
 def measure(arguments, rule, way, seed):
-    """Steps per second before, while the second server is away, and after it is back."""
+    """Returns the steps per second before the second server is ended or stopped, while it is away, and after it is back."""
     environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -140,7 +141,7 @@ def measure(arguments, rule, way, seed):
 
 
 def row_of(rule, way, measured):
-    """A row of the table; `measured` has (before, away, after) of each repetition."""
+    """Returns a row of the table. `measured` has (before, away, after) of each repetition."""
     row = {"benchmark": "away", "rule": rule.lower(), "way": way}
     for i, name in enumerate(("before", "away", "after")):
         row[name] = statistics.median(each[i] for each in measured)
@@ -150,7 +151,7 @@ def row_of(rule, way, measured):
 
 
 def missed(rows):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     return [
         f"by {row['rule']} ({row['way']}) a group makes {report.text(row['share'], LEAST, 3)} of its steps per second while a server is away; "
         f"asked is at least {LEAST:g}"

@@ -90,7 +90,7 @@ class Convergence(unittest.TestCase):
             ],
         )
 
-    # Floats are not exact: 50.1 - 49.8 is more than 0.3.
+    # In floats, 50.1 - 49.8 is more than 0.3.
     def test_as_many_points_as_are_asked_are_no_miss(self):
         for tenths in range(500, 1000):
             rows = [row("diloco", 64, tenths / 10, moved=3900), row("diloco", 64, (tenths - 3) / 10, "int8", moved=1000)]
@@ -102,7 +102,7 @@ class Convergence(unittest.TestCase):
         self.assertEqual(convergence.compared(rows), [])
         self.assertEqual(len(convergence.compared([*rows, row("sync", 1, 10.0)])), 1)
 
-    # Otherwise a sync job cut off by --limit would make every elastic case look good.
+    # If such a job were compared, a sync job cut off by --limit would make every elastic case look good.
     def test_a_job_that_was_stopped_is_missed_and_compared_with_nothing(self):
         cut = {**row("sync", 1, 10.0), "complete": False, "wall_s": 1800.0}
         rows = [cut, row("elastic", 16, 60.0), row("diloco", 64, 88.0), {**row("diloco", 64, 50.0, "int8"), "complete": False}]
@@ -159,7 +159,7 @@ class Convergence(unittest.TestCase):
     def test_time_between_hosts(self):
         self.assertEqual(convergence.missed_time(10.0, 50.0, 50.1, "running"), [])
         self.assertEqual(convergence.missed_time(10.0, 40.0, 40.1, "running"), ["elastic took 0.25 of sync's time; asked is at most 0.2"])
-        # If sync never reached the target, it must have been watched long enough and have trained all that time.
+        # If sync never reached the target, it must have been watched long enough, and must have trained all that time.
         self.assertEqual(convergence.missed_time(10.0, None, 60.0, "running"), [])
         self.assertEqual(convergence.missed_time(10.0, None, 50.0, "succeeded"), [])
         (line,) = convergence.missed_time(10.0, None, 49.9, "succeeded")
@@ -185,7 +185,8 @@ class Convergence(unittest.TestCase):
                 path = os.path.join(folder, "job.yaml")
                 with open(path, "w") as file:
                     file.write(convergence.job_text(arguments, case, "cosine"))
-                # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
+                # No coordinator listens at this address, so the exit code is 1. A wrong file would be reported first,
+                # with exit code 2.
                 result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 1, result.stderr)
 
@@ -206,7 +207,7 @@ class Overlap(unittest.TestCase):
 
 
 class Asked(unittest.TestCase):
-    """Each benchmark with requirements says which were missed and ends with exit code 1."""
+    """Each benchmark with requirements names those that were missed and ends with exit code 1."""
 
     def training_rows(self, rates, model="lenet", ranks=2):
         lines, rows = training.table(rates)
@@ -228,7 +229,7 @@ class Asked(unittest.TestCase):
             _, rows = self.training_rows({"hooke": [99.0 * least], "ddp-gloo": [100.0]}, model)
             line = f"hooke has {0.99 * least:.3f} times the samples per second of ddp-gloo; asked is at least {least}"
             self.assertEqual(training.missed(rows), [line])
-        # The requirement is for two ranks only.
+        # The requirement holds for two ranks only.
         _, rows = self.training_rows({"hooke": [50.0], "ddp-gloo": [100.0]}, "mlp", 4)
         self.assertEqual(training.missed(rows), [])
 
@@ -292,7 +293,7 @@ class Asked(unittest.TestCase):
         self.assertEqual(exchange.not_compared(skipped, ["sockets", "grpc-unary"]), [])
 
     def exchange_main(self, *options):
-        """The output and exit code of `exchange` if each layout has time for 1 MiB but not for 64 MiB."""
+        """Returns the output and exit code of `exchange` if each layout has time for 1 MiB but not for 64 MiB."""
         rows, said = self.exchange_rows(1 << 20, 1.0, sockets=1.0), io.StringIO()
         with unittest.mock.patch.object(exchange, "run_layout", return_value=(rows, [64 << 20])), contextlib.redirect_stdout(said):
             with unittest.mock.patch.object(sys, "argv", ["exchange", "--programs=x", "--ranks=2", *options]):
@@ -319,7 +320,7 @@ class Rate(unittest.TestCase):
     def test_between_the_first_and_the_last_of_the_window(self):
         self.assertEqual(training.rate([(1.0, 5), (2.0, 10), (3.0, 20), (4.0, 40)], 2.0), 15.0)
 
-    # One progress line or none gives no rate, so measuring must go on.
+    # With fewer than two progress lines there is no rate, so measuring must go on.
     def test_too_few_lines_are_no_rate(self):
         self.assertIsNone(training.rate([(1.0, 5), (2.0, 10)], 2.0))
         self.assertIsNone(training.rate([(1.0, 5)], 2.0))
@@ -336,7 +337,7 @@ class OutOfStep(unittest.TestCase):
         row = {"case": "diloco at 64", "in_step": 87.0, "out_of_step": 83.0}
         self.assertEqual(out_of_step.missed([row]), [])
         self.assertEqual(out_of_step.missed([{**row, "out_of_step": 82.99}]), ["diloco at 64: 4.01 points below in step; asked is at most 4"])
-        # A better result out of step is no miss. Learning nothing, in step as well, is one.
+        # A better result out of step is no miss. If groups in step learned nothing, that is a miss.
         self.assertEqual(out_of_step.missed([{**row, "out_of_step": 89.0}]), [])
         self.assertEqual(
             out_of_step.missed([{**row, "in_step": 10.0, "out_of_step": 10.0}, row]), ["diloco at 64: 10.00 % in step; asked is at least 70 %"]
@@ -357,7 +358,7 @@ class OutOfStep(unittest.TestCase):
         self.assertEqual(out_of_step.missed([row]), [f"{case.name}: 5.00 points below in step; asked is at most 4"])
 
     def follow(self, statuses):
-        """The accuracy that `follow` returns for a job with these statuses; statuses that are exceptions are raised."""
+        """Returns the result of out_of_step.accuracy for a job with these statuses. A status that is an exception is raised."""
 
         def follow(text, seconds):
             for status in statuses:
@@ -393,7 +394,8 @@ class OutOfStep(unittest.TestCase):
                 for in_step in (True, False):
                     with open(path, "w") as file:
                         file.write(out_of_step.job_text(arguments, case, in_step, 1))
-                    # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
+                    # No coordinator listens at this address, so the exit code is 1. A wrong file would be reported
+                    # first, with exit code 2.
                     result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                     self.assertEqual(result.returncode, 1, result.stderr)
 
@@ -442,7 +444,8 @@ class Compression(unittest.TestCase):
             for case in compression.CASES:
                 with open(path, "w") as file:
                     file.write(compression.job_text(arguments, case, 1))
-                # Nothing listens there, so the exit code is 1. A wrong file would be reported first, with exit code 2.
+                # No coordinator listens at this address, so the exit code is 1. A wrong file would be reported first,
+                # with exit code 2.
                 result = subprocess.run([HOOKE, "submit", path, "--coordinator=127.0.0.1:1"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 1, result.stderr)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""broadcast: see collectives.py."""
+"""Runs the benchmark `broadcast`; see collectives.py."""
 
 import collectives
 import report

@@ -15,7 +15,7 @@ ENDS = ("succeeded", "failed", "cancelled")
 
 
 class Refused(Exception):
-    """hooke refused the job file; the text says why."""
+    """hooke refused the job file. The text holds the reason."""
 
 
 def lines(pipe, deadline):
@@ -74,8 +74,8 @@ class Cluster:
         return stack.enter_context(report.started(full, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def follow(self, text, seconds):
-        """Submits a job file with this text and yields its statuses until the job ends or `seconds` have passed; the last status tells which.
-        Raises Refused if hooke does not take the file."""
+        """Submits a job file with this text. Yields its statuses until the job ends or `seconds` have passed; the last status tells which. Raises
+        Refused if hooke does not take the file."""
         path = os.path.join(self.folder, "job.yaml")
         with open(path, "w") as file:
             file.write(text)

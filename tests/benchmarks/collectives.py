@@ -1,10 +1,10 @@
-"""A collective operation of Hooke against the same of other libraries, alternating in one run; called by <operation>_benchmark.py.
+"""Compares a collective operation of Hooke with that of other libraries, alternating in one run. Called by <operation>_benchmark.py.
 
-Each library's ranks are started once per layout (--ranks on --hosts) and sleep while others are timed. For each size all check their results;
-then they take turns, round by round. Before each call every rank writes its values; a call's time is the slowest rank's, from a barrier that
-is the same for all. Several ways of one library (MPI_Bcast and MPI_Ibcast; Gloo's algorithms) are timed apart and the best counts. Hosts are
+Each library's ranks are started once per layout (--ranks on --hosts) and sleep while others are timed. For each size all libraries check their
+results; then they take turns, round by round. Before each call every rank writes its values. A call's time is the slowest rank's, from a barrier
+that all libraries use. If a library has several ways (MPI_Bcast and MPI_Ibcast; Gloo's algorithms), each is timed and the best counts. Hosts are
 network namespaces with links of 1 Gbit/s.
-docs/collectives.md says what the limit is, and what is asked: where that is missed the exit code is 1.
+docs/collectives.md explains the limit and lists the requirements; if one is missed the exit code is 1.
 """
 
 import argparse
@@ -20,17 +20,17 @@ import ranks
 import report
 import summary
 
-# Most powers of two are preceded by one or two other sizes. Algorithms chosen for the larger size must suit them, too.
+# Most powers of two follow one or two other sizes. The algorithm chosen for a power of two must suit these sizes, too.
 SIZES = [4, 64, 1 << 10, 3000, 1 << 12, 12000, 1 << 14, 48000, 1 << 16, 200000, 1 << 18, 700000, 1 << 20]
 SIZES += [3000000, 4 * 1000003, 1 << 22, 6650000, 1 << 23, 10000000, 1 << 24, 1 << 26]
 QUICK_SIZES = [4, 1 << 14, 48000, 1 << 16, 1 << 20, 4 * 1000003, 1 << 24]
 ROUNDS, QUICK_ROUNDS = 5, 3
-# With --quick the largest size between hosts: larger ones would take a quarter of a second per call.
+# With --quick, the largest size between hosts. Larger ones would take a quarter of a second per call.
 QUICK_NETWORK_BYTES = 1 << 22
-# The time limit of --quick: on a busy machine a spinning library may take a hundred times as long. Sizes left out are
-# named in the output.
+# The time limit of --quick. On a busy machine a library that spins may take a hundred times as long. The output names
+# sizes that were left out.
 QUICK_SECONDS = 34
-# The links' goodput is measured with the bytes that cross a link at the given size, but with at least this many.
+# The goodput of the links is measured with the bytes that cross a link at the given size, but with at least this many.
 GOODPUT_BYTES_MIN = 1 << 20
 PORT = 29500
 SHARED_MEMORY = "/dev/shm"
@@ -65,7 +65,7 @@ def parse(operation):
 
 
 def layouts(arguments):
-    """The (ranks, hosts) of each table."""
+    """Returns the (ranks, hosts) of each table."""
     return [(r, h) for h in arguments.hosts for r in arguments.ranks if r > 1 and (h == 1 or r in (h, 2 * h))]
 
 
@@ -110,7 +110,7 @@ class Layout:
         return self.on_host(0, command)
 
     def each_rank(self, name, options):
-        """One process per rank, without MPI."""
+        """Returns the commands that start one process per rank, without MPI."""
         each = self.count // self.host_count
         return [
             self.on_host(rank // each, [self.program(name), f"--rank={rank}", f"--size={self.count}", *options(self.addresses[rank // each])])
@@ -165,22 +165,22 @@ def percentile99(values):
 
 
 def crossing_bytes(operation, host_count, size):
-    """The least number of bytes that each link must carry, in its busier direction."""
+    """Returns the least number of bytes that each link must carry, in its busier direction."""
     return 2 * (host_count - 1) / host_count * size if operation == "allreduce" else size
 
 
 def limit_bytes(operation, host_count, size):
-    """The number of bytes with which limit_rank measures the limit."""
+    """Returns the number of bytes with which limit_rank measures the limit."""
     return max(int(crossing_bytes(operation, host_count, size)), GOODPUT_BYTES_MIN) if host_count > 1 else size
 
 
 def limit_us(operation, layout, size, measured):
-    """The least possible time. On one host `measured` is the time to read and rewrite all ranks' values once; between hosts it is the time to
+    """Returns the least possible time. On one host `measured` is the time to read and rewrite all ranks' values once. Between hosts it is the time to
     move limit_bytes over each link both ways."""
     n, h = layout.count, layout.host_count
     if h > 1:
         return crossing_bytes(operation, h, size) / limit_bytes(operation, h, size) * measured
-    # Counts reads and writes of `size` bytes each; the measurement made n reads and n writes.
+    # `moved` counts reads and writes of `size` bytes each. The measurement made n reads and n writes.
     moved = {"allreduce": 2 * n, "broadcast": n, "reduce": n + 1}[operation]
     return moved / (2 * n) * measured
 
@@ -196,14 +196,14 @@ class Way:
 
     def run(self, seconds, row):
         share = seconds * 1e6 / row
-        # The first call is slower than later ones, so until there are others its time is halved.
+        # The first call is slower than later ones. So its time is halved until there are others.
         expected = median(self.us) if self.us else self.first_us / 2
         calls = int(min(400, max(1, share / max(expected, 1))))
         self.us += self.group.time(self.index, calls, 1 if expected < 2e4 else 0, row)
 
 
 def measure(groups, operation, size, arguments, host_count, failures):
-    """All libraries' ways with their times, including the limit's."""
+    """Returns all libraries' ways with their times, including the limit's."""
     ways = []
 
     def guarded(group, action):
@@ -319,6 +319,6 @@ def main(operation):
     if failures:
         raise SystemExit(f"{len(failures)} failures:\n" + "\n".join(failures))
     if arguments.row > 1:
-        rows = []  # Requirements are for single calls only.
+        rows = []  # Requirements hold for single calls only.
     ours = not arguments.impls or "hooke" in arguments.impls
     report.judge(summary.missed(rows, CORES), asked=any(summary.judged(rows, CORES)), not_judged=not_judged if ours else ())

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What compression of the exchange costs in accuracy: that of the center after one epoch, which is few exchanges.
+"""How much accuracy compression of the exchange costs. Compared is the center's accuracy after one epoch, in which there are few exchanges.
 
 Fashion-MNIST by the built-in mlp, groups of 1 rank, SGD at 0.05 with momentum 0.9 or AdamW at 0.001. Accuracies are means over seeds; all
 compressions of a rule have the same seeds.
-Asked of diloco, slowmo, bmuf and average, with what a job file has by default: at most 1 point below no compression, which learned at all:
-70 %; otherwise the exit code is 1. Of sync, and of a smaller top_k, the loss is shown.
+Asked of diloco, slowmo, bmuf and average, with a job file's defaults: at most 1 point below the accuracy without compression, which itself must
+be at least 70 %. Otherwise the exit code is 1. The losses of sync, and of a smaller top_k, are only shown.
 """
 
 import statistics
@@ -17,7 +17,8 @@ import report
 
 BATCH = 64
 POINTS = 1.0
-# The accuracy needed without compression: two jobs that learn nothing would be close to each other, too.
+# The least accuracy without compression. Without this limit, two jobs that learn nothing would count as close to each
+# other.
 LEARNED = 70.0
 LIMIT_S = 600
 SLOTS = 4
@@ -37,7 +38,7 @@ class Job(NamedTuple):
 class Case(NamedTuple):
     job: Job
     compression: str
-    judged: bool = True  # Whether its accuracy must be close to that without compression.
+    judged: bool = True  # True: its accuracy must be close to that without compression.
 
 
 DILOCO = [Job("diloco, 2 groups", "diloco", 2, SGD), Job("diloco, 2 groups, adamw", "diloco", 2, ADAMW), Job("diloco, 4 groups", "diloco", 4, SGD)]
@@ -81,12 +82,12 @@ def measure(running, arguments, case):
 
 
 def plain_of(rows):
-    """The accuracy without compression, for each job."""
+    """Returns the accuracy without compression, for each job."""
     return {row["job"]: row["accuracy"] for row in rows if row["compression"] == "none"}
 
 
 def missed(rows):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     lines = []
     plain = plain_of(rows)
     for row in rows:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """How well and how fast each update rule learns: Fashion-MNIST by 4 groups of 1 rank; accuracy of the center, wall time, bytes on the wire.
 
-Rules sync and async, elastic at interval 1, 4, 16 and 64, diloco at 64, and diloco at 64 with int8 on the wire; all see the same number of
-samples. The server has a network namespace of its own (needs root), so exchanges go over TCP, and the kernel counts their bytes, headers
-included, both ways added; starting, evaluating and the coordinator go another way and are not counted. Wall time is from submit to the
-job's end. With --hosts instead: two hosts with links of 100 Mbit/s, two groups each, the server on the first; how long until the center
-classifies 88 % of the test data right, elastic at 16 against sync; sync is stopped after 6 times elastic's time.
-Asked: elastic at most 0.5 points below sync up to interval 16 and 1.0 at 64; diloco with int8 at most 0.3 from diloco with at least 3.9 times fewer
-bytes; every case has to end within --limit, and a case whose job fails is missed while the others run; with --hosts elastic in at most 1/5 of
-sync's time, and sync watched for 5 times elastic's at least. What is missed is said, and the exit code is 1.
+The rules are sync and async, elastic at interval 1, 4, 16 and 64, diloco at 64, and diloco at 64 with int8 on the wire. All see the same number
+of samples. The server has a network namespace of its own (needs root), so exchanges go over TCP. The kernel counts their bytes in both
+directions, with headers. Starting, evaluating and the coordinator use another link and are not counted. Wall time is from submit to the job's end.
+With --hosts, two hosts have links of 100 Mbit/s and two groups each, and the server is on the first. Compared is how long it takes until the
+center classifies 88 % of the test data right, with elastic at 16 and with sync. Sync is stopped after 6 times elastic's time.
+Asked: elastic at most 0.5 points below sync up to interval 16 and 1.0 at 64. Diloco with int8 at most 0.3 points below diloco, with at least 3.9
+times fewer bytes. Every case must end within --limit; if a case's job fails, the case counts as missed and the others run. With --hosts: elastic
+in at most 1/5 of sync's time, where sync is watched for at least 5 times elastic's time. Misses are printed, and the exit code is 1.
 """
 
 import argparse
@@ -26,8 +26,9 @@ import report
 
 GROUPS = 4
 BATCH = 64
-# By sync the center makes one step for the samples of all groups; by other rules a step is for one group's samples. By
-# async the center makes four steps where sync makes one, each with a late gradient, so it has no momentum.
+# Under sync the center makes one step for the samples of all groups. Under other rules a step is for one group's
+# samples. Under async the center makes four steps where sync makes one, each with a late gradient, so it has no
+# momentum.
 OPTIMIZERS = {
     "sync": "{name: sgd, learning_rate: 0.1, momentum: 0.9}",
     "async": "{name: sgd, learning_rate: 0.1}",
@@ -41,12 +42,12 @@ OPTIMIZERS_OF_MODEL = {("lenet", "elastic"): "{name: sgd, learning_rate: 0.05, m
 AVERAGING = {"elastic": {"alpha": 0.45}}
 HOSTS_RATE = "100mbit"
 HOSTS_TARGET = 88.0
-# Elastic must take this many times less time than sync; sync is stopped after this many times elastic's time.
+# Elastic must take this many times less time than sync. Sync is stopped after HOSTS_FACTOR times elastic's time.
 HOSTS_LESS, HOSTS_FACTOR = 5, 6
 FEWER_BYTES = 3.9
-# States of a job whose groups have begun to train and which has not ended.
+# States of a job whose groups have begun to train and that has not ended.
 TRAINING = ("running", "evaluating")
-# Percent; points below are not drawn.
+# Percent. The plot leaves out points below this accuracy.
 PLOT_FROM = 70
 
 
@@ -105,7 +106,7 @@ def job_text(arguments, case, schedule, seed=1):
 
 
 class Curve:
-    """The center's evaluations in a job's statuses: (seconds since submit, epoch, percent) of each."""
+    """The evaluations of the center that a job's statuses report: (seconds since submit, epoch, percent) of each."""
 
     def __init__(self):
         self.points, self.state, self.reason, self.wall_s = [], "", "", 0.0
@@ -123,7 +124,7 @@ class Curve:
             self.points.append((self.wall_s, *point))
 
     def rounded(self):
-        """The points, rounded for a file."""
+        """Returns the points, rounded for a file."""
         return [(round(seconds, 2), epoch, round(accuracy, 2)) for seconds, epoch, accuracy in self.points]
 
     @property
@@ -131,12 +132,12 @@ class Curve:
         return self.points[-1][2] if self.points else None
 
     def reached(self, percent):
-        """Seconds until an evaluation reached `percent`; None if none did."""
+        """Returns the seconds until an evaluation reached `percent`; None if none did."""
         return next((seconds for seconds, _, accuracy in self.points if accuracy >= percent - report.NOISE), None)
 
 
 def end_accuracy(running, text, seconds, where):
-    """The accuracy of a job's final center, in percent. SystemExit, naming `where`, if the job has not succeeded after `seconds`."""
+    """Returns the accuracy of a job's final center, in percent. Raises SystemExit, naming `where`, if the job has not succeeded after `seconds`."""
     curve = Curve()
     try:
         for status in running.follow(text, seconds):
@@ -153,7 +154,7 @@ def end_accuracy(running, text, seconds, where):
 
 
 def train(arguments, case, seed):
-    """Runs one job on its own cluster. Returns its curve and its bytes on the wire (None: not counted)."""
+    """Runs one job on its own cluster. Returns its curve and its bytes on the wire, or None in place of the bytes if they were not counted."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hooke-convergence-"))
         apart = None
@@ -173,7 +174,7 @@ def train(arguments, case, seed):
 
 
 class NoResult(Exception):
-    """A case gave no result; the text says why."""
+    """A case gave no result. The text holds the reason."""
 
 
 def run_case(arguments, case):
@@ -198,7 +199,7 @@ def case_of(row):
     return Case(row["rule"], row["interval"], row["compression"])
 
 
-# (case, reference, points): the case's accuracy may be at most so many points below the reference's.
+# (case, reference, points): the case's accuracy may be at most `points` points below the reference's.
 POINTS = [
     *((Case("elastic", interval), Case("sync", 1), 0.5) for interval in (1, 4, 16)),
     (Case("elastic", 64), Case("sync", 1), 1.0),
@@ -211,18 +212,18 @@ PLAIN, SMALL = Case("diloco", 64), Case("diloco", 64, "int8")
 
 
 def complete(rows):
-    """The rows, by case, of jobs that ran to their end."""
+    """Returns, by case, the rows of jobs that ran to their end."""
     return {case_of(row): row for row in rows if row["complete"]}
 
 
 def compared(rows):
-    """The entries of POINTS whose two cases both ran to their end."""
+    """Returns the entries of POINTS whose two cases both ran to their end."""
     ran = complete(rows)
     return [(case, base, points) for case, base, points in POINTS if case in ran and base in ran]
 
 
 def missed(rows):
-    """One line for each requirement that was missed by the cases that ran."""
+    """Returns one line for each requirement that was missed by the cases that ran."""
     ran = complete(rows)
     lines = [f"{case_of(row)} was stopped after {row['wall_s']:.0f} s, before its end: --limit" for row in rows if not row["complete"]]
     for case, base, points in compared(rows):
@@ -237,7 +238,7 @@ def missed(rows):
 
 
 def not_judged(rows):
-    """The requirements on cases that ran but could not be compared."""
+    """Returns the requirements on cases that ran but could not be compared."""
     ran = complete(rows)
     if PLAIN not in ran or SMALL not in ran or (ran[PLAIN]["bytes"] and ran[SMALL]["bytes"]):
         return []
@@ -245,7 +246,7 @@ def not_judged(rows):
 
 
 def table(rows):
-    """The results as Markdown, for the docs as well."""
+    """Returns the results as Markdown, which the docs show, too."""
     sync = next((row["accuracy"] for row in rows if row["rule"] == "sync"), None)
     most = max((row["bytes"] for row in rows if row["bytes"]), default=None)
     yield "| rule, interval | optimizer | center accuracy | against sync | wall time | bytes on the wire | fewer than the most |"
@@ -307,8 +308,8 @@ def time_to_target(arguments, case, limit):
 
 
 def missed_time(elastic_s, sync_s, watched_s, state):
-    """Judges elastic's time against sync's. `sync_s` is None if sync did not reach the target in `watched_s` seconds; its job then was in
-    `state`."""
+    """Compares elastic's time with sync's. `sync_s` is None if sync did not reach the target in `watched_s` seconds; `state` is the state of its job
+    then."""
     if sync_s is not None:
         slow = elastic_s * HOSTS_LESS > sync_s
         return [f"elastic took {report.text(elastic_s / sync_s, 1 / HOSTS_LESS)} of sync's time; asked is at most {1 / HOSTS_LESS:g}"] if slow else []

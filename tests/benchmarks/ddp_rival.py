@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """A rank of torch DistributedDataParallel over Gloo: the rival of `tests/benchmarks/run training`, which starts it. Needs python3-torch.
 
-The same networks as worker/model/networks.cc, the same data, batch, optimizer and thread count. It spares itself what Hooke does besides: its
-images are normalized once, at the start, and it exchanges nothing with a server. Prints a line of JSON with its step every half second.
+It has the same networks as worker/model/networks.cc, and the same data, batch, optimizer and thread count. It does less than Hooke: its images
+are normalized once, at the start, and it exchanges nothing with a server. Every half second it prints a line of JSON with its step.
 """
 
 import argparse

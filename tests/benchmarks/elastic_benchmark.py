@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The elastic update of the center: its share of one core's memory bandwidth, measured in the same run.
 
-`served`: as a server does it: a group's block and its answer are in cache, the center passes by in memory (8 bytes per value, read and
-written). `streamed`: group, center and answer are all in memory (16 bytes per value: 8 read, 8 written). The bound of each is a plain pass that
-reads and writes as much: `in place` changes the sign of a vector's values, `memcpy` copies. One thread; vectors of 64 MiB and more, larger than
-caches. Repetitions take turns in random order; medians.
+`served`: an update as a server makes it. A group's block and its answer are in cache, and the center passes by in memory (8 bytes per value, read
+and written). `streamed`: group, center and answer are all in memory (16 bytes per value: 8 read, 8 written). Each is compared with a plain pass
+that reads and writes as many bytes: `in place` changes the sign of a vector's values, `memcpy` copies. One thread; vectors of 64 MiB and more,
+larger than caches. Repetitions take turns in random order, and medians are shown.
 
-    share = (bytes the update must read and write / its time) / (the same of its bound)
+    share = (bytes the update must read and write / its time) / (bytes of the plain pass / its time)
 
 Asked: at least 0.7 of both; otherwise the exit code is 1. Results are checked before anything is timed.
 """
@@ -21,19 +21,19 @@ import report
 
 KERNELS = {"served": "BenchmarkServedExchange", "streamed": "BenchmarkElasticExchange"}
 BOUNDS = {"memcpy": "BenchmarkMemcpy", "in place": "BenchmarkInPlace"}
-# The plain pass that reads and writes as many bytes as the kernel.
+# The update -> the plain pass that reads and writes as many bytes.
 BOUND_OF = {"served": "in place", "streamed": "memcpy"}
 VALUES = 16 << 20
 SHARE = 0.7
 
 
 def shares(rates):
-    """The share of each kernel; `rates` has the bytes per second of each kernel and bound."""
+    """Returns the share of each update. `rates` has the bytes per second of each update and each plain pass."""
     return {name: rates[name] / rates[BOUND_OF[name]] for name in KERNELS}
 
 
 def medians(document):
-    """Bytes per second by name, from Google Benchmark's JSON."""
+    """Returns the bytes per second by name, from Google Benchmark's JSON."""
     by_function = {
         entry["run_name"].split("/")[0]: entry["bytes_per_second"] for entry in document["benchmarks"] if entry.get("aggregate_name") == "median"
     }
@@ -41,7 +41,7 @@ def medians(document):
 
 
 def missed(share):
-    """One line for each requirement that was missed; `share` comes from shares()."""
+    """Returns one line for each requirement that was missed. `share` comes from shares()."""
     return [f"{name} has {report.text(value, SHARE)} of the bandwidth of {BOUND_OF[name]}; asked is at least {SHARE}" for name, value in share.items() if value < SHARE]
 
 

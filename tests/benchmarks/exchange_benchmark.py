@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""An elastic exchange of Hooke against the same bytes over plain sockets and over unary gRPC, alternating in one run, on loopback TCP.
+"""Compares an elastic exchange of Hooke with the same bytes over plain sockets and over unary gRPC, alternating in one run, on loopback TCP.
 
-`hooke`: ranks exchange their slices of a center with real hooke-servers, over TCP without gRPC; with --ways also `hooke-unix`, over Unix
-sockets, as ranks of a server's host do, and `hooke-grpc`, as where only gRPC's port can be reached. `sockets`: the same slices to servers that copy each byte once and
-send it back; one connection for each pair of rank and server, nothing parsed. `grpc-unary`: one call for each pair, a field of bytes each
-way. Ranks and servers are processes that sleep while others are timed. For each size all check their answers; then they take turns, round
-by round. An exchange's time is the slowest rank's, from a barrier on. bytes_per_s counts the vector twice: it goes there and comes back.
+`hooke`: ranks exchange their slices of a center with real hooke-servers, over TCP without gRPC. --ways can add `hooke-unix`, over Unix sockets,
+as ranks on a server's host exchange, and `hooke-grpc`, over gRPC, as where only gRPC's port can be reached. `sockets`: the same slices go to
+servers that copy each byte once and send it back; each pair of rank and server has a connection, and nothing is parsed. `grpc-unary`: one call
+for each pair, with a field of bytes each way. Ranks and servers are processes that sleep while others are timed. For each size all ways check
+their answers; then they take turns, round by round. An exchange's time is the slowest rank's, from a barrier on. bytes_per_s counts the vector
+twice, because it goes to the servers and comes back.
 Asked of `hooke`, in each layout: from 64 MiB on 0.7 times the bytes per second of the sockets and 3 times those of unary gRPC; at 1 MiB 0.5
-times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1. What --quick had no time for is named in the last line.
+times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1. The last line names what --quick had no time for.
 """
 
 import argparse
@@ -28,7 +29,7 @@ WAYS = ["hooke", "sockets", "grpc-unary"]
 ROUNDS, QUICK_ROUNDS = 5, 3
 # (rival, least size, largest size, least ratio of bytes per second to the rival's): docs/benchmarks.md.
 ASKED = [("sockets", 64 << 20, float("inf"), 0.7), ("grpc-unary", 64 << 20, float("inf"), 3), ("sockets", 1 << 20, 1 << 20, 0.5), ("sockets", 4 << 10, 4 << 10, 1 / 3)]
-# The time limit of --quick. Sizes left out are named in the output.
+# The time limit of --quick. The output names sizes that were left out.
 QUICK_SECONDS = 33
 SHARED_MEMORY = "/dev/shm"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -62,7 +63,7 @@ def parse():
 
 
 class Servers:
-    """A context manager: one way's server processes."""
+    """A context manager: the server processes of one way."""
 
     def __init__(self, programs, way, count, folder):
         self.addresses, self.processes, self.stack = [], [], contextlib.ExitStack()
@@ -73,7 +74,7 @@ class Servers:
                 ready = os.path.join(own, "ready")
                 if way.startswith("hooke"):
                     command = [os.path.join(programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={own}/state", f"--ready-file={ready}"]
-                    # A server writes no snapshot while others are timed.
+                    # No server writes a snapshot while others are timed.
                     command += ["--snapshot-interval=8760h", "--log-level=warning"]
                     if index > 0:
                         command.append(f"--coordinator={self.addresses[0]}")
@@ -85,7 +86,7 @@ class Servers:
             self.stack = stack.pop_all()
 
     def cpu_seconds(self):
-        """CPU seconds of all servers since they started, in user and system mode."""
+        """Returns the CPU seconds of all servers since they started, in user and system mode."""
         ticks = 0
         for process in self.processes:
             with open(f"/proc/{process.pid}/stat") as file:
@@ -101,7 +102,7 @@ class Servers:
 
 
 class Way:
-    """Ranks and servers of one way, and their times at the current size."""
+    """The ranks and servers of one way, and their times at the current size."""
 
     def __init__(self, stack, arguments, name, layout, folder):
         self.name, (count, servers) = name, layout
@@ -121,14 +122,14 @@ class Way:
         warmups = 1 if expected < 2e5 else 0
         before = self.servers.cpu_seconds()
         self.us += self.ranks.time(0, calls, warmups)
-        # The share of the warm-up calls does not count.
+        # Leave out the warm-up calls' share of the CPU time.
         self.cpu_seconds += (self.servers.cpu_seconds() - before) * calls / (calls + warmups)
 
     def row(self, size, layout):
         median = statistics.median(self.us)
         p99 = sorted(self.us)[(len(self.us) * 99 - 1) // 100]
         moved = 2 * size * len(self.us)
-        # The kernel counts CPU time in ticks; only a few ticks are not a measurement.
+        # The kernel counts CPU time in ticks, and a few ticks are too inexact.
         cpu = self.cpu_seconds / (moved / 2**30) if self.cpu_seconds >= 0.1 else None
         return {
             "benchmark": "exchange", "impl": self.name, "bytes": size, "servers": layout[1], "ranks": layout[0],
@@ -154,7 +155,7 @@ def where(layout, size):
 
 
 def asked_at(size):
-    """The (rival, least ratio) required at that size."""
+    """Returns the (rival, least ratio) required at that size."""
     return [(rival, least) for rival, low, high, least in ASKED if low <= size <= high]
 
 
@@ -169,7 +170,7 @@ def compared(rows):
 
 
 def not_compared(skipped, ways):
-    """One line for each of `skipped`, the (layout, size) left out for lack of time, that has a requirement with these ways."""
+    """Returns one line for each of `skipped` that has a requirement with these ways. `skipped` has the (layout, size) left out for lack of time."""
     return [
         f"{where(layout, size)}: no time for it"
         for layout, size in skipped
@@ -178,7 +179,7 @@ def not_compared(skipped, ways):
 
 
 def missed(rows):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     return [
         f"{where}: hooke has {report.text(ratio, least)} times the bytes per second of {rival}; asked is at least {least:.2f}"
         for where, rival, ratio, least in compared(rows)

@@ -22,7 +22,7 @@ import time
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
 
 RATE = "1gbit"
-# A burst lets that many bytes pass at once after idle time. With a larger one, small messages would beat the line rate.
+# A link sends this many bytes at once after idle time. With a larger burst, small messages would beat the line rate.
 # With a smaller one the kernel does not keep the rate when both cores are busy (measured: 32 kb gives half, 128 kb all
 # of it). The queue holds the bytes of a TCP connection in flight.
 BURST = "128kb"
@@ -38,8 +38,8 @@ exec ip netns exec "$name" unshare --uts sh -c "hostname $name; $*"
 
 
 def probes(name):
-    """What `Hosts` needs of a machine, and a command that tests each. The commands use nothing of `Hosts`, so that its faults are not taken for
-    the machine's."""
+    """Returns what `Hosts` needs of a machine, with a command that tests each. The commands use nothing of `Hosts`, so that a fault of `Hosts` does
+    not look like a fault of the machine."""
     return (
         ("network namespaces", ["ip", "netns", "add", name]),
         ("programs inside a network namespace", ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", 'hostname "$0"', name]),
@@ -50,7 +50,7 @@ def probes(name):
 
 
 def missing():
-    """The reason why this machine can have no hosts; None if it can."""
+    """Returns the reason why this machine can have no hosts; None if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     for program in ("ip", "tc", "unshare"):
@@ -76,7 +76,7 @@ def run(*command):
 
 class Hosts:
     def __init__(self, count, folder, rate=RATE, aside=None):
-        """`rate` is in tc's format; None: not limited."""
+        """Prepares `count` hosts. `rate` is the links' rate in tc's format; None: not limited."""
         self.count, self.rate, self.aside = count, rate, aside
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
@@ -92,16 +92,16 @@ class Hosts:
         return ["ip", "netns", "exec", self.name(host), *named]
 
     def openmpi(self, each):
-        """Arguments of mpirun.openmpi for `each` ranks on every host."""
+        """Returns the arguments of mpirun.openmpi for `each` ranks on every host."""
         places = ",".join(f"{address}:{each}" for address in self.addresses)
         return ["--host", places, "--map-by", "slot", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1"]
 
     def mpich(self, each):
-        """Arguments of mpirun.mpich for `each` ranks on every host."""
+        """Returns the arguments of mpirun.mpich for `each` ranks on every host."""
         return ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses), "-launcher", "ssh", "-launcher-exec", self.agent]
 
     def bytes(self, host):
-        """(sent, received) over the counted link. A segment counts as large as the kernel made it, with one header."""
+        """Returns (sent, received) over the counted link. Packets that the kernel joins into one segment count with one header."""
         answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", "eth0"], capture_output=True, text=True, check=True)
         counters = json.loads(answer.stdout)[0]["stats64"]
         return counters["tx"]["bytes"], counters["rx"]["bytes"]
@@ -150,7 +150,7 @@ class Hosts:
             run("ip", "-n", self.name(host), "link", "set", device, "up")
 
     def _set_aside(self):
-        """Routes packets from and to that port, with the same addresses, over a second link."""
+        """Routes packets from and to the port `aside`, with the same addresses, over a second link."""
         self._link("eth1", f"{self.bridge}a", "aside")
         network = self.addresses[0].rpartition(".")[0] + ".0/24"
         for host in range(self.count):
@@ -160,7 +160,8 @@ class Hosts:
                 run("ip", "-n", name, "rule", "add", "ipproto", "tcp", end, str(self.aside), "lookup", "100")
 
     def _remove(self):
-        # A daemon that mpirun's agent started may be in none of our process groups, but it is still in our namespace.
+        # A daemon that mpirun's agent started may be in none of our process groups, but it is still in a namespace of
+        # ours.
         for sign in (signal.SIGTERM, signal.SIGKILL):
             found = [pid for host in range(self.count) for pid in self._processes(host)]
             for pid in found:

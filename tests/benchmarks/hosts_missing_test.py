@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
 import hosts  # noqa: E402
 
-# Stands in for ip and tc: records its arguments, and refuses those that a kernel or container might refuse.
+# Stands in for ip and tc. It records its arguments, and fails for those that a kernel or container might refuse.
 PROGRAM = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$(dirname "$0")/asked"
 case "$*" in {refused}) echo "a line before" >&2; echo "not permitted" >&2; exit 2 ;; esac

@@ -21,9 +21,9 @@ SECONDS = 200
 
 
 def mpirun(program, network, folder):
-    """The command that starts one rank on each host."""
+    """Returns the command that starts one rank on each host."""
     if "mpich" in program:
-        # UCX would see through the namespaces and use shared memory.
+        # UCX would see that the namespaces are one machine and use shared memory.
         network_only = ["env", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0"]
         return [*network_only, program, "-n", "2", *network.mpich(1)]
     command = [program, "-n", "2", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
@@ -43,14 +43,14 @@ class Measure(unittest.TestCase):
         self.assertEqual((document["topology"]["ranks"], document["topology"]["nodes"]), (2, 2))
         measured = {(one["carrier"], one["bytes"]) for one in document["between_nodes"]}
         self.assertEqual(measured, {(carrier, size) for carrier in ("sockets", "mpi") for size in (4, 256, 16384)})
-        # A link takes longer than memory, so both messages went over it.
+        # A message over a link takes longer than one through memory. So both messages went over it.
         self.assertGreater(min(one["median_us"] for one in document["between_nodes"]), 5)
         names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
         self.assertNotIn(prefix, names)
 
 
 def skip(reason):
-    """Skips the test, and tells the reason to the program that counts results, too."""
+    """Skips the test, and tells the reason to count_results.py, too."""
     line = f"skipped: {reason}; run as root with iproute2 and kernel support for network namespaces"
     print(line)
     path = os.environ.get("XML_OUTPUT_FILE")

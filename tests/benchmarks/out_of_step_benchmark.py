@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What rounds cost that groups are never in together: accuracy of the center, groups in step and out of step.
+"""How much accuracy is lost if groups are never in a round together: accuracy of the center with groups in step and out of step.
 
-Fashion-MNIST by the built-in mlp, groups of 1 rank, AdamW at 0.001. Out of step, `grace_seconds` is 0: a round waits for nobody, so that
-each group is in rounds of its own. Accuracies are means over seeds; in step and out of step alternate.
-Asked: out of step at most 4 points below in step, where groups in step learned at all: 70 %; otherwise the exit code is 1.
+Fashion-MNIST by the built-in mlp, groups of 1 rank, AdamW at 0.001. Out of step, `grace_seconds` is 0: a round waits for no group, so each
+group has rounds of its own. Accuracies are means over seeds, and runs in step and out of step alternate.
+Asked: out of step at most 4 points below in step, and at least 70 % in step. Otherwise the exit code is 1.
 """
 
 import statistics
@@ -16,7 +16,8 @@ import report
 
 BATCH = 64
 POINTS = 4.0
-# The least accuracy of groups in step: two jobs that learn nothing would be close to each other, too.
+# The least accuracy of groups in step. Without this limit, two jobs that learn nothing would count as close to each
+# other.
 LEARNED = 70.0
 LIMIT_S = 600
 
@@ -73,7 +74,7 @@ def measure(arguments, case):
 
 
 def missed(rows):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     lines = []
     for row in rows:
         below = row["in_step"] - row["out_of_step"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How much of the communication each issue order hides behind backward: two hosts with links of 1 Gbit/s and one rank each, or both ranks on one host.
 
-`alone`: two ranks that train by themselves at the same time: what a step takes without communication.
-`together`: a group of both, gradients summed after backward (`collectives.overlap: false`).
-`funneled`, `concurrent`, `chained`: a group of both, gradients travel in buckets while backward goes on, by that order.
-Repetitions alternate. Hidden is (together - this) / (together - alone), of the median times of a step. No servers, so no exchanges. Two hosts are
-network namespaces, which need root; on one host (`--hosts=1`) the gradients lie in memory that the ranks share.
+`alone`: two ranks train by themselves at the same time. This is the time of a step without communication.
+`together`: the two ranks are a group, and gradients are summed after backward (`collectives.overlap: false`).
+`funneled`, `concurrent`, `chained`: the two ranks are a group, and gradients are summed in buckets while backward runs, in that issue order.
+Repetitions alternate. The hidden share is (together - this) / (together - alone), of the median times of a step. There are no servers and no
+exchanges. Two hosts are network namespaces, which need root. On one host (`--hosts=1`) the gradients lie in memory that the ranks share.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def collectives(impl, arguments):
 
 
 def mpirun(folder, network, ranks):
-    """The command for ranks on the hosts of `network`; None: all on this host."""
+    """Returns the command for ranks on the hosts of `network`; None: all on this host."""
     command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
@@ -46,7 +46,7 @@ def mpirun(folder, network, ranks):
 
 
 def commands(folder, network, arguments, impl, repetition):
-    """The command of each group."""
+    """Returns the command of each group."""
 
     def start(name, ranks):
         return training_benchmark.start_file(folder, name, arguments, ranks, [], repetition, collectives(impl, arguments))
@@ -65,7 +65,7 @@ def steps_per_second(folder, network, arguments, impl, repetition):
 
 
 def table(times):
-    """Lines to print and rows of JSON; `times` has for each impl the milliseconds of a step in every repetition."""
+    """Returns the lines to print and the rows of JSON. `times` has for each impl the milliseconds of a step in every repetition."""
     median = {impl: statistics.median(values) for impl, values in times.items()}
     exposed = median["together"] - median["alone"]
     lines = [f"{'impl':11} {'step ms':>8} {'min':>8} {'max':>8} {'hidden':>7}"]

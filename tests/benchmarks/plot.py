@@ -1,5 +1,5 @@
-"""A line plot as SVG, with the standard library alone: curves of points over shared axes, with a legend. It has its own background, so that it
-can be read on light and dark pages.
+"""A line plot as SVG, made with the standard library alone: curves of points over shared axes, with a legend. It has its own background, so
+that it can be read on light and dark pages.
 """
 
 import math
@@ -13,7 +13,7 @@ DASHES = ["", "7 3", "2 3"]
 
 
 def ticks(low, high, count=6):
-    """About `count` round numbers within [low, high]."""
+    """Returns about `count` round numbers within [low, high]."""
     if not high > low:
         return [low]
     raw = (high - low) / count
@@ -60,8 +60,8 @@ def frame(axes, x_label, y_label):
 
 
 def svg(title, x_label, y_label, curves, y_min=-math.inf):
-    """`curves` maps a name to [(x, y)], in the order of the legend. Points below `y_min` are left out: the first points of a training would squeeze
-    all others together."""
+    """Returns the plot. `curves` maps a name to [(x, y)], in the order of the legend. Points below `y_min` are left out: the first points of a
+    training would squeeze all others together."""
     axes = Axes([point for points in curves.values() for point in points], y_min)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="#222">',

@@ -1,4 +1,4 @@
-"""A library's ranks as processes (tests/benchmarks/collectives), started once and then told what to run; see collectives/serve.h.
+"""A library's ranks as processes (tests/benchmarks/collectives). They are started once and then get commands; see collectives/serve.h.
 
 Waiting ranks sleep in recv, so the ranks of several libraries can take turns without disturbing one another.
 """
@@ -15,11 +15,11 @@ ANSWER_SECONDS = 100
 
 
 class Failed(Exception):
-    """These ranks cannot be used further; the text says why."""
+    """These ranks cannot be used further. The text holds the reason."""
 
 
 class Ranks:
-    """A context manager. `commands` start processes that together are `count` ranks; they get --socket and --barrier."""
+    """A context manager. `commands` start processes that together are `count` ranks. They get --socket and --barrier."""
 
     def __init__(self, name, commands, count, folder, environment=None):
         self.name, self.count = name, count
@@ -102,7 +102,7 @@ class Ranks:
         ]
 
     def time(self, index, calls, warmups, row=1):
-        """The slowest rank's microseconds for each call. With `row` > 1, a call is the mean of `row` calls in succession."""
+        """Returns the slowest rank's microseconds for each call. With `row` > 1, each value is the mean of `row` calls in succession."""
         answers = [answer["us"] for answer in self.ask(f"time {index} {calls} {warmups} {row}")]
         return [max(call) for call in zip(*answers)]
 

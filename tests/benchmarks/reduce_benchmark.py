@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""reduce: see collectives.py."""
+"""Runs the benchmark `reduce`; see collectives.py."""
 
 import collectives
 import report

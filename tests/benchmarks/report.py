@@ -1,4 +1,4 @@
-"""Shared by the benchmark scripts: their command line, processes that never outlive them, JSON lines, and the judgement at the end."""
+"""What the benchmark scripts share: their command line, processes that never outlive them, JSON lines, and the judgement at the end."""
 
 import argparse
 import contextlib
@@ -23,7 +23,8 @@ def parse_arguments(description, add=lambda parser: None, repetitions=5):
 
 
 def run(main, *arguments):
-    """Runs the program. After SIGTERM or Ctrl-C, too, the blocks that started processes end them; the output then only says that it was interrupted."""
+    """Runs the program. After SIGTERM or Ctrl-C, the blocks that started processes still end them. The output then only says that the run was
+    interrupted."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         main(*arguments)
@@ -32,24 +33,24 @@ def run(main, *arguments):
         raise SystemExit(128 + signal.SIGINT) from None
 
 
-# The tolerance for sums and differences of floats: 50.1 - 49.8 is more than 0.3.
+# The tolerance for sums and differences of floats. In floats, 50.1 - 49.8 is more than 0.3.
 NOISE = 1e-9
 
 
 def text(value, asked, digits=2):
-    """`value` with `digits` decimals, or more if it would otherwise read like `asked` without being equal to it."""
+    """Returns `value` with `digits` decimals, or with more if it would otherwise read like `asked` without being equal to it."""
     while value != asked and round(value, digits) == asked:
         digits += 1
     return f"{value:.{digits}f}"
 
 
 def rounded(row, digits):
-    """`row` rounded for a file; `digits` maps a name to its number of decimals, or to None for a whole number."""
+    """Returns `row` rounded for a file. `digits` maps a name to its number of decimals, or to None for a whole number."""
     return {name: round(value, digits[name]) if name in digits and value is not None else value for name, value in row.items()}
 
 
 def write_json(path, rows, digits):
-    """Writes rows, rounded as in rounded(). The rows themselves stay exact, because they are judged."""
+    """Writes rows, rounded as by rounded(). The rows themselves stay exact, because they are judged."""
     if path:
         with open(path, "a") as file:
             for row in rows:
@@ -57,8 +58,9 @@ def write_json(path, rows, digits):
 
 
 def judge(missed, asked=True, not_judged=()):
-    """Says whether the requirements were met, and ends the program with exit code 1 if not. `missed`: one line for each that was missed. `asked`:
-    whether what ran had any requirement. `not_judged`: requirements that could not be compared; the last line then names them instead of "met"."""
+    """Prints whether the requirements were met, and ends the program with exit code 1 if not. `missed` has one line for each that was missed. `asked`
+    is false if what ran had no requirement. `not_judged` has requirements that could not be compared; the last line then names them instead of
+    "met"."""
     for line in missed:
         print(f"MISSED: {line}", flush=True)
     if not_judged:
@@ -82,7 +84,7 @@ def stop(process, seconds=10):
 
 @contextlib.contextmanager
 def started(command, **options):
-    """A context manager: a process in its own session, which is ended however the block is left."""
+    """A context manager: a process in its own session, which is ended in whatever way the block is left."""
     process = subprocess.Popen(command, start_new_session=True, **options)
     try:
         yield process

@@ -58,7 +58,7 @@ class Rounded(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """Ctrl-C and SIGTERM end a benchmark with one line, after the processes it started have ended."""
+    """Ctrl-C and SIGTERM end a benchmark with one line, after the processes that it started have ended."""
 
     def interrupt(self, sign):
         script = """

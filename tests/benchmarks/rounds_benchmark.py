@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Rounds of many groups: what an exchange costs the server in CPU time, with 256 groups and with 8.
+"""Rounds of many groups: the CPU time that an exchange costs the server, with 256 groups and with 8.
 
-Rule average, a center of 64 MiB on one server. The groups are threads that call the server's shard, without sockets: what is timed is how the
-round comes together, and the rule itself. CPU time is that of the whole process, per exchange of one group. Repetitions take turns; medians.
+The rule is average, and one server has a center of 64 MiB. The groups are threads that call the server's shard, without sockets. So the time is
+that of forming the round and of the rule itself. CPU time is that of the whole process, per exchange of one group. Repetitions take turns, and
+medians are shown.
 
 Asked: an exchange costs at most twice as much with 256 groups as with 8; otherwise the exit code is 1. Each answer is checked.
 """
@@ -20,7 +21,7 @@ RATIO = 2
 
 
 def cpu_seconds(document):
-    """CPU seconds per exchange by number of groups, from Google Benchmark's JSON."""
+    """Returns the CPU seconds per exchange by number of groups, from Google Benchmark's JSON."""
     return {
         int(entry["run_name"].split("/")[1]): 1 / entry["items_per_second"]
         for entry in document["benchmarks"]
@@ -29,7 +30,7 @@ def cpu_seconds(document):
 
 
 def missed(seconds):
-    """What was asked and is not so; a line each. `seconds`: as cpu_seconds() has it."""
+    """Returns one line for each requirement that was missed. `seconds` comes from cpu_seconds()."""
     ratio = seconds[MANY] / seconds[FEW]
     return [f"an exchange costs {report.text(ratio, RATIO)} times as much with {MANY} groups as with {FEW}; asked is at most {RATIO}"] if ratio > RATIO else []
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Seconds from `hooke submit` on a running cluster to the job's first training step.
 
-A cluster of two servers and two workers is started once; then the lenet job of two groups of two ranks is submitted --repetitions times and
-cancelled after its first step. Counted from before the submit command starts to the coordinator's time of the first step.
-The job is asked about twice a second only: each `hooke jobs` takes time from the ranks that start.
+A cluster of two servers and two workers is started once. Then the lenet job of two groups of two ranks is submitted --repetitions times, and
+cancelled after its first step. The time is from before the submit command starts to the first step, by the coordinator's clock.
+The benchmark asks for the job's state only twice a second, because each `hooke jobs` takes processor time from the ranks that start.
 Asked: a median of at most 2.5 s; otherwise the exit code is 1.
 """
 
@@ -49,12 +49,12 @@ def first_step(hooke, environment):
 
 
 def row_of(seconds):
-    """A row of the table; `seconds` has one value for each repetition."""
+    """Returns a row of the table. `seconds` has one value for each repetition."""
     return {"benchmark": "startup", "first_step_s": statistics.median(seconds)}
 
 
 def missed(row):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     if row["first_step_s"] <= FIRST_STEP_S:
         return []
     return [f"the first step came {report.text(row['first_step_s'], FIRST_STEP_S)} s after submit; asked is at most {FIRST_STEP_S:g} s"]

@@ -1,5 +1,5 @@
-"""Condenses a table of a collective: the worst result in each range of sizes, against the best rival, the limit, and the next power of two.
-It also has the requirements, which docs/collectives.md lists as a table.
+"""Condenses a table of a collective. For each range of sizes it takes the worst result relative to the best rival, to the limit, and to the next
+power of two. It also has the requirements, which docs/collectives.md lists as a table.
 """
 
 OWN = ("hooke", "hooke-private")
@@ -12,8 +12,8 @@ ANY = float("inf")
 TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
 # The least share of the limit for values in the arena, from NETWORK to LARGE bytes.
 MEMORY_SHARE = 0.7
-# The most time relative to the best rival, on one host: private values of two ranks, and any values of other numbers of
-# ranks or of more ranks than cores.
+# The most time relative to the best rival, on one host. For private values of two ranks, and for any values of other
+# numbers of ranks or of more ranks than cores.
 SLOWER = 1.1
 # Between hosts, from NETWORK bytes on: the least share of the limit, and the most time relative to the best rival.
 NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02
@@ -28,7 +28,7 @@ def next_power_of_two(size):
 
 
 def worst(pairs, pick=min):
-    """The worst of (value, size) pairs as text; None if there are none."""
+    """Returns the worst of (value, size) pairs as text; None if there are none."""
     pairs = list(pairs)
     if not pairs:
         return None
@@ -37,7 +37,7 @@ def worst(pairs, pick=min):
 
 
 def lines(rows):
-    """The summary's lines; `rows` are those of collectives.Table for one layout."""
+    """Returns the summary's lines. `rows` are those of collectives.Table for one layout."""
     text = []
     for impl in OWN:
         own = {row["bytes"]: row for row in rows if row["impl"] == impl and row["correct"]}
@@ -70,7 +70,7 @@ def lines(rows):
 
 
 def wasted(rows):
-    """One line for each library with default settings: its time between hosts, relative to ours."""
+    """Returns one line for each library with default settings: its time between hosts, relative to ours."""
     times = {(row["impl"], row["bytes"]): row["median_us"] for row in rows if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["correct"]}
     for default in DEFAULTS:
         ratios = [us / times["hooke", size] for (impl, size), us in times.items() if impl == default and ("hooke", size) in times]
@@ -82,7 +82,7 @@ def where(operation, ranks, hosts):
     return f"{operation}, {ranks} ranks on {hosts} host{'s' * (hosts > 1)}"
 
 
-# Each generator below yields (met, text) for each requirement; the text describes a miss.
+# Each generator below yields (met, text) for each of its requirements. The text describes a miss.
 
 
 def faster(row, rival, least):
@@ -102,7 +102,7 @@ def near_limit(row, least):
 
 
 def ahead(row, rival):
-    """Requires our row to be faster than the rival's. If we are at the limit of the links, being about equal is enough."""
+    """Requires our row to be faster than the rival's. If our time is at the limit of the links, about the same time is enough."""
     share = row["limit_us"] / row["median_us"] if row["hosts"] > 1 and row["bytes"] >= NETWORK and row["limit_us"] else 0
     most = NETWORK_SLOWER if share >= NETWORK_SHARE else 1
     ratio = row["median_us"] / rival["median_us"]
@@ -120,7 +120,7 @@ def asked_of_two(row, rival):
 
 
 def asked_of(row, rival, cores):
-    """The requirements for one of our rows; `rival` is the best rival's row, or None if no rival ran."""
+    """Yields the requirements for one of our rows. `rival` is the best rival's row, or None if no rival ran."""
     if row["benchmark"] != "allreduce":
         if rival and row["bytes"] >= FULL:
             yield from ahead(row, rival)
@@ -135,7 +135,8 @@ def asked_of(row, rival, cores):
 
 
 def judged(rows, cores):
-    """Yields (met, line) for each requirement on the rows, which may be of several layouts, run on `cores` cores. The line describes a miss."""
+    """Yields (met, line) for each requirement on the rows. The rows may be of several layouts, and ran on `cores` cores. The line describes a
+    miss."""
     right = {(row["benchmark"], row["ranks"], row["hosts"], row["bytes"], row["impl"]): row for row in rows if row["correct"]}
     best = {}
     for (operation, *layout, size, impl), row in right.items():
@@ -155,5 +156,5 @@ def judged(rows, cores):
 
 
 def missed(rows, cores):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     return [line for met, line in judged(rows, cores) if not met]

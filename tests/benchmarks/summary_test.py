@@ -16,7 +16,7 @@ import summary  # noqa: E402
 
 
 class Collectives(unittest.TestCase):
-    """Each requirement on all-reduce, broadcast and reduce, with made-up times that just meet it and just miss it."""
+    """Tests each requirement on all-reduce, broadcast and reduce, with made-up times that just meet it and times that just miss it."""
 
     def rows(self, size, times, operation="allreduce", ranks=2, hosts=1, limit=None):
         return [
@@ -25,7 +25,7 @@ class Collectives(unittest.TestCase):
         ]
 
     def check(self, met, missed, said, cores=2):
-        """`met` and `missed` are rows; `said` is the end of the only line about a miss."""
+        """Checks that `met` gives no miss and `missed` gives one. Both are rows; `said` is the end of the only line about the miss."""
         self.assertTrue(any(summary.judged(met, cores)))
         self.assertEqual(summary.missed(met, cores), [])
         lines = summary.missed(missed, cores)
@@ -35,7 +35,7 @@ class Collectives(unittest.TestCase):
     def test_two_ranks_in_the_arena(self):
         for size, least in ((4, 1.5), ((16 << 10) - 4, 1.5), (16 << 10, 3), ((64 << 10) - 4, 3), (64 << 10, 4), (64 << 20, 4)):
             said = f"allreduce, 2 ranks on 1 host, {size} bytes: hooke is {least - 0.1:.3f} times as fast as gloo; asked is at least {least}"
-            # A slower rival makes no difference, and one with wrong results beats nobody.
+            # A slower rival makes no difference. A rival with wrong results does not count.
             met, missed = (self.rows(size, {"hooke": 10.0, "gloo": 10.0 * ratio, "openmpi": 90.0}) for ratio in (least, least - 0.1))
             wrong = {**met[1], "impl": "mpich", "median_us": 1.0, "correct": False}
             self.check([*met, wrong], missed, said)
@@ -59,7 +59,7 @@ class Collectives(unittest.TestCase):
             for size in (4, 1 << 20):
                 met, missed = (self.rows(size, {impl: us, "openmpi": 10.0}, ranks=4, limit=1.0) for us in (11.0, 11.1))
                 self.check(met, missed, f"allreduce, 4 ranks on 1 host, {size} bytes: {impl} takes 1.110 times the time of openmpi; asked is at most 1.1")
-        # Two ranks on one core are more ranks than cores, too.
+        # Two ranks on one core count as more ranks than cores, too.
         met, missed = (self.rows(1 << 20, {"hooke": us, "openmpi": 10.0}) for us in (11.0, 11.1))
         self.check(met, missed, "asked is at most 1.1", cores=1)
 
@@ -98,7 +98,7 @@ class Collectives(unittest.TestCase):
                 )
                 self.check(met, missed, "hooke-private takes 1.000 times the time of mpich; asked is to be ahead")
             self.assertFalse(any(summary.judged(self.rows(32 << 10, {"hooke": 9.0, "mpich": 1.0}, operation), 2)))
-            # At the limit of the links it is enough to be about as fast as the rival.
+            # If our time is at the limit of the links, it need only be about as fast as the rival.
             met, missed = (self.rows(1 << 20, {"hooke": 10.1, "mpich": 10.0}, operation, hosts=2, limit=limit) for limit in (9.9, 9.7))
             self.check(met, missed, "asked is to be ahead")
 
@@ -109,7 +109,7 @@ class Collectives(unittest.TestCase):
 
 class Main(unittest.TestCase):
     def run_main(self, *options, rows=(), skipped=(), failed=()):
-        """The output and exit code of an `allreduce` in which every layout gives these results."""
+        """Returns the output and exit code of an `allreduce` in which every layout gives these results."""
         said, arguments = io.StringIO(), ["allreduce", "--programs=x", *options]
         with unittest.mock.patch.object(collectives, "run_layout", return_value=(list(failed), list(rows), list(skipped))):
             with unittest.mock.patch.object(sys, "argv", arguments), unittest.mock.patch.object(collectives.hosts, "missing", return_value="no root"):

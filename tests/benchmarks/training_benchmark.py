@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Samples per second of one group of N ranks, with its exchanges, against torch DDP and N independent ranks running at the same time.
 
-`hooke`: mpirun -n N hooke-rank with a server on this machine: gradients summed each step, an elastic exchange each 16 steps.
-`ddp-gloo`: torch DistributedDataParallel over Gloo, gradients summed each step (ddp_rival.py; lenet and mlp; Debian's python3-torch).
-`alone`: N times mpirun -n 1 hooke-rank with no server, at the same time; their rates added. All train lenet (or --model) on Fashion-MNIST
+`hooke`: mpirun -n N hooke-rank with a server on this machine. Gradients are summed each step, with an elastic exchange each 16 steps.
+`ddp-gloo`: torch DistributedDataParallel over Gloo. Gradients are summed each step (ddp_rival.py; lenet and mlp; Debian's python3-torch).
+`alone`: N times mpirun -n 1 hooke-rank with no server, at the same time. Their rates are added. All train lenet (or --model) on Fashion-MNIST
 with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
-start-up does not count. Repetitions alternate; the table shows medians, and the ratio pair by pair.
+start-up does not count. Repetitions alternate; the table shows medians, and the ratio is taken within each repetition.
 Asked: hooke at least 0.9 of alone, and with two ranks at least 1.3 times ddp-gloo for lenet and 2.5 times for mlp; otherwise the exit code is 1.
 """
 
@@ -23,7 +23,7 @@ import report
 # Debian's Python, for which python3-torch is built.
 PYTHON = "/usr/bin/python3"
 DDP_MODELS = ("lenet", "mlp")
-# The least rate of a group, relative to as many ranks that do not communicate.
+# The least rate of a group, relative to as many ranks that do not communicate with each other.
 SHARE_OF_ALONE = 0.9
 # The least rate of a group of two ranks, relative to torch DDP, by model.
 TIMES_DDP = {"lenet": 1.3, "mlp": 2.5}
@@ -108,7 +108,7 @@ def measure(commands, seconds):
 
 
 def rate(seen, opened):
-    """Steps per second between the first and the last progress seen since `opened`; None if there are fewer than two."""
+    """Returns the steps per second between the first and the last progress seen since `opened`; None if there are fewer than two."""
     window = [point for point in seen if point[0] >= opened]
     if len(window) < 2 or window[-1][0] <= window[0][0]:
         return None
@@ -123,7 +123,7 @@ def ddp_commands(folder, arguments, ranks, batch, repetition):
 
 
 def why_no_ddp(arguments):
-    """The reason why torch DDP cannot run; None if it can."""
+    """Returns the reason why torch DDP cannot run; None if it can."""
     if arguments.model not in DDP_MODELS:
         return f"it has no {arguments.model}"
     if subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode:
@@ -132,7 +132,8 @@ def why_no_ddp(arguments):
 
 
 def table(rates):
-    """Lines to print and rows of JSON; `rates` has for each impl the samples per second of every repetition. The ratio is hooke's to that impl."""
+    """Returns the lines to print and the rows of JSON. `rates` has for each impl the samples per second of every repetition. The ratio is hooke's
+    rate divided by that impl's."""
     lines, rows = [f"{'impl':8} {'samples/s':>10} {'min':>8} {'max':>8}"], []
     for impl, values in rates.items():
         median = statistics.median(values)
@@ -147,12 +148,12 @@ def table(rates):
 
 
 def times_ddp(model, ranks):
-    """The least ratio to torch DDP; None if nothing is required."""
+    """Returns the least ratio to torch DDP; None if nothing is required."""
     return TIMES_DDP.get(model) if ranks == DDP_RANKS else None
 
 
 def missed(rows):
-    """One line for each requirement that was missed; `rows` are those of table(), with model and ranks."""
+    """Returns one line for each requirement that was missed. `rows` are those of table(), with model and ranks."""
     asked = {"alone": lambda row: SHARE_OF_ALONE, "ddp-gloo": lambda row: times_ddp(row["model"], row["ranks"])}
     lines = []
     for row in rows:

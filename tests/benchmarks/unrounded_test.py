@@ -28,13 +28,13 @@ import wide_benchmark as wide  # noqa: E402
 
 
 def evaluated(state, now, epoch, accuracy):
-    """A job's status, submitted at 1000, with an evaluation of its center."""
+    """Returns the status of a job, submitted at time 1000, with an evaluation of its center."""
     center = {"epoch": epoch, "accuracy": accuracy}
     return {"state": state, "reason": "", "submitted_unix_ms": 1000, "now_unix_ms": now, "ended_unix_ms": 0, "center": center}
 
 
 class Unrounded(unittest.TestCase):
-    """A requirement missed by less than the printed or written precision is still missed."""
+    """A requirement that is missed by less than the printed or written precision is still missed."""
 
     def test_training(self):
         _, rows = training.table({"hooke": [89.96], "alone": [100.0]})
@@ -48,7 +48,7 @@ class Unrounded(unittest.TestCase):
     def test_wide(self):
         arguments = argparse.Namespace(groups=1, bytes=4, period=1.0)
         result = {"errors": 0, "server_cpu_s": 1.0, "wall_s": 3.0, "server_mib": 10.04, "server_threads": 9}
-        # Here the rounded value would miss a requirement that was met.
+        # Rounded, this value would miss a requirement that the exact value meets.
         row = wide.row_of(arguments, {**result, "latencies_ms": [249.9996]})
         self.assertEqual(wide.missed(row), [])
         self.assertEqual(len(wide.missed(wide.row_of(arguments, {**result, "latencies_ms": [250.0]}))), 1)

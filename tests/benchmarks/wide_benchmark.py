@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """256 simulated groups, each exchanging 1 MiB every second with one server: latency of the exchanges, errors, the server's CPU.
 
-One hooke-server process; the groups are real clients with connections of their own over loopback TCP, all in one program (wide/). Rule
-elastic. They start evenly spread over a period, in an order from --seed. An exchange's latency counts from when it was due, so one that is
-held up by the group's last one counts in full. Afterwards center and groups must add up to what they were: nothing lost, nothing twice.
+There is one hooke-server process. The groups are real clients with connections of their own over loopback TCP, all in one program (wide/). The
+rule is elastic. The groups start evenly spread over a period, in an order from --seed. An exchange's latency counts from when it was due. So if
+the group's previous exchange delays it, the delay counts in full. In the end the sum of center and groups must be what it was at the start:
+no exchange was lost or applied twice.
 Asked: p99 under 250 ms and no error; otherwise the exit code is 1.
 """
 
@@ -20,7 +21,7 @@ import time
 import report
 
 P99_MS = 250
-# Decimals of a row's values in a file.
+# The number of decimals with which a row's values are written to a file.
 DIGITS = {"median_ms": 3, "p99_ms": 3, "max_ms": 3, "server_cpu_cores": 3, "server_mib": 1}
 START_SECONDS = 120
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -40,7 +41,7 @@ def parse():
 
 
 def percentile(values, share):
-    """The smallest value that at least a `share` of the values do not exceed."""
+    """Returns the smallest of the values that at least a fraction `share` of them do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 
@@ -57,7 +58,7 @@ def status(pid, field):
 
 
 def read_line(process, log, seconds):
-    """The next line of a process's output."""
+    """Returns the next line of a process's output."""
     name = os.path.basename(process.args[0])
     if not select.select([process.stdout], [], [], seconds)[0]:
         raise SystemExit(f"FAILED: {name} said nothing for {seconds:g} s")
@@ -95,7 +96,7 @@ def measure(arguments, folder):
 
 
 def row_of(arguments, result):
-    """A row of the table; `result` comes from measure()."""
+    """Returns a row of the table. `result` comes from measure()."""
     latencies = result["latencies_ms"]
     return {
         "benchmark": "wide", "impl": "hooke", "groups": arguments.groups, "bytes": arguments.bytes, "period_s": arguments.period,
@@ -106,7 +107,7 @@ def row_of(arguments, result):
 
 
 def missed(row):
-    """One line for each requirement that was missed."""
+    """Returns one line for each requirement that was missed."""
     return [f"p99 is {report.text(row['p99_ms'], P99_MS, 1)} ms; asked is under {P99_MS} ms"] if row["p99_ms"] >= P99_MS else []
 
 
