@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs `bazel build` or `bazel test` and shows how far it is: targets built, tests run, time left, and its present action.
+"""Runs `bazel build` or `bazel test` and shows its progress: targets built, tests run, time left, and the current action.
 
 Usage: build_progress.py [--behind] [--events FILE] NAME bazel [STARTUP OPTION]... build|test [ARGUMENT]...
   NAME           begins each line
@@ -7,7 +7,7 @@ Usage: build_progress.py [--behind] [--events FILE] NAME bazel [STARTUP OPTION].
   --events FILE  where Bazel writes its build events; default a temporary file
 
 On a terminal one line of standard error is rewritten; elsewhere a line comes every 30 s. Errors and output of failed tests pass through.
-Exit status: Bazel's; 130 after Ctrl-C or SIGTERM, and when the caller dies, once Bazel has ended its work.
+Exit status: Bazel's. It is 130 after Ctrl-C or SIGTERM, and if the caller dies; the program then ends once Bazel has ended its work.
 """
 
 import argparse
@@ -27,19 +27,19 @@ TERMINAL_SECONDS = 1
 PLAIN_SECONDS = 30
 CLEAR = "\r\033[K"
 # The rate is taken over the last minutes. Compilations, short tests and long tests come in turn, and the estimate must
-# follow.
+# follow the current kind.
 RATE_WINDOW_SECONDS = 120
 RATE_SECONDS_MIN = 15
-# The work of building a target is 1; that of a test depends on its declared size. The numbers are rough means of whole
-# runs on two cores.
+# Building a target counts 1; a test counts by its declared size. The numbers are rough means of whole runs on two
+# cores.
 TARGET_WORK = 1
 TEST_WORK = {"SMALL": 0.5, "MEDIUM": 3, "LARGE": 30, "ENORMOUS": 60}
 
 STEP_LINE = re.compile(r"\[[\d,]+ / [\d,]+[^\]]*\] (?:[\d,]+ / [\d,]+ tests[^;]*; ?)?(?P<action>.*)")
 ACTION = re.compile(r"(?P<what>[^;]*?)(?:; (?:(?P<seconds>\d+)s\b)?.*?)?(?: \.\.\. \(.*\))?$")
-# Between these lines Bazel repeats the output of a failed test, which may contain any line.
+# Between these two lines Bazel repeats the output of a failed test, in which any line may occur.
 OUTPUT_BEGINS, OUTPUT_ENDS = re.compile(r"=+ Test output for "), re.compile(r"={80}$")
-# Bazel's lines about progress, and its final verdict, which the exit status and earlier errors tell already.
+# Bazel's lines about progress, and its final verdict. The exit status and earlier errors tell the verdict already.
 NO_NEWS = (
     "Analyzing: ",
     "Loading:",
@@ -51,7 +51,7 @@ NO_NEWS = (
 
 
 def action_of(text):
-    """Bazel's text about one action, without its counts: "Compiling a.cc (11 s)". Empty for actions that are over at once."""
+    """Returns Bazel's text about one action, without its counts: "Compiling a.cc (11 s)". Returns "" for actions that take no time."""
     match = ACTION.match(text.strip())
     what, seconds = match["what"], match["seconds"]
     if not what or what.startswith(("[", "checking cached", "no action")):
@@ -66,12 +66,12 @@ def duration(seconds):
 
 
 def about(seconds):
-    """Rounds an estimate up to ten seconds, or to a minute."""
+    """Returns the seconds as text, rounded up to ten seconds, or to a minute."""
     return f"{-(-int(seconds) // 60)} min" if seconds > 100 else f"{max(10, -(-int(seconds) // 10) * 10)} s"
 
 
 def time_left(samples, total, now):
-    """Seconds until `total` is reached, or None if it is too early to say. `samples` are (time, work done), oldest first."""
+    """Returns the seconds until `total` is reached, or None if it is too early for an estimate. `samples` are (time, work done), oldest first."""
     if not samples or now - samples[0][0] < RATE_SECONDS_MIN:
         return None
     done = samples[-1][1]
@@ -83,12 +83,12 @@ def time_left(samples, total, now):
 
 
 class Progress:
-    """The state of a build, from Bazel's build events and its output. Knows no clock: each call passes `now`, in seconds."""
+    """The state of a build, from Bazel's build events and its output. It has no clock: each call passes `now`, in seconds."""
 
     def __init__(self, name, now):
         self.name, self.started = name, now
         self.doing = "starting Bazel"
-        self.targets, self.tests = set(), {}  # Labels of targets; and the work of each test by its label.
+        self.targets, self.tests = set(), {}  # Labels of targets; the work of each test by its label.
         self.built, self.ran, self.failed = set(), set(), 0
         self.samples = collections.deque()
         self.in_output = self.in_progress = False
@@ -103,7 +103,7 @@ class Progress:
                 self.tests[label] = TEST_WORK.get(event["configured"].get("testSize"), TARGET_WORK)
         elif kind == "targetCompleted" and label in self.targets:
             self._complete(label, event, now)
-        # A run that is interrupted ends its tests with "aborted" instead.
+        # If the run is interrupted, a test's summary has "aborted" in place of "testSummary".
         elif kind == "testSummary" and "testSummary" in event and label in self.tests and label not in self.ran:
             self.ran.add(label)
             self.failed += event["testSummary"].get("overallStatus") not in ("PASSED", "FLAKY")
@@ -112,21 +112,21 @@ class Progress:
     def _complete(self, label, event, now):
         failed = "completed" in event and not event["completed"].get("success") or event.get("aborted", {}).get("reason") == "ANALYSIS_FAILURE"
         skipped = event.get("aborted", {}).get("reason") == "SKIPPED"
-        # Nobody tried to build it: the run was interrupted or ends early.
+        # Bazel did not try to build it, because the run was interrupted or ends early.
         if "aborted" in event and not failed and not skipped:
             return
         self.built.add(label)
         self.failed += failed
-        if failed or skipped:  # If the target is a test, it does not run either.
+        if failed or skipped:  # If the target is a test, the test does not run either.
             self.tests.pop(label, None)
         self._note(now)
 
     def take_line(self, line):
-        """Takes a line of Bazel's output. True if it is about progress and need not be shown."""
+        """Takes a line of Bazel's output. Returns True if the line is about progress and need not be shown."""
         if self.in_output or OUTPUT_BEGINS.match(line):
             self.in_output, self.in_progress = not OUTPUT_ENDS.match(line), False
             return False
-        # Bazel lists what it loads on indented lines below.
+        # Below such a line, Bazel lists on indented lines what it loads.
         if self.in_progress and line.startswith("    "):
             return True
         step = STEP_LINE.match(line)
@@ -140,7 +140,7 @@ class Progress:
         return self.in_progress
 
     def text(self, now):
-        """One line: the time so far, n of m, the time left, and the current action."""
+        """Returns one line: the time so far, n of m, the time left, and the current action."""
         parts = [duration(now - self.started)]
         if self.built:
             parts.append(f"built {len(self.built)} of {len(self.targets)} targets")
@@ -166,7 +166,7 @@ def write_to_stderr(text):
 
 
 class Screen:
-    """Standard error: one line that is rewritten if it is a terminal, otherwise a line from time to time."""
+    """Standard error. On a terminal one line is rewritten; otherwise a line comes from time to time."""
 
     def __init__(self, now, terminal, write):
         self.terminal, self.write = terminal, write
@@ -194,7 +194,7 @@ class Screen:
 
 
 class Events:
-    """Reads the file of build events while Bazel writes it, whole lines only."""
+    """Reads the file of build events while Bazel writes it, and takes complete lines only."""
 
     def __init__(self, path):
         self.path, self.offset, self.rest = path, 0, b""
@@ -212,7 +212,7 @@ class Events:
 
 
 def verb_at(command):
-    """The index of Bazel's command, such as "build", after the startup options."""
+    """Returns the index of Bazel's command, such as "build", after the startup options."""
     return next(at for at, word in enumerate(command) if at and not word.startswith("-"))
 
 
@@ -222,7 +222,7 @@ def with_flags(command, *flags):
 
 
 def question_behind(command):
-    """The query that lists the targets that the targets of `command` are made of."""
+    """Returns the query that lists the targets of which the targets of `command` are made."""
     verb = verb_at(command)
     options = [word for word in command[verb + 1 :] if word.startswith("-")]
     named = [word for word in command[verb + 1 :] if not word.startswith("-")]
@@ -230,7 +230,7 @@ def question_behind(command):
 
 
 def named_each(command, answer):
-    """The command with every target of the query's answer named separately. The answer has lines of "LABEL (CONFIGURATION)". Targets of other
+    """Returns the command with every target of the query's answer named separately. The answer has lines of "LABEL (CONFIGURATION)". Targets of other
     repositories, and tools that the build itself runs, are left out."""
     verb = verb_at(command)
     found = [line.split() for line in answer.splitlines() if line.startswith("//")]
@@ -253,7 +253,7 @@ class Watch:
         """Shows the progress until Bazel ends; returns its exit status."""
         if self.interrupted:
             return 130
-        # Bazel has its own process group, so that it gets each Ctrl-C once, from this process.
+        # Bazel has its own process group. So it gets each Ctrl-C once, from this process.
         command = with_flags(command, "--curses=no", "--show_progress_rate_limit=1")
         self.bazel = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, process_group=0)
         if self.interrupted:

@@ -62,13 +62,13 @@ class TimeLeft(unittest.TestCase):
     def test_from_the_rate_of_the_last_minutes(self):
         for samples, total, now, left in (
             ([], 100, 50, None),
-            ([(0, 1)], 100, 14, None),  # Too early.
-            ([(0, 1)], 100, 50, None),  # No rate yet.
+            ([(0, 1)], 100, 14, None),  # It is too early for an estimate.
+            ([(0, 1)], 100, 50, None),  # There is no rate yet.
             ([(0, 0), (20, 10)], 110, 20, 200),
-            ([(0, 0), (20, 10)], 110, 40, 400),  # No progress since then: slower than it seemed.
-            # The results from a cache are too long ago to count.
+            ([(0, 0), (20, 10)], 110, 40, 400),  # There was no progress since, so the rate is lower than it seemed.
+            # The results from a cache came too long ago to count.
             ([(0, 0), (10, 1000), (100, 1010), (200, 1020)], 1120, 200, 1000),
-            ([(0, 0), (10, 100)], 200, 1000, 1000),  # No progress in the last minutes: use the rate of the whole run.
+            ([(0, 0), (10, 100)], 200, 1000, 1000),  # There was no progress in the last minutes, so the rate of the whole run counts.
             ([(0, 0), (20, 10)], 10, 20, 0),
         ):
             with self.subTest(samples=samples, now=now):
@@ -94,7 +94,7 @@ class Progress(unittest.TestCase):
         self.assertTrue(self.progress.take_line("[1 / 17] Compiling b.cc; 3s local ... (2 actions running)"))
         self.take(10, completed("//:a"))
         self.assertEqual(say(10), "run: 0:10, built 1 of 4 targets; Compiling b.cc (3 s)")
-        # Of 4 + 3 + 0.5 units of work three are done, two of them in the last twenty seconds.
+        # Of 4 + 3 + 0.5 units of work three are done, two of these in the last twenty seconds.
         self.take(30, completed("//:b"), completed("//:c_test"))
         self.assertTrue(self.progress.take_line("[9 / 17] 1 / 2 tests; Testing //:c_test; 2s local"))
         self.assertEqual(say(30), "run: 0:30, built 3 of 4 targets, about 50 s left; Testing //:c_test (2 s)")
@@ -204,13 +204,13 @@ else:
 """
         self.assertEqual(self.run_to_its_end(commands, "--behind").stdout, "--flag //:a //b:b\n")
         self.assertEqual((self.folder / "asked").read_text(), "kind(rule, deps(//:a))")
-        # The build itself reports an error in a BUILD file.
+        # If the query fails because of an error in a BUILD file, the build itself reports the error.
         failing = 'sys.exit(1) if "cquery" in sys.argv else print(*sys.argv[sys.argv.index("--flag"):])'
         self.assertEqual(self.run_to_its_end(failing, "--behind").stdout, "--flag //:a\n")
 
     def test_a_terminal_has_one_line_that_is_rewritten(self):
         events = [configured("//:a"), configured("//:b"), completed("//:a")]
-        # The program waits until the line has been shown.
+        # The program in place of Bazel waits until its line has been shown.
         commands = f"""
 happens(*json.loads('''{json.dumps(events)}'''))
 say("[1 / 2] Compiling " + 100 * "b" + ".cc")
@@ -226,7 +226,7 @@ say("ERROR: no")
         while True:
             try:
                 said += os.read(ours, 4096)
-            except OSError:  # The last process that could write has ended.
+            except OSError:  # The last process that could write to the terminal has ended.
                 break
             if b"built 1 of 2" in said:
                 (self.folder / "seen").touch()

@@ -38,7 +38,7 @@ class InstallDeps(unittest.TestCase):
         path.chmod(0o700)
 
     def machine(self, installed, apt_status=0):
-        """A machine, with root as its user, on which `installed` is the state of every package."""
+        """Makes a machine on which the user is root and `installed` is the state of every package."""
         self.program("dpkg-query", f"#!/bin/sh\necho {installed}\n")
         self.program("id", "#!/bin/sh\necho 0\n")
         self.program("apt-get", APT_GET.format(status=apt_status))
@@ -79,7 +79,7 @@ class InstallDeps(unittest.TestCase):
         try:
             while content := os.read(ours, 4096):
                 said += content
-        except OSError:  # The last process that could write has ended.
+        except OSError:  # The last process that could write to the terminal has ended.
             pass
         self.assertEqual(process.wait(SECONDS), 0)
         self.assertRegex(said.decode(), r"\r\033\[Kinstall-deps: 0:0\d, fetching, 12 %: Retrieving file 3 of 20 \(8s remaining\)")

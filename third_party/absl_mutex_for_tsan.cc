@@ -1,5 +1,5 @@
-// Tells ThreadSanitizer what absl::Mutex and absl::CondVar order. Debian's libabsl is not instrumented, so the
-// sanitizer sees neither its futex nor its annotations and would report every guarded field as a race.
+// Tells ThreadSanitizer which accesses absl::Mutex and absl::CondVar order. Debian's libabsl is not instrumented. So
+// the sanitizer sees neither its futex nor its annotations, and would report every guarded field as a race.
 //
 // The linker redirects the calls of instrumented code to this file (--wrap in BUILD). Each function here calls the
 // library, and reports a release before the mutex is given up and an acquire after it is taken.
@@ -25,12 +25,13 @@ namespace {
 void Taken(void* mutex) { __tsan_acquire(mutex); }
 void GivingUp(void* mutex) { __tsan_release(mutex); }
 
-// Turned off: the library's deadlock detector keeps a graph under a lock that is not wrapped. The sanitizer has its own
-// detector.
+// Turns the library's deadlock detector off, because it keeps a graph under a lock that is not wrapped. The sanitizer
+// has its own detector.
 [[maybe_unused]] const bool library_detector_off =
     (absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore), true);
 
-// The library runs a waiter's condition in whichever thread holds the mutex, so the condition is ordered by hand, too.
+// A waiter's condition, with the mutex's order. The library runs the condition in whichever thread holds the mutex, so
+// each run must be ordered by hand, too.
 struct OrderedCondition {
   const Condition* condition;
   Mutex* mutex;

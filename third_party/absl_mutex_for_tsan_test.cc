@@ -1,5 +1,5 @@
 // Two threads touch guarded data through every way of taking an absl::Mutex that Hooke uses. Without the shim
-// ThreadSanitizer reports each as a race.
+// ThreadSanitizer reports each way as a race.
 
 #include <thread>
 
@@ -17,7 +17,7 @@ struct Turns {
 
 constexpr int kTurns = 1000;
 
-// Two threads hand a counter to each other and wait by condition.
+// Two threads hand a counter to each other and wait with a condition of the mutex.
 TEST(AbslMutexForTsan, AwaitOrders) {
   Turns turns;
   const auto play = [&](int parity) {
@@ -35,7 +35,7 @@ TEST(AbslMutexForTsan, AwaitOrders) {
   EXPECT_EQ(turns.turn, 2 * kTurns);
 }
 
-// The same with a condition variable.
+// Two threads hand a counter to each other and wait with a condition variable.
 TEST(AbslMutexForTsan, CondVarOrders) {
   Turns turns;
   const auto play = [&](int parity) {

@@ -71,13 +71,13 @@ def _find(ctx):
 def _impl(ctx):
     nvcc, why = _find(ctx)
 
-    # tests/count_results.py reads this to say why tests that need a toolkit were skipped.
+    # tests/count_results.py reads this file for the reason why tests that need a toolkit were skipped.
     ctx.file("missing", why)
     if not nvcc:
         ctx.file("BUILD", _MISSING)
         return
 
-    # nvcc finds its own parts relative to its real path, so links are resolved.
+    # nvcc finds its own parts relative to its real path, so links must be resolved.
     nvcc = nvcc.realpath
     home = nvcc.dirname.dirname
     ctx.file("nvcc", "#!/bin/sh\nexec {} \"$@\"\n".format(nvcc), executable = True)
@@ -106,7 +106,7 @@ cuda_toolkit = repository_rule(
     local = True,
 )
 
-# For targets that exist only with --config=cuda; otherwise //... skips them.
+# Set by targets that exist only with --config=cuda. In other configurations //... skips them.
 CUDA_ONLY = select({
     "//third_party:use_cuda": [],
     "//conditions:default": ["@platforms//:incompatible"],

@@ -11,7 +11,7 @@ namespace hooke {
 // Returns the number of GPUs that the driver reports. Returns 0 and sets `error` if there is no driver.
 int CudaDevices(std::string* error);
 
-// Returns a[i] + b[i], computed on device 0. On an error returns an empty vector and sets `error`.
+// Returns the sums a[i] + b[i], computed on device 0. After an error returns an empty vector and sets `error`.
 std::vector<float> SumOnDevice(const std::vector<float>& a, const std::vector<float>& b, std::string* error);
 
 }  // namespace hooke

@@ -1,4 +1,4 @@
-// The CUDA build works: device code compiles and links, and, if there is a GPU, computes correctly.
+// Tests that device code compiles and links and, if there is a GPU, computes correctly.
 
 #include "third_party/cuda_probe.h"
 

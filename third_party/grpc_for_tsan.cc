@@ -1,4 +1,4 @@
-// Keeps ThreadSanitizer from reporting gRPC's own threads as leaked. gRPC ends them when it likes, its timer's thread
+// Keeps ThreadSanitizer from reporting gRPC's own threads as leaked. gRPC may end its threads late, its timer's thread
 // even after main. Hooke starts its threads by other functions, so leaks of those are still reported.
 
 // The sanitizer looks for a function of this name.

@@ -1,6 +1,6 @@
 # Debian's LibTorch links these libraries but uses no symbol of them (torch_unused_test checks that). They pull in 220
-# others, such as Qt and GDAL, which take half of the link time at a rank's start. A program whose DT_RPATH leads to a
-# folder of empty libraries of these names avoids that. Without the folder it finds the real ones and starts more
+# others, such as Qt and GDAL, which take half of the link time at a rank's start. A program avoids that if its DT_RPATH
+# leads to a folder of empty libraries of these names. Without the folder it finds the real libraries and starts more
 # slowly.
 TORCH_UNUSED = [
     "libavcodec.so.59",
