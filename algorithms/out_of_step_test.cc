@@ -1,4 +1,4 @@
-// Rounds that miss some groups, under distance rules: compares the center with formulas in double precision.
+// Rounds without some of the groups, under distance rules: compares the center with formulas in double precision.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #ifndef HOOKE_ALGORITHMS_PACE_H_
 #define HOOKE_ALGORITHMS_PACE_H_
 
-// Decides how often a group exchanges and which fragment comes next, from what the groups have told a server. Pure.
+// Decides how often a group exchanges and which fragment comes next, from reports of the groups to a server. Pure.
 
 #include <cstdint>
 #include <vector>

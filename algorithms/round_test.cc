@@ -19,7 +19,7 @@ Contribution Of(uint32_t group, absl::Span<const float> values = {}) {
   return from;
 }
 
-// One round: its groups, their contributions, and what is decided at time `now`. Times are seconds; -1 means never.
+// A round: its groups, their contributions, and the expected decision at time `now`. Times are seconds; -1 means never.
 struct Case {
   const char* name;
   std::vector<uint32_t> awaited;

@@ -24,7 +24,7 @@ void ExpectEvenCover(const std::vector<Range>& parts, uint64_t count) {
   EXPECT_LE(parts.front().size() - parts.back().size(), 1u);
 }
 
-// Any count is cut into runs of even sizes that cover it once, also with more parts than items.
+// Any count is cut into runs whose sizes differ by at most one and that cover it once, even with more parts than items.
 TEST(EvenPartTest, CoversEachItemOnceWithEvenSizes) {
   for (uint64_t count : {0, 1, 2, 3, 6, 7, 8, 9, 100, 101, 1000003}) {
     for (uint64_t count_parts : {1, 2, 3, 7, 8, 64, 150}) {

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared
   const std::string too_large =
       absl::StrCat("this server's machine has no memory for the shard of job ", plan.job_id, ", ", plan.memory_bytes,
                    " bytes; lower --max-center-bytes, add servers or add memory");
-  // Only here do numbers that a peer chose decide how much memory is allocated.
+  // A peer's numbers decide how much memory is allocated here, so the allocation may fail.
   try {
     return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
   } catch (const std::bad_alloc&) {

@@ -33,7 +33,7 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
 
 absl::Status Shard::ApplyTurn(const Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
-  // Check again: the last snapshot may have copied this block since CheckOpen.
+  // Check again: a last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
   const ExchangeId last = block.applied[turn.speaker.group];
   if (turn.id == last) return Repeat(turn, block);
@@ -46,8 +46,8 @@ bool Shard::IsLastStep(uint64_t sequence) const {
   return per_epoch > 0 && sequence / per_epoch >= plan_.job.epochs();
 }
 
-// Nobody should wait for a group that has sent its last values. A rank sends its last block last, so only that is
-// checked.
+// Ends the group in the roster after its last step, so that no group waits for it. A rank sends its last block last, so
+// only that block is checked.
 void Shard::LeaveAtEnd(const Turn& turn) {
   const Range own = Intersect(plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()}), plan_.blocks);
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
@@ -90,8 +90,8 @@ absl::Status Shard::Repeat(const Turn& turn, Block& block) {
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  // The answer is lost only if the server restarted after it applied the exchange. With zeros the group keeps what it
-  // has.
+  // No answer is kept if the server has restarted since, or if the answer has left the rank's window. With zeros the
+  // group keeps its values.
   if (!WindowOf(turn.speaker).Find(turn.id, turn.first, turn.answer)) {
     std::fill(turn.answer.begin(), turn.answer.end(), 0.0f);
   }
@@ -111,11 +111,11 @@ absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   return absl::OkStatus();
 }
 
-// Waits until no awaited group is further behind at this block than the bound. A group that stays behind for the grace
-// window is dismissed, so it is waited for once.
+// Waits until no awaited group is further behind at this block than the bound. A group that is still too far behind
+// after the grace window is dismissed, so later exchanges do not wait for it.
 absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
-  block.changed.SignalAll();  // This group has come further.
+  block.changed.SignalAll();  // Others may wait for this group.
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace;
   while (true) {
     if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
@@ -137,14 +137,15 @@ absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
 }
 
 // Whether the group's contribution is from an older center than the present one. False if the group has just begun: it
-// read the center outside of exchanges, so nobody knows which version it has.
+// read the center outside of exchanges, so the shard does not know which version it has.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
   const uint32_t group = turn.speaker.group;
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
-// Normally the block's last exchange. A new incarnation goes on from the block that is furthest behind. So its first
-// contribution to any block begins there, even if that block itself is further.
+// Returns the step of the block's last exchange, except after a restart of the group. A new incarnation goes on from
+// the group's block that is furthest behind. So its first contribution to every block begins at that step, even if the
+// block itself is further.
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
   if (last.incarnation == turn.id.incarnation) return last.sequence;
   absl::MutexLock lock(&roster_mutex_);
@@ -159,7 +160,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   Contribution from;
   from.group = group;
   from.sequence = turn.id.sequence;
-  // A new incarnation may repeat steps that the block already has. Then the contribution counts as one interval.
+  // A new incarnation may repeat steps that are in the block already. Then the contribution counts as one interval.
   from.steps = turn.id.sequence > last ? turn.id.sequence - last : interval;
   from.staleness = IsLate(turn, block) ? block.version - block.seen[group] : 0;
   from.values = turn.values;
@@ -184,14 +185,14 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
     return status;
   }
   ++block.version;
-  // Count after the change: a snapshot that reads the old count is written once more, but never missed.
+  // Count after the change. Then a snapshot that reads the old count may be written once more, but no change is missed.
   updates_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
 
-// Even finite contributions can make the center infinite. It would stay so and spoil all groups. So the block is copied
-// first, and put back if the result is not finite. The copy is cheap: it is in the cache, and a rule that steps an
-// optimizer reads and writes the block more often than that.
+// Even finite contributions can make the center infinite. It would stay infinite and spoil all groups. So the block is
+// copied first, and restored if the result is not finite. The copy is cheap: the block is in the cache, and an
+// optimizer's step reads and writes more than the copy does.
 absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center,
                                  const Turn& turn) const {
   const std::vector<float> values(center.values.begin(), center.values.end());

@@ -168,7 +168,8 @@ class Rounds {
     return WantsFresh(rule_) && seats_[group].begun && seats_[group].answered != block_.updates();
   }
 
-  // Some late groups send, so that enough others remain for the quorum. They get the center, and nothing else changes.
+  // Lets late groups send until enough groups for a quorum are not late. Their values are dropped, and they get the
+  // center.
   void DropLate() {
     uint32_t fresh = 0;
     for (uint32_t group = 0; group < shape_.groups; ++group) fresh += IsLate(group) ? 0 : 1;

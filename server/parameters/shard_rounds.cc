@@ -1,5 +1,5 @@
-// The rounds of Shard: who waits with whom at a block, when a round is complete, and how late or missing groups are
-// treated.
+// The rounds of Shard: which groups wait for each other at a block, when a round is complete, and how late or missing
+// groups are treated.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -19,11 +19,11 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
   if (IsToBeDropped(turn, block)) {
     if (turn.opens) KeepPlace(turn, nullptr);
     block.applied[group] = turn.id;
-    updates_.fetch_add(1, std::memory_order_release);  // A snapshot must keep that it was dropped.
+    updates_.fetch_add(1, std::memory_order_release);  // A snapshot must store that the exchange was dropped.
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  // The same group may still wait here on a broken stream. Its values must count once.
+  // A thread with this group's values may still wait here for a broken stream. The group's values must count once.
   for (const Turn* other : std::vector<const Turn*>(block.waiting)) {
     if (other->speaker.group == group) LeaveRound(*other, block);
   }
@@ -31,8 +31,8 @@ absl::Status Shard::ApplyInRound(const Turn& turn, Block& block) {
                                            [&turn](const Turn* other) { return InSamePass(*other, turn); });
   block.waiting.push_back(&turn);
   block.round->Add(clock_->Now(), ContributionOf(turn, block));
-  // Threads that wait for the same groups would decide what this one is about to decide, so they are not woken. Waking
-  // all at each arrival would cost the cube of the number of groups.
+  // Threads that wait for the same groups would make the decision that this thread is about to make, so they are not
+  // woken. Waking all threads at each arrival would cost the cube of the number of groups.
   if (!decides_for_all) block.changed.SignalAll();
   absl::Status status = AwaitRound(turn, block);
   if (!status.ok()) LeaveRound(turn, block);
@@ -43,7 +43,7 @@ absl::Status Shard::AwaitRound(const Turn& turn, Block& block) {
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
     if (turn.outcome->has_value()) return **turn.outcome;
-    if (block.applied[turn.speaker.group] == turn.id) {  // Applied by its repeat on another stream.
+    if (block.applied[turn.speaker.group] == turn.id) {  // Its repeat on another stream was applied.
       AnswerWithCenter(turn, block);
       return absl::OkStatus();
     }
@@ -74,8 +74,8 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
   const std::shared_ptr<const Pass> opened = OpenPass(block, std::move(live));
   for (const Turn* each : block.waiting) {
     block.applied[each->speaker.group] = each->id;
-    // Answer all threads now, while the block is in this core's cache. Otherwise they would copy it one after another
-    // under the mutex.
+    // Answer all threads now, while the block is in this core's cache. Otherwise each thread would copy the block
+    // itself, one after another under the mutex.
     AnswerWithCenter(*each, block);
     *each->outcome = absl::OkStatus();
     if (each->opens) {
@@ -90,14 +90,15 @@ absl::Status Shard::CompleteRound(const Turn& turn, const RoundDecision& decisio
 }
 
 void Shard::EndRound(Block& block) {
-  block.waiting = std::vector<const Turn*>();  // Frees its memory, too: over all blocks it is much.
+  block.waiting = std::vector<const Turn*>();  // Frees the memory, which over all blocks is much.
   block.round->Clear();
   block.changed.SignalAll();
 }
 
-// The groups that train, ascending: those of the round, those that it waited for in vain, and those that were in other
-// rounds since this round's groups had their last answers. Every block of an exchange includes the groups that its
-// first block found. A group that is expected but has never come has trained nothing, so it is not live.
+// Returns the groups that train, ascending. These are the groups of the round, those that it waited for in vain, and
+// those that were in other rounds since this round's groups had their last answers. For a later block of an exchange,
+// they include the groups that were live at its first block. A group that is expected but has never come has trained
+// nothing, so it is not live.
 std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Block& block) const {
   std::vector<bool> is_live(plan_.job.groups());
   uint64_t answered = block.version;  // The oldest center from which a group of the round has trained.
@@ -115,8 +116,8 @@ std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Blo
       if (each->place->pass == nullptr) continue;
       for (const uint32_t group : each->place->pass->live) is_live[group] = true;
     } else if (each->opens) {
-      // Another rank of the same group may have waited for a missing group and dismissed it. It is live for this rank,
-      // too.
+      // Another rank of this group may have waited for a missing group and dismissed it. For this rank the missing
+      // group is live, too.
       const uint64_t before = PassBefore(*each);
       for (uint32_t group = 0; group < is_live.size(); ++group) {
         if (dismissed_[group] > before) is_live[group] = true;
@@ -130,7 +131,7 @@ std::vector<uint32_t> Shard::LiveGroups(const RoundDecision& decision, const Blo
   return live;
 }
 
-// The pass of this rank's previous exchange; after a restart, the pass before its first.
+// Returns the number of the pass of this rank's previous exchange; after a restart, of the last pass before it.
 uint64_t Shard::PassBefore(const Turn& opener) const {
   const Place& place = places_[SeatOf(opener.speaker)];
   if (place.pass != nullptr && place.id.incarnation == opener.id.incarnation) return place.pass->number;
@@ -138,7 +139,7 @@ uint64_t Shard::PassBefore(const Turn& opener) const {
   return begun.id.incarnation == opener.id.incarnation ? begun.pass : passes_;
 }
 
-// Opens a pass for the waiting groups whose exchange starts at this block; null if none does.
+// Opens a pass for the waiting groups whose exchange starts at this block. Returns null if there are none.
 std::shared_ptr<const Shard::Pass> Shard::OpenPass(const Block& block, std::vector<uint32_t> live) {
   auto opened = std::make_shared<Pass>();
   for (const Turn* each : block.waiting) {
@@ -157,7 +158,8 @@ void Shard::DismissMissing(const Turn& turn, const RoundDecision& decision, cons
   absl::MutexLock lock(&roster_mutex_);
   const uint64_t pass = opened != nullptr ? opened->number : passes_;
   for (const uint32_t group : decision.missing) {
-    // Several ranks may have waited for it at the same time. It was dismissed once, in the first of their passes.
+    // Several ranks may have waited for the group at the same time. It was dismissed once, in the first of their
+    // passes.
     if (HasCome(group)) dismissed_[group] = roster_.Awaits(group) ? pass : std::min(dismissed_[group], pass);
     roster_.Dismiss(group);
   }
@@ -197,8 +199,8 @@ bool Shard::IsLeftBehind(const Turn& turn, const Block& block) const {
   return turn.place.has_value() && turn.place->pass != nullptr && block.pass >= turn.place->pass->number;
 }
 
-// True for gradients of an older center, under rules that do not want them. If an exchange begins late, all of it is
-// dropped. If the others overtake it, only the rest is.
+// True for gradients of an older center, under rules that drop them. An exchange that begins late is dropped as a
+// whole. If other groups overtake an exchange, only its remaining blocks are dropped.
 bool Shard::IsToBeDropped(const Turn& turn, const Block& block) const {
   if (!rule_->traits().drops_late) return false;
   if (!turn.place.has_value()) return IsLate(turn, block);
@@ -208,7 +210,7 @@ bool Shard::IsToBeDropped(const Turn& turn, const Block& block) const {
 RoundDecision Shard::DecideRound(const Turn& turn, const Block& block, absl::Time now) const {
   absl::MutexLock lock(&roster_mutex_);
   if (!turn.place.has_value()) return block.round->Decide(now, roster_);
-  // This turn's round is over, so nobody else will come.
+  // This turn's pass has had its round here, so no other group will come.
   if (IsLeftBehind(turn, block)) return block.round->DecideAmong({}, now, roster_);
   return block.round->DecideAmong(turn.place->pass->groups, now, roster_);
 }
