@@ -37,7 +37,7 @@ std::vector<float> Normal(uint64_t seed, float scale) {
   return values;
 }
 
-// A group with one block of parameters, the encoding of its exchanges, and the values that it sent.
+// A group with one block of parameters. Send prepares a message, encodes it, and decodes it as the server does.
 struct Member {
   std::unique_ptr<GroupRule> rule;
   std::vector<float> x;

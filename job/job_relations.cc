@@ -71,8 +71,8 @@ JobRelation Fragments() {
   return relation;
 }
 
-// Answers must be applied before the next exchange begins, so the delay must be below the interval. With
-// interval_seconds the next exchange waits for the answers, so any delay is allowed.
+// Answers must be applied before the next exchange begins, so the delay must be less than the steps between two
+// exchanges. With interval_seconds the next exchange waits for the answers, so any delay is allowed.
 JobRelation Delay() {
   JobRelation relation = Below("averaging.delay", "averaging.interval", "make it less, or the interval longer");
   relation.divided_by = "averaging.fragments";
