@@ -130,6 +130,7 @@ absl::Status Daemon::Listen() {
   builder.AddListeningPort(listening->ToString(), grpc::InsecureServerCredentials(), &port);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) return WhyNotListening(*listening);
+  parameters_->LoadInBackground();
   listening->port = static_cast<uint16_t>(port);
   return Advertise(*listening);
 }

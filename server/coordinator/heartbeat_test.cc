@@ -30,6 +30,7 @@ class FakeParameters : public ParameterServer {
  public:
   explicit FakeParameters(int failures = 1) : failures_(failures) {}
   grpc::Service* service() override { return nullptr; }
+  void LoadInBackground() override {}
   absl::Status Seal(absl::string_view job_id) override {
     absl::MutexLock lock(&mutex_);
     if (++seals_ <= failures_) return absl::UnavailableError("broken disk");

@@ -51,7 +51,7 @@ bool LacksDescriptors(int error) { return error == EMFILE || error == ENFILE || 
 
 }  // namespace
 
-DirectExchanges::Session::Session(int descriptor, const ParameterStore* store, uint64_t number)
+DirectExchanges::Session::Session(int descriptor, ParameterStore* store, uint64_t number)
     : socket(descriptor, {kMessageTimeout, kMessageTimeout}), number(number), exchange(store) {}
 
 absl::StatusOr<std::unique_ptr<DirectExchanges>> DirectExchanges::Listen(Options options) {

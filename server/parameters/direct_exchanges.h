@@ -37,7 +37,7 @@ namespace hooke {
 class DirectExchanges {
  public:
   struct Options {
-    const ParameterStore* store = nullptr;  // Outlives this.
+    ParameterStore* store = nullptr;  // Outlives this.
     std::shared_ptr<spdlog::logger> logger;
     std::string host;  // Address or name of this host to listen at.
     // Sessions at a time, one per rank; more are refused with UNAVAILABLE. At most half of the files that the process
@@ -60,7 +60,7 @@ class DirectExchanges {
  private:
   // A connection whose opening was accepted.
   struct Session {
-    Session(int descriptor, const ParameterStore* store, uint64_t number);
+    Session(int descriptor, ParameterStore* store, uint64_t number);
     FrameSocket socket;
     const uint64_t number;  // Later sessions have higher numbers.
     ExchangeSession exchange;

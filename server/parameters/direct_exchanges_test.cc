@@ -51,7 +51,7 @@ class DirectExchangesTest : public ::testing::Test {
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = logger;
     options.block_values = 4;
-    store_ = ParameterStore::Load(options).value();
+    store_ = ParameterStore::Open(options).value();
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
     const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();

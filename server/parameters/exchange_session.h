@@ -29,7 +29,7 @@ absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& heade
 class ExchangeSession {
  public:
   // `store` outlives the session.
-  explicit ExchangeSession(const ParameterStore* store) : store_(store) {}
+  explicit ExchangeSession(ParameterStore* store) : store_(store) {}
 
   // Takes one message. True: send `answer`. False: the message was the opening, which has no answer. Errors are those
   // of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of
@@ -51,7 +51,7 @@ class ExchangeSession {
   absl::Status ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
   absl::Status ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
-  const ParameterStore* const store_;
+  ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   v1::Sender sender_;
   Shard::Exchange exchange_;

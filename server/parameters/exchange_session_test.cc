@@ -41,7 +41,7 @@ class ExchangeSessionTest : public ::testing::Test {
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     options.block_values = 4;
-    store_ = ParameterStore::Load(options).value();
+    store_ = ParameterStore::Open(options).value();
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({})).ok());
   }
 
@@ -196,7 +196,7 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
     ParameterStoreOptions options;
     options.storage = std::make_shared<InMemoryStorage>();
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-    store_ = ParameterStore::Load(options).value();
+    store_ = ParameterStore::Open(options).value();
     const absl::Status attached = store_->Attach(absl::UnixEpoch(), request).status();
     EXPECT_TRUE(attached.ok()) << attached;
     InitializeSession initial(store_.get());

@@ -41,7 +41,8 @@ namespace {
 
 class InMemoryReader : public StorageReader {
  public:
-  InMemoryReader(std::string bytes, absl::Time written) : bytes_(std::move(bytes)), written_(written) {}
+  InMemoryReader(std::string bytes, absl::Time written, std::shared_ptr<std::atomic<uint64_t>> bytes_read)
+      : bytes_(std::move(bytes)), written_(written), bytes_read_(std::move(bytes_read)) {}
 
   uint64_t size() const override { return bytes_.size(); }
   absl::Time written() const override { return written_; }
@@ -49,12 +50,14 @@ class InMemoryReader : public StorageReader {
   absl::StatusOr<std::string> Read(uint64_t bytes) override {
     std::string result = bytes_.substr(offset_, bytes);
     offset_ += result.size();
+    *bytes_read_ += result.size();
     return result;
   }
 
  private:
   const std::string bytes_;
   const absl::Time written_;
+  const std::shared_ptr<std::atomic<uint64_t>> bytes_read_;
   uint64_t offset_ = 0;
 };
 
@@ -70,7 +73,7 @@ absl::StatusOr<std::unique_ptr<StorageReader>> InMemoryStorage::Open(absl::strin
   absl::MutexLock lock(&mutex_);
   const auto file = files_.find(name);
   if (file == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name, ": no such file"));
-  return std::make_unique<InMemoryReader>(file->second, written_);
+  return std::make_unique<InMemoryReader>(file->second, written_, bytes_read_);
 }
 
 absl::StatusOr<std::vector<std::string>> InMemoryStorage::List() {

@@ -3,6 +3,7 @@
 
 // A Storage in memory for tests. They can read and damage its files, and make its disk full or broken.
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -29,6 +30,8 @@ class InMemoryStorage : public Storage {
   std::string Get(absl::string_view name) const;
   // Writes a file past all checks, as a crash or a bad disk would leave it.
   void Put(absl::string_view name, std::string bytes);
+  // Bytes of all files that were read so far.
+  uint64_t bytes_read() const { return *bytes_read_; }
   // Damage a file as a flipped bit or a short write would.
   void FlipBit(absl::string_view name, uint64_t bit);
   void Truncate(absl::string_view name, uint64_t bytes);
@@ -45,6 +48,7 @@ class InMemoryStorage : public Storage {
   absl::Time written_ ABSL_GUARDED_BY(mutex_);  // When the last file was committed.
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<std::atomic<uint64_t>> bytes_read_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 }  // namespace hooke

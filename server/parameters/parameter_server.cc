@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -30,6 +31,10 @@ class RunningParameterServer final : public ParameterServer {
 
   grpc::Service* service() override { return &service_; }
 
+  void LoadInBackground() override {
+    loader_ = std::thread([this]() { store_->LoadRest(); });
+  }
+
   absl::Status Seal(absl::string_view job_id) override {
     absl::Status status = store_->Seal(job_id);
     if (!status.ok()) logger_->error("job {} cannot be sealed: {}", std::string(job_id), status.ToString());
@@ -43,6 +48,7 @@ class RunningParameterServer final : public ParameterServer {
 
   absl::Status Stop() override {
     store_->StopWaiting();
+    if (loader_.joinable()) loader_.join();
     if (direct_ != nullptr) direct_->Stop();
     if (!service_.Close(kCallsEndTimeout))
       logger_->warn("some calls have not ended; the last snapshots are written now");
@@ -84,6 +90,7 @@ class RunningParameterServer final : public ParameterServer {
   const std::unique_ptr<ParameterStore> store_;
   const std::unique_ptr<DirectExchanges> direct_;
   ParameterService service_;
+  std::thread loader_;      // Joined by Stop.
   SnapshotLoop snapshots_;  // Last: its thread uses the others.
 };
 
@@ -102,7 +109,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(Paramet
   store_options.max_center_bytes = options.max_center_bytes;
   store_options.wait_clock = options.clock;
   store_options.initialize_lease = options.initialize_lease;
-  absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Load(std::move(store_options));
+  absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Open(std::move(store_options));
   if (!store.ok()) return store.status();
   return std::make_unique<RunningParameterServer>(std::move(options), *std::move(store));
 }

@@ -4,8 +4,10 @@
 // This server's shards of all jobs' centers, served over gRPC and kept on disk. The main header of the folder.
 //
 //   auto storage = OpenFolderStorage(state_folder + "/centers");                 // server/parameters/storage.h
-//   auto parameters = ParameterServer::Create({.storage = ..., .logger = ...});  // Loads the snapshots found there.
+//   auto parameters = ParameterServer::Create({.storage = ..., .logger = ...});  // Finds the snapshots there.
 //   builder.RegisterService((*parameters)->service());
+//   ...                                // Start gRPC.
+//   (*parameters)->LoadInBackground();
 //   ...                                // Seal() jobs that have ended; put Stats() into the heartbeat.
 //   (*parameters)->Stop();             // First: ends open streams and writes the last snapshots.
 //   grpc_server->Shutdown(deadline);   // Then. Destroy the ParameterServer only after this.
@@ -52,17 +54,18 @@ struct ParameterServerOptions {
 
 struct ParameterServerStats {
   uint64_t center_bytes = 0;      // Memory reserved for the shards.
-  std::vector<std::string> jobs;  // Jobs whose shards are in memory, sorted.
+  std::vector<std::string> jobs;  // Jobs whose shards are in memory or will be loaded, sorted.
   uint32_t disk_centers = 0;      // Jobs whose center is on disk only.
   uint64_t disk_bytes = 0;        // Size of the snapshots of all jobs.
 };
 
 class ParameterServer {
  public:
-  // Loads the newest readable snapshot of every job in storage, and starts the thread that writes new ones. Unreadable
-  // snapshots are logged. If no snapshot of a job is readable, all its calls get DATA_LOSS. If there is no room for a
-  // job's shard, its calls get UNAVAILABLE until the next start. The server starts in both cases. INVALID_ARGUMENT: an
-  // option is missing or out of range. Other errors are those of the storage.
+  // Finds every job in storage, and starts the thread that writes new snapshots. It reads no values, so it is quick
+  // however many and large the centers are. A job's newest readable snapshot is loaded when a call needs it, or by
+  // LoadInBackground. Unreadable snapshots are logged. If no snapshot of a job is readable, all its calls get
+  // DATA_LOSS. If there is no room for a job's shard, its calls get UNAVAILABLE until the next start. INVALID_ARGUMENT:
+  // an option is missing or out of range. Other errors are those of the storage.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(ParameterServerOptions options);
 
   // Calls Stop().
@@ -71,6 +74,10 @@ class ParameterServer {
   // The gRPC service hooke.v1.ParameterServer; register it in one grpc::ServerBuilder. This object owns it and must
   // outlive the grpc::Server.
   virtual grpc::Service* service() = 0;
+
+  // Loads all shards of running jobs that no call has needed yet, then reads the snapshots of ended ones to see whether
+  // they are intact. Returns at once; Stop ends the work. Call it once, when the server listens.
+  virtual void LoadInBackground() = 0;
 
   // Call it when the job has ended. Writes the job's last snapshot and frees its memory. Pull still serves the center,
   // from the snapshot; Attach and Exchange are refused with FAILED_PRECONDITION. Also OK for a job that is already

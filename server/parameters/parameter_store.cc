@@ -9,8 +9,6 @@
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kClaimTimeout = absl::Minutes(1);  // Enough for gigabytes on a slow disk.
-
 // For users, who read or save a center. Groups get other texts.
 absl::Status NoCenter(absl::string_view job_id) {
   return absl::NotFoundError(absl::StrCat("job ", job_id, " has no center on this server: it failed or was cancelled ",
@@ -36,72 +34,10 @@ v1::AttachResponse::State ToState(AttachAnswer answer) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Load(ParameterStoreOptions options) {
-  auto snapshots = ListSnapshots(*options.storage);
-  if (!snapshots.ok()) return snapshots.status();
-  std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options)));
-  for (const auto& [job_id, generations] : *snapshots) {
-    if (absl::Status status = store->LoadJob(job_id, generations); !status.ok()) return status;
-  }
-  return store;
-}
-
-absl::Status ParameterStore::LoadJob(const std::string& job_id, const std::vector<uint64_t>& generations) {
-  auto job = std::make_shared<Job>();
-  job->history = MakeHistory(job_id, generations);
-  absl::StatusOr<SnapshotReader> snapshot = job->history->OpenNewest();
-  if (!snapshot.ok()) {
-    options_.logger->error("{}", std::string(snapshot.status().message()));
-    job->lost = snapshot.status();
-  } else if (snapshot->sealed()) {
-    job->sealed = true;
-    job->key = snapshot->plan().job.job_key();
-  } else {
-    const absl::Time written = snapshot->written();
-    absl::StatusOr<std::shared_ptr<Shard>> shard = LoadShard(*std::move(snapshot));
-    if (absl::IsResourceExhausted(shard.status())) {
-      // Only this job is affected; the others go on. UNAVAILABLE lets its groups wait as for a server that is not
-      // there, so their steps are kept.
-      job->lost = absl::UnavailableError(absl::StrCat(
-          "the center of job ", job_id, " is kept on this server's disk, but there is no room to load it: ",
-          shard.status().message(), "; then start the server again"));
-      options_.logger->error("{}", std::string(job->lost.message()));
-    } else if (!shard.ok()) {
-      return shard.status();
-    } else {
-      job->shard = *std::move(shard);
-      job->memory_bytes = job->shard->plan().memory_bytes;
-      job->written_updates = job->shard->updates();
-      for (uint32_t group = 0; group < job->shard->plan().job.groups(); ++group) {
-        job->origins.push_back({written, job->shard->HighestSequence(group)});
-      }
-      options_.logger->info("job {}: shard {} of {} loaded from its snapshot, {} blocks, version {}", job_id,
-                            job->shard->plan().job.shard_index(), job->shard->plan().job.shard_count(),
-                            job->shard->blocks(), job->shard->updates());
-    }
-  }
-  absl::MutexLock lock(&mutex_);
-  jobs_[job_id] = std::move(job);
-  return absl::OkStatus();
-}
-
-// Reserves the shard's memory and loads it. After an error no memory stays reserved.
-absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::LoadShard(SnapshotReader snapshot) {
-  const uint64_t memory_bytes = snapshot.plan().memory_bytes;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (absl::Status status = ReserveMemory(snapshot.plan()); !status.ok()) return status;
-  }
-  absl::StatusOr<std::unique_ptr<Shard>> shard = ReadShard(std::move(snapshot), options_.wait_clock);
-  if (shard.ok()) return std::shared_ptr<Shard>(*std::move(shard));
-  absl::MutexLock lock(&mutex_);
-  center_bytes_ -= memory_bytes;
-  return shard.status();
-}
-
 absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const v1::AttachRequest& request) {
   absl::StatusOr<ShardPlan> plan = PlanShard(request, options_.block_values);
   if (!plan.ok()) return plan.status();
+  if (absl::Status status = AwaitLoaded(plan->job_id); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Shard>> shard = FindOrCreate(*plan);
   if (!shard.ok()) return shard.status();
   if (absl::Status status = ComparePlans((*shard)->plan(), *plan); !status.ok()) return status;
@@ -125,7 +61,8 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   return response;
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) const {
+absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) {
+  if (absl::Status status = AwaitLoaded(sender.job_id()); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Shard>> shard;
   {
     absl::MutexLock lock(&mutex_);
@@ -137,7 +74,8 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& se
   return shard;
 }
 
-std::optional<ParameterStore::Origin> ParameterStore::OriginOf(const v1::Sender& sender) const {
+std::optional<ParameterStore::Origin> ParameterStore::OriginOf(const v1::Sender& sender) {
+  if (!AwaitLoaded(sender.job_id()).ok()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(sender.job_id());
   if (found == jobs_.end() || found->second->shard == nullptr) return std::nullopt;
@@ -158,7 +96,8 @@ absl::Status ParameterStore::FinishInitialize(absl::string_view job_id, const Sp
   return Snapshot(job_id, Due::kIfNone);
 }
 
-absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterReceiver& to) const {
+absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterReceiver& to) {
+  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
   std::shared_ptr<Shard> shard;
   std::shared_ptr<SnapshotHistory> history;
   {
@@ -202,6 +141,7 @@ absl::Status ParameterStore::SnapshotChanged() {
 
 absl::Status ParameterStore::Save(const v1::Sender& sender) {
   const std::string& job_id = sender.job_id();
+  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
     const auto job = jobs_.find(job_id);
@@ -229,6 +169,7 @@ void ParameterStore::StopWaiting() {
 }
 
 absl::Status ParameterStore::Seal(absl::string_view job_id) {
+  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
   if (!job.ok()) return job.status();
   if (*job == nullptr) return absl::OkStatus();
@@ -296,7 +237,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardP
     if (entry != nullptr) {
       job = entry;
       const auto made = [&job]() { return !job->busy || job->shard != nullptr || job->sealed; };
-      if (!mutex_.AwaitWithTimeout(absl::Condition(&made), kClaimTimeout)) {
+      if (!mutex_.AwaitWithTimeout(absl::Condition(&made), kJobBusyMax)) {
         return absl::UnavailableError(
             absl::StrCat("the shard of job ", plan.job_id, " is still being made; try again"));
       }
@@ -355,8 +296,9 @@ absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl:
   const auto found = jobs_.find(job_id);
   if (found == jobs_.end()) return nullptr;
   std::shared_ptr<Job> job = found->second;
+  if (job->unloaded) return nullptr;  // It has not changed, so nobody need wait until it is loaded.
   const auto idle = [&job]() { return !job->busy; };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kClaimTimeout)) {
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax)) {
     return absl::UnavailableError(absl::StrCat("a snapshot of job ", job_id, " is still being written; try again"));
   }
   if (job->shard == nullptr) return nullptr;
@@ -404,7 +346,7 @@ std::vector<std::string> ParameterStore::jobs() const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> ids;
   for (const auto& [job_id, job] : jobs_) {
-    if (job->shard != nullptr) ids.push_back(job_id);
+    if (job->shard != nullptr || job->unloaded) ids.push_back(job_id);
   }
   return ids;
 }

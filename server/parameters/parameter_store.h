@@ -4,6 +4,11 @@
 // All shards of this server, by job id. A shard is in memory while its job runs, and always in snapshots. Knows no
 // RPCs, threads or clocks.
 //
+// Open reads no values, so it takes the same time for small and for large centers. A running job's shard is loaded by
+// the first caller who needs it, or by LoadRest; other callers wait for it, at most a minute.
+//
+// Sources: parameter_store.cc, and parameter_store_load.cc for the way from disk to memory.
+//
 // Thread-safe. Long operations on one job, such as allocating its shard or writing its snapshot, delay only that job's
 // callers.
 
@@ -48,9 +53,16 @@ struct ParameterStoreOptions {
 
 class ParameterStore {
  public:
-  // Loads the newest readable snapshot of every job. A job without a readable snapshot is kept as lost. A job for which
-  // there is no room stays unloaded until the next start. Both are logged.
-  static absl::StatusOr<std::unique_ptr<ParameterStore>> Load(ParameterStoreOptions options);
+  // How long a caller waits for another one that has the same job's shard in hand: enough for gigabytes on a slow disk.
+  static constexpr absl::Duration kJobBusyMax = absl::Minutes(1);
+
+  // Finds every job in storage, and reserves the memory of those that run. A job without a readable snapshot is kept as
+  // lost. A job for which there is no room stays on disk until the next start. Both are logged.
+  static absl::StatusOr<std::unique_ptr<ParameterStore>> Open(ParameterStoreOptions options);
+
+  // Loads the running jobs' shards that nobody has asked for yet, then verifies the sealed jobs' snapshots. A job whose
+  // snapshots are all damaged is lost. Returns early after StopWaiting. Call it once, from a thread of its own.
+  void LoadRest();
 
   // Makes the job's shard, or attaches to it. READY also means that a snapshot is on disk.
   // INVALID_ARGUMENT: the request is out of range.
@@ -63,7 +75,7 @@ class ParameterStore {
 
   // The shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: the key is wrong. NOT_FOUND:
   // attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not loaded.
-  absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender) const;
+  absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender);
 
   // The snapshot from which the sender's shard was loaded. nullopt: the shard was made here, it is not in memory, or
   // the sender's key is wrong.
@@ -71,7 +83,7 @@ class ParameterStore {
     absl::Time snapshot;    // When the snapshot was written.
     uint64_t sequence = 0;  // Shard::HighestSequence of the sender's group in it.
   };
-  std::optional<Origin> OriginOf(const v1::Sender& sender) const;
+  std::optional<Origin> OriginOf(const v1::Sender& sender);
 
   // Call it when all initial values are written. The center is initialized from now on, and after OK a first snapshot
   // is on disk.
@@ -87,7 +99,7 @@ class ParameterStore {
   };
   // Passes the shard's values to `to`: from memory, or from the last snapshot if the job is sealed. Stops at the first
   // error of `to`. No lock is held while `to` runs.
-  absl::Status ReadCenter(absl::string_view job_id, const CenterReceiver& to) const;
+  absl::Status ReadCenter(absl::string_view job_id, const CenterReceiver& to);
 
   // Writes a snapshot of each shard that changed since its last one. Tries all shards; returns the first error.
   absl::Status SnapshotChanged();
@@ -104,7 +116,7 @@ class ParameterStore {
   absl::Status Seal(absl::string_view job_id);
 
   uint64_t center_bytes() const;          // Memory reserved for shards.
-  std::vector<std::string> jobs() const;  // Jobs whose shards are in memory, sorted.
+  std::vector<std::string> jobs() const;  // Jobs whose shards are in memory or will be loaded, sorted.
 
   struct DiskUse {
     uint32_t centers = 0;  // Jobs whose center is only on disk: they are sealed, or there was no room.
@@ -116,10 +128,11 @@ class ParameterStore {
   // An entry of jobs_. mutex_ guards all its fields, but not the objects that they point to.
   struct Job {
     std::shared_ptr<SnapshotHistory> history;
-    std::shared_ptr<Shard> shard;  // Null while it is made, and if the job is sealed or lost.
-    bool busy = false;             // A thread is making the shard or writing its snapshot.
+    std::shared_ptr<Shard> shard;  // Null while it is made or unloaded, and if the job is sealed or lost.
+    bool busy = false;             // A thread is making, loading or verifying the shard, or writing its snapshot.
+    bool unloaded = false;         // The job runs, and its shard is in snapshots only.
     bool sealed = false;
-    std::string key;  // JobSpecForShard.job_key; set once the job is sealed.
+    std::string key;  // JobSpecForShard.job_key; set if the job was found on disk or is sealed.
     // Not OK: why the shard cannot be had. No snapshot is readable, or there is no room for it.
     absl::Status lost;
     // Shard::updates() of the shard's last snapshot; nullopt: there is none yet.
@@ -131,15 +144,21 @@ class ParameterStore {
 
   explicit ParameterStore(ParameterStoreOptions options) : options_(std::move(options)) {}
 
-  absl::Status LoadJob(const std::string& job_id, const std::vector<uint64_t>& generations);
-  absl::StatusOr<std::shared_ptr<Shard>> LoadShard(SnapshotReader snapshot);
+  void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations);
+  // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it has
+  // not by then. OK does not mean that the job has a shard: ShardOf tells.
+  absl::Status AwaitLoaded(absl::string_view job_id);
+  void LoadClaimed(const std::string& job_id, Job& job);
+  void VerifySealed(const std::string& job_id);
+  bool stopping() const;
+  absl::Status NoRoom(absl::string_view job_id, const absl::Status& why) const;
   std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id,
                                                const std::vector<uint64_t>& generations) const;
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
   absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> ShardOf(absl::string_view job_id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Marks the job as busy for the calling thread, which must call Release. Waits at most a minute for another thread.
-  // Null: there is no such job in memory.
+  // Null: there is no such job in memory, or it is not loaded yet.
   absl::StatusOr<std::shared_ptr<Job>> Claim(absl::string_view job_id);
   void Release(Job& job);
   bool HasSnapshot(absl::string_view job_id) const;

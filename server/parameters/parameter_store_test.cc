@@ -34,6 +34,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const absl::Time kNow = absl::UnixEpoch();
 
@@ -42,7 +43,7 @@ class ParameterStoreTest : public ::testing::Test {
   ParameterStoreTest() { Restart(); }
 
   // Acts like a crash: memory is lost, storage stays.
-  void Restart() { store_ = ParameterStore::Load(Options()).value(); }
+  void Restart() { store_ = ParameterStore::Open(Options()).value(); }
 
   ParameterStoreOptions Options() {
     ParameterStoreOptions options;
@@ -157,6 +158,104 @@ TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenABitFlipped) {
   EXPECT_EQ(Read("job-1").value(), Moved(2));
 }
 
+// A server with 1,000 finished jobs starts without reading their values: it reads a few hundred bytes of each. Their
+// values are read when somebody asks for them, and verified by LoadRest.
+TEST_F(ParameterStoreTest, StartsWithoutReadingValues) {
+  constexpr int kJobs = 1000;
+  constexpr uint64_t kValueBytes = 4000;
+  ParameterStoreOptions options = Options();
+  options.max_center_bytes = 1 << 20;
+  options.block_values = 1000;
+  store_ = ParameterStore::Open(options).value();
+  TestCenter center;
+  center.values = kValueBytes / 4;
+  for (int job = 0; job < kJobs; ++job) {
+    center.job_id = absl::StrCat("job-", job);
+    MakeCenter(center);
+    // The first one goes on.
+    ASSERT_TRUE(store_->Seal(job > 0 ? center.job_id : "none").ok());
+  }
+  const uint64_t before = storage_->bytes_read();
+  store_ = ParameterStore::Open(options).value();
+  EXPECT_LT(storage_->bytes_read() - before, kJobs * 300);
+  EXPECT_THAT(store_->jobs(), ElementsAre("job-0")) << "the one that runs";
+  EXPECT_EQ(store_->disk_use().centers, kJobs - 1);
+  EXPECT_GT(store_->center_bytes(), kValueBytes) << "reserved, so that no new job takes it";
+  EXPECT_EQ(Read("job-0").value(), Ramp(0, kValueBytes / 4));
+  EXPECT_EQ(Read("job-7").value(), Ramp(0, kValueBytes / 4));
+  store_->LoadRest();
+  EXPECT_GT(storage_->bytes_read() - before, kJobs * kValueBytes);
+}
+
+// A running job's shard whose header is intact but whose values are not is found damaged when it is loaded: the
+// snapshot before is used, as at a start.
+TEST_F(ParameterStoreTest, LoadsInTheBackground) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  storage_->FlipBit("job-1.000000000002.snapshot", 8 * (storage_->Get("job-1.000000000002.snapshot").size() - 10));
+  Restart();
+  EXPECT_THAT(log_.str(), Not(HasSubstr("refused")));
+  EXPECT_TRUE(store_->SnapshotChanged().ok()) << "there is nothing to write";
+  store_->LoadRest();
+  EXPECT_THAT(log_.str(), HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at "));
+  EXPECT_THAT(log_.str(), HasSubstr("job job-1: shard 0 of 1 loaded from its snapshot"));
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+}
+
+// Damage in a finished center is found and logged in the background. The snapshot before serves; without one the job is
+// lost, and is told so.
+TEST_F(ParameterStoreTest, VerifiesFinishedCentersInTheBackground) {
+  for (const char* job_id : {"job-1", "job-2"}) {
+    TestCenter center;
+    center.job_id = job_id;
+    MakeCenter(center);
+    ASSERT_TRUE(store_->Seal(job_id).ok());
+    const std::string name = absl::StrCat(job_id, ".000000000002.snapshot");
+    storage_->FlipBit(name, 8 * (storage_->Get(name).size() - 10));
+  }
+  ASSERT_TRUE(storage_->Remove("job-2.000000000001.snapshot").ok());
+  Restart();
+  EXPECT_THAT(log_.str(), Not(HasSubstr("refused")));
+  store_->LoadRest();
+  EXPECT_THAT(log_.str(), HasSubstr("job-1.000000000002.snapshot in memory refused"));
+  EXPECT_THAT(log_.str(), HasSubstr("no readable snapshot of job job-2 in memory (job-2.000000000002.snapshot: "));
+  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+  EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({})).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Read("job-2").status().code(), absl::StatusCode::kDataLoss);
+}
+
+// LoadRest ends soon when the server stops: it begins no further shard.
+TEST_F(ParameterStoreTest, LoadRestEndsWhenTheServerStops) {
+  MakeCenter({});
+  ASSERT_TRUE(store_->Seal("job-1").ok());
+  Restart();
+  store_->StopWaiting();
+  const uint64_t before = storage_->bytes_read();
+  store_->LoadRest();
+  EXPECT_EQ(storage_->bytes_read(), before);
+}
+
+// Whoever asks for a shard that another thread is loading waits for it: all of them get it, and it is read once.
+TEST_F(ParameterStoreTest, ManyAskForAShardThatIsBeingLoaded) {
+  MakeCenter({});
+  for (int round = 0; round < 20; ++round) {
+    Restart();
+    const uint64_t before = storage_->bytes_read();
+    std::vector<std::thread> threads;
+    threads.emplace_back([this]() { store_->LoadRest(); });
+    for (uint32_t group = 0; group < 2; ++group) {
+      threads.emplace_back([this, group, round]() {
+        EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, group, round + 2)).value().state(),
+                  v1::AttachResponse::READY);
+        EXPECT_TRUE(store_->Find(SenderOf("job-1")).ok());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LT(storage_->bytes_read() - before, 3 * storage_->Get("job-1.000000000001.snapshot").size());
+  }
+}
+
 // A snapshot cut short is refused in the same way.
 TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenCutShort) {
   MakeCenter({});
@@ -216,7 +315,7 @@ TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
   MakeCenter({});
   ParameterStoreOptions options = Options();
   options.max_center_bytes = large_bytes / 4 * 3;
-  store_ = ParameterStore::Load(options).value();
+  store_ = ParameterStore::Open(options).value();
   EXPECT_THAT(store_->jobs(), ElementsAre("job-1"));
   EXPECT_EQ(store_->disk_use().centers, 1u) << "the one that was not loaded";
   const absl::Status status = store_->Attach(kNow, MakeAttachRequest(large)).status();
@@ -394,7 +493,7 @@ TEST_F(ParameterStoreTest, MachineWithoutMemory) {
 #endif
   ParameterStoreOptions options = Options();
   options.max_center_bytes = uint64_t{1} << 62;
-  store_ = ParameterStore::Load(options).value();
+  store_ = ParameterStore::Open(options).value();
   TestCenter large;
   large.values = uint64_t{1} << 55;
   for (int i = 0; i < 2; ++i) {
@@ -451,7 +550,7 @@ TEST_F(ParameterStoreTest, SealsOddCases) {
 TEST_F(ParameterStoreTest, ManyThreads) {
   ParameterStoreOptions options = Options();
   options.max_center_bytes = 1 << 20;
-  store_ = ParameterStore::Load(options).value();
+  store_ = ParameterStore::Open(options).value();
   const auto name = [](uint32_t job) { return absl::StrCat("job-", job); };
   std::vector<std::thread> threads;
   for (uint32_t job = 0; job < 3; ++job) {

@@ -34,8 +34,8 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
 }
 
 // gRPC keeps receiving while a message is applied, and sends one answer while the next is computed.
-absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream,
-                            const ParameterStore* store, RankSeats::Stream& seat) {
+absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream, ParameterStore* store,
+                            RankSeats::Stream& seat) {
   ExchangeSession session(store);
   grpc::ByteBuffer message;
   grpc::ByteBuffer answer;
@@ -51,8 +51,7 @@ absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::Byt
   return absl::OkStatus();
 }
 
-absl::Status WritePull(const std::string& job_id, const ParameterStore& store,
-                       grpc::ServerWriter<v1::PullResponse>* writer) {
+absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::ServerWriter<v1::PullResponse>* writer) {
   if (absl::Status status = CheckJobId(job_id); !status.ok()) return status;
   v1::PullResponse response;
   const auto send = [&]() {

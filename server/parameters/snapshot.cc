@@ -235,8 +235,9 @@ absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot, std::s
   return shard;
 }
 
-absl::Status VerifySnapshot(SnapshotReader snapshot) {
+absl::Status VerifySnapshot(SnapshotReader snapshot, absl::FunctionRef<bool()> cancelled) {
   for (uint64_t block = 0; block < snapshot.plan().blocks.size(); ++block) {
+    if (cancelled()) return absl::CancelledError("the check of the snapshot was cancelled");
     if (absl::Status status = snapshot.ReadBlock().status(); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -64,8 +65,9 @@ class SnapshotReader {
 absl::StatusOr<std::unique_ptr<Shard>> ReadShard(
     SnapshotReader snapshot, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
-// OK if every byte up to the end of the snapshot is as it was written.
-absl::Status VerifySnapshot(SnapshotReader snapshot);
+// OK if every byte up to the end of the snapshot is as it was written. CANCELLED: `cancelled`, which is asked before
+// each block, returned true.
+absl::Status VerifySnapshot(SnapshotReader snapshot, absl::FunctionRef<bool()> cancelled);
 
 }  // namespace hooke
 

@@ -63,7 +63,21 @@ absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest() {
+absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest(absl::FunctionRef<bool()> cancelled) {
+  return OpenFirst([this, cancelled](uint64_t generation) -> absl::StatusOr<SnapshotReader> {
+    absl::StatusOr<SnapshotReader> checked = Open(generation);
+    if (!checked.ok()) return checked.status();
+    if (absl::Status status = VerifySnapshot(*std::move(checked), cancelled); !status.ok()) return status;
+    return Open(generation);  // To be read from its start.
+  });
+}
+
+absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewestUnverified() {
+  return OpenFirst([this](uint64_t generation) { return Open(generation); });
+}
+
+absl::StatusOr<SnapshotReader> SnapshotHistory::OpenFirst(
+    absl::FunctionRef<absl::StatusOr<SnapshotReader>(uint64_t)> open) {
   std::vector<uint64_t> generations;
   {
     absl::MutexLock lock(&mutex_);
@@ -72,8 +86,8 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest() {
   std::string refused;
   bool all_lost = true;
   for (auto generation = generations.rbegin(); generation != generations.rend(); ++generation) {
-    absl::StatusOr<SnapshotReader> snapshot = OpenVerified(*generation);
-    if (snapshot.ok()) return snapshot;
+    absl::StatusOr<SnapshotReader> snapshot = open(*generation);
+    if (snapshot.ok() || absl::IsCancelled(snapshot.status())) return snapshot;
     const std::string name = SnapshotName(options_.job_id, *generation);
     const bool last = std::next(generation) == generations.rend();
     options_.logger->error(
@@ -99,20 +113,15 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest() {
                    "); put back a copy of one, or remove these files and run the job anew"));
 }
 
-absl::StatusOr<SnapshotReader> SnapshotHistory::OpenVerified(uint64_t generation) {
-  const std::string name = SnapshotName(options_.job_id, generation);
-  const auto open = [this, &name]() -> absl::StatusOr<SnapshotReader> {
-    absl::StatusOr<std::unique_ptr<StorageReader>> file = options_.storage->Open(name);
-    if (!file.ok()) return file.status();
-    return SnapshotReader::Open(*std::move(file));
-  };
-  absl::StatusOr<SnapshotReader> first = open();
-  if (!first.ok()) return first.status();
-  if (first->plan().job_id != options_.job_id) {
-    return absl::DataLossError(absl::StrCat("it is of job ", first->plan().job_id));
+absl::StatusOr<SnapshotReader> SnapshotHistory::Open(uint64_t generation) {
+  absl::StatusOr<std::unique_ptr<StorageReader>> file =
+      options_.storage->Open(SnapshotName(options_.job_id, generation));
+  if (!file.ok()) return file.status();
+  absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(*std::move(file));
+  if (snapshot.ok() && snapshot->plan().job_id != options_.job_id) {
+    return absl::DataLossError(absl::StrCat("it is of job ", snapshot->plan().job_id));
   }
-  if (absl::Status status = VerifySnapshot(*std::move(first)); !status.ok()) return status;
-  return open();
+  return snapshot;
 }
 
 std::string SnapshotName(absl::string_view job_id, uint64_t generation) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -40,8 +41,13 @@ class SnapshotHistory {
   absl::Status Write(const Shard& shard, bool sealed);
 
   // Opens the newest snapshot whose every byte is intact. A damaged one is logged, with what is wrong and what is used
-  // instead, and is not tried again. DATA_LOSS: all are damaged. UNAVAILABLE: the disk could not read one.
-  absl::StatusOr<SnapshotReader> OpenNewest();
+  // instead, and is not tried again. DATA_LOSS: all are damaged. UNAVAILABLE: the disk could not read one. CANCELLED:
+  // `cancelled`, which is asked before each block, returned true.
+  absl::StatusOr<SnapshotReader> OpenNewest(absl::FunctionRef<bool()> cancelled = NeverCancelled);
+
+  // As OpenNewest, but reads no block: the file's length and its sections before the first block are intact. So this
+  // costs the same for a center of any size.
+  absl::StatusOr<SnapshotReader> OpenNewestUnverified();
 
   // Bytes that the job's snapshots take in storage, as they were when last written or found.
   uint64_t bytes() const;
@@ -49,8 +55,11 @@ class SnapshotHistory {
  private:
   // Looks at the file's size and remembers it; one that cannot be opened counts as empty.
   void NoteSize(uint64_t generation);
-  // Verifies a snapshot, then opens it anew to be read.
-  absl::StatusOr<SnapshotReader> OpenVerified(uint64_t generation);
+  static bool NeverCancelled() { return false; }
+  // Opens the newest snapshot that `open` accepts. Logs the others.
+  absl::StatusOr<SnapshotReader> OpenFirst(absl::FunctionRef<absl::StatusOr<SnapshotReader>(uint64_t)> open);
+  // Opens a snapshot of this job.
+  absl::StatusOr<SnapshotReader> Open(uint64_t generation);
 
   const Options options_;
   mutable absl::Mutex mutex_;

@@ -42,7 +42,7 @@ class SnapshotTest : public ::testing::Test {
 
   absl::Status Verify() {
     absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(storage_.Open(kName).value());
-    return reader.ok() ? VerifySnapshot(*std::move(reader)) : reader.status();
+    return reader.ok() ? VerifySnapshot(*std::move(reader), [] { return false; }) : reader.status();
   }
 
   const std::unique_ptr<Shard> shard_ = MakeTestShard();
