@@ -47,8 +47,8 @@ struct Course {
   const char* name;
   bool late = false;       // Groups go on training while an exchange is on its way.
   uint32_t fragments = 1;  // Parts of the vector that take turns.
-  bool loses =
-      false;  // Every fifth answer to group 0 is lost. The next exchange brings the center of that time in its place.
+  // Every fifth answer to group 0 is lost. The next exchange brings the center of that time in its place.
+  bool loses = false;
   bool restarts = false;  // After every tenth exchange group 1 restarts from the center.
 };
 constexpr Course kCourses[] = {

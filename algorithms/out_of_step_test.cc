@@ -206,8 +206,8 @@ TEST(OutOfStepTest, TheSumDoesNotDependOnTheRounds) {
     for (int interval = 0; interval < kIntervals; ++interval) {
       together.Round(from, {4, kInterval});
       for (const Contribution& each : from) alone.Round({each}, {4, kInterval});
-      if (interval % 2 ==
-          0) {  // Even intervals make one whole round. Odd ones make half rounds, so each kind follows the other.
+      // Even intervals make one whole round. Odd ones make half rounds, so each kind follows the other.
+      if (interval % 2 == 0) {
         by_halves.Round(from, {4, kInterval});
         continue;
       }

@@ -24,8 +24,8 @@ class Roster {
   void ExpectAll();
 
   // Records that a group begins, or begins again, at `steps` steps of its own, and awaits it. If it is behind all
-  // others, the difference is added to its steps from then on (its head start), so that nobody waits for it to catch
-  // up.
+  // others, the difference is its head start, which is added to its steps from then on. So no group waits for it to
+  // catch up.
   void Enter(uint32_t group, uint64_t steps);
   // Records that the group exchanges after `steps` steps of its own. If the group was not awaited, Speak does what
   // Enter does.

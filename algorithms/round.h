@@ -30,10 +30,10 @@ struct RoundOptions {
 
 struct RoundDecision {
   bool complete = false;
-  absl::Time again = absl::InfiniteFuture();  // When to decide again, if nothing else happens. InfiniteFuture: time
-                                              // does not change the decision.
-  std::vector<uint32_t> missing;              // Groups that are awaited and have not contributed.
-  const char* reason = "";                    // Always set.
+  // When to decide again, if nothing else happens. InfiniteFuture: time does not change the decision.
+  absl::Time again = absl::InfiniteFuture();
+  std::vector<uint32_t> missing;  // Groups that are awaited and have not contributed.
+  const char* reason = "";        // Always set.
 };
 
 class Round {

@@ -13,8 +13,8 @@ namespace {
 void FillPresets(v1::JobSpec& job) {
   for (const JobKey& key : JobKeys()) {
     if (!key.preset.has_value() || IsGiven(key, job)) continue;
-    SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(),
-             job);  // Cannot fail: the preset comes from the table.
+    // value() is safe, because the preset comes from the table.
+    SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(), job);
   }
 }
 

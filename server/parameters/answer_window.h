@@ -48,8 +48,8 @@ class AnswerWindow {
 
   const uint32_t capacity_;
   mutable absl::Mutex mutex_;
-  std::vector<Slot> slots_
-      ABSL_GUARDED_BY(mutex_);  // Grows up to capacity_ on demand, because most ranks' windows stay empty.
+  // Grows up to capacity_ on demand, because most ranks' windows stay empty.
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // The slot to write next.
 };
 

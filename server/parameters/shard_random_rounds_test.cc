@@ -376,8 +376,8 @@ class Interleaved {
   std::unique_ptr<Shard> shard_;
   std::vector<ReferenceBlock> blocks_;
   std::vector<std::vector<Seat>> seats_;  // By block, then group. `awaited` is valid only at block 0.
-  std::vector<uint64_t>
-      gone_on_;  // By block: the latest first round (Exchange::round) of the exchanges that passed it.
+  // By block: the latest first round (Exchange::round) of the exchanges that passed it.
+  std::vector<uint64_t> gone_on_;
   std::vector<Exchange> groups_;
 };
 

@@ -265,8 +265,8 @@ TEST(ShardRounds, AreExact) {
     const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
     const auto shard = MakeShard(Request(rule, groups));
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
-    std::vector<std::vector<float>> answers(
-        groups);  // Answers follow one another: for each round, those of its blocks.
+    // Answers follow one another: for each round, those of its blocks.
+    std::vector<std::vector<float>> answers(groups);
     std::vector<std::thread> threads;
     for (uint32_t group = 0; group < groups; ++group) {
       threads.emplace_back([&, group] {

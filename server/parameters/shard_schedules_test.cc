@@ -31,8 +31,8 @@ constexpr uint64_t kParameters = 7;  // The blocks have 4 parameters; 3 paramete
 constexpr uint64_t kBlocks = 3;
 constexpr uint64_t kBound = 4;  // More than the 3 steps of the longest exchange, so some group may always go on.
 constexpr absl::Duration kGrace = absl::Seconds(10);
-constexpr absl::Duration kAtOnce =
-    absl::Seconds(8);  // Less than the grace window. A call within this time has not waited out the window.
+// Less than the grace window. A call within this time has not waited out the window.
+constexpr absl::Duration kAtOnce = absl::Seconds(8);
 
 std::vector<ReferenceRule> Rules() {
   constexpr ReferenceMixing kMean = ReferenceMixing::kMeanOfGradients;
