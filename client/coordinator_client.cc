@@ -162,6 +162,17 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& jo
   return response.job();
 }
 
+absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& job_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::ForgetJobRequest request;
+  request.set_job_id(job_id);
+  v1::ForgetJobResponse response;
+  const absl::Status status = FromGrpc(stub_->ForgetJob(&context, request, &response));
+  if (!status.ok()) return ExplainAbout(job_id, status);
+  return response.job();
+}
+
 absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes() {
   grpc::ClientContext context;
   SetDeadline(context, kCallTimeout);

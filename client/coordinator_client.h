@@ -30,6 +30,8 @@ class CoordinatorClient {
   absl::StatusOr<std::string> Submit(const v1::JobSpec& job);
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
+  // Returns the job as it was. FAILED_PRECONDITION: it has not ended.
+  absl::StatusOr<v1::JobStatus> ForgetJob(const std::string& job_id);
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
   // The job's current status. NOT_FOUND if there is no such job.
   absl::StatusOr<v1::JobStatus> GetJob(const std::string& job_id);

@@ -91,6 +91,14 @@ grpc::Status FakeCoordinatorService::CancelJob(grpc::ServerContext*, const v1::C
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
+                                               v1::ForgetJobResponse* response) {
+  const auto found = jobs.find(request->job_id());
+  if (found == jobs.end()) return NoSuchJob(request->job_id());
+  *response->mutable_job() = found->second.back();
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
                                                v1::ListNodesResponse* response) {
   for (const v1::NodeStatus& node : nodes) *response->add_nodes() = node;

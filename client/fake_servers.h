@@ -46,6 +46,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
+  grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
+                         v1::ForgetJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override;
 
   // The statuses that WatchJob sends for each job. After the last one the stream ends if the job has ended; otherwise

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/example_job.h"
+#include "server/parameters/test_center.h"
+#include "server/parameters/test_group.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
@@ -268,6 +271,64 @@ TEST_F(DaemonTest, RefusesLargeMessages) {
                                                       " bytes was refused, at most 131072 are taken: hooke-server "
                                                       "takes more with --max-message-bytes")));
   EXPECT_TRUE(stub->Submit(Context().get(), ExampleSubmission("s"), &response).ok());
+}
+
+// A forgotten job's shards are freed on all servers: at once where a server is there, and when it is back where it was
+// away. The shard of a job that nobody forgot stays.
+TEST_F(DaemonTest, ForgetsAJobOnAllServers) {
+  auto first = std::move(ServerDaemon::Start(Options("first"))).value();
+  ServerOptions joining = Options("second");
+  joining.coordinator = first->address();
+  auto second = std::move(ServerDaemon::Start(joining)).value();
+  std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(*first);
+  const auto make_center = [&](const ServerDaemon& server, const std::string& job_id, const std::string& key) {
+    TestCenter center;
+    center.job_id = job_id;
+    center.job_key = key;
+    TestGroup group(center, MakeSender(center), server.address());
+    ASSERT_EQ(group.Attach().value().state(), v1::AttachResponse::INITIALIZE);
+    ASSERT_TRUE(group.Initialize(Ramp(0, center.values)).ok());
+  };
+  for (const char* submission : {"s1", "s2"}) {
+    v1::SubmitResponse submitted;
+    ASSERT_TRUE(stub->Submit(Context().get(), ExampleSubmission(submission), &submitted).ok());
+    make_center(*first, submitted.job_id(), submission);
+    make_center(*second, submitted.job_id(), submission);
+    v1::CancelJobRequest cancel;
+    cancel.set_job_id(submitted.job_id());
+    v1::CancelJobResponse cancelled;
+    ASSERT_TRUE(stub->CancelJob(Context().get(), cancel, &cancelled).ok());
+  }
+  EXPECT_TRUE(second->Stop().ok());
+  second = nullptr;
+  v1::ForgetJobRequest forget;
+  forget.set_job_id("fashion-1");
+  v1::ForgetJobResponse forgotten;
+  ASSERT_TRUE(stub->ForgetJob(Context().get(), forget, &forgotten).ok());
+  EXPECT_EQ(forgotten.job().job_id(), "fashion-1");
+  EXPECT_EQ(stub->ForgetJob(Context().get(), forget, &forgotten).error_code(), grpc::StatusCode::NOT_FOUND);
+
+  // Whether the server has files of the job within a bounded time. The calls of the coordinator pass that time.
+  const auto frees = [&](const std::string& server, const std::string& job_id) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    v1::ListNodesResponse nodes;
+    for (bool found = true; absl::Now() < deadline;) {
+      found = false;
+      for (const auto& file : std::filesystem::directory_iterator(folder_ + "/" + server + "/centers")) {
+        found = found || absl::StartsWith(file.path().filename().string(), job_id + ".");
+      }
+      if (!found) return true;
+      (void)stub->ListNodes(Context().get(), {}, &nodes);
+    }
+    return false;
+  };
+  EXPECT_TRUE(frees("first", "fashion-1"));
+  second = std::move(ServerDaemon::Start(joining)).value();
+  EXPECT_TRUE(frees("second", "fashion-1"));
+  for (const char* server : {"first", "second"}) {
+    const std::string centers = absl::StrCat(folder_, "/", server, "/centers");
+    EXPECT_FALSE(std::filesystem::is_empty(centers)) << "fashion-2 stays";
+  }
 }
 
 // If an address cannot be used, the error says why and what to do.

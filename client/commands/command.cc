@@ -89,6 +89,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddWatchCommand(program, invocation);
   AddLogsCommand(program, invocation);
   AddCancelCommand(program, invocation);
+  AddForgetCommand(program, invocation);
   AddNodesCommand(program, invocation);
   AddProfileCommand(program, invocation);
   AddBenchCommand(program, invocation);

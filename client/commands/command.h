@@ -57,6 +57,7 @@ void AddJobsCommand(Command& program, Invocation& invocation);
 void AddWatchCommand(Command& program, Invocation& invocation);
 void AddLogsCommand(Command& program, Invocation& invocation);
 void AddCancelCommand(Command& program, Invocation& invocation);
+void AddForgetCommand(Command& program, Invocation& invocation);
 void AddNodesCommand(Command& program, Invocation& invocation);
 void AddProfileCommand(Command& program, Invocation& invocation);
 void AddBenchCommand(Command& program, Invocation& invocation);

@@ -182,7 +182,7 @@ TEST_F(CommandTest, OneJob) {
   const nlohmann::json json = nlohmann::json::parse(Run({"jobs", "fashion-1", "--output", "json"}).out);
   EXPECT_EQ(json["job_id"], "fashion-1");
   EXPECT_EQ(json["groups"][1]["progress"]["step"], 512);
-  for (const char* command : {"jobs", "watch", "logs", "cancel", "profile"}) {
+  for (const char* command : {"jobs", "watch", "logs", "cancel", "forget", "profile"}) {
     const ProgramOutcome typo = Run({command, "fashon-1"});
     EXPECT_EQ(typo.exit_code, 1) << command;
     EXPECT_EQ(typo.err, "hooke: no job fashon-1 (did you mean \"fashion-1\"?)\n") << command;
@@ -234,6 +234,8 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"nodes"}).out, HasSubstr("\nworker-1  worker  alive"));
   EXPECT_EQ(nlohmann::json::parse(Run({"nodes", "--output=json"}).out)["nodes"][0]["name"], "worker-1");
   EXPECT_EQ(Run({"cancel", "fashion-4"}).out, "fashion-4: cancelled\n");
+  EXPECT_EQ(Run({"forget", "fashion-3"}).out, "fashion-3: forgotten\n");
+  EXPECT_EQ(nlohmann::json::parse(Run({"forget", "fashion-3", "--output=json"}).out)["job_id"], "fashion-3");
   EXPECT_EQ(Run({"logs", "fashion-1"}).out, coordinator_.log);
   EXPECT_EQ(Run({"logs", "-f", "fashion-1"}).out, coordinator_.log);
   EXPECT_EQ(Run({"logs", "nope-1"}).err, "hooke: no job nope-1\n");
@@ -274,6 +276,7 @@ TEST_F(CommandTest, CoordinatorUnreachable) {
                                              {"watch", "a-1"},
                                              {"logs", "a-1"},
                                              {"cancel", "a-1"},
+                                             {"forget", "a-1"},
                                              {"submit", "deploy/jobs/fashion.yaml"}}) {
     std::vector<std::string> all = arguments;
     all.insert(all.end(), {"--coordinator", address});
@@ -440,7 +443,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 12u);
+  EXPECT_EQ(hooke.commands.size(), 13u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {

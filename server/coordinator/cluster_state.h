@@ -7,7 +7,8 @@
 //
 // Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
 // cluster_state_time.cc (ticks, servers, placement), cluster_state_servers.cc (who is at a server's address, and which
-// jobs follow a server to another one), cluster_state_view.cc (status for users).
+// jobs follow a server to another one), cluster_state_forget.cc (jobs that are forgotten, and their
+// shards on servers), cluster_state_view.cc (status for users).
 
 #include <cstdint>
 #include <deque>
@@ -70,6 +71,12 @@ class ClusterState {
   // NOT_FOUND: no such job. A job that has ended stays as it is.
   absl::Status Cancel(const std::string& job_id, Instant now);
 
+  // Takes the traces of jobs that were forgotten before this process started. New jobs get higher numbers. Call it
+  // once, before anything else.
+  void RememberForgotten(std::vector<ForgottenJob> jobs);
+  // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
+  absl::Status Forget(const std::string& job_id, Instant now);
+
   // ---- Workers ----
 
   // INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live daemon has that name.
@@ -83,7 +90,8 @@ class ClusterState {
   // ---- Servers and time ----
 
   void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
-  // Servers are known by their identity. Nothing is placed on one before it was reached at its address.
+  // The answer names jobs of which the server is to free its shard. The caller leaves out those of which it is not stored
+  // yet that they are forgotten. Servers are known by their identity. Nothing is placed on one before it was reached at its address.
   // INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older server, without an identity.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Answers a dial of the effects. Whoever answers must do so within a bounded time.
@@ -168,6 +176,8 @@ class ClusterState {
     uint32_t centers = 0;       // Number of centers in memory.
     uint32_t disk_centers = 0;  // Number of centers that are on disk only.
     uint64_t disk_bytes = 0;
+    std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
+    std::set<std::string> strangers;            // The jobs it holds that were last reported as not known here.
     Instant last_heard;
     bool silent = false;
     bool lost = false;  // Silent for a lease: another server may take its place in jobs.
@@ -235,8 +245,6 @@ class ClusterState {
   void Start(Job& job, GroupRecord& group, Worker& worker, Instant now);
   void CheckWorkers(Instant now);
   void CheckServers(Instant now);
-  void ForgetOldJobs(Instant now);
-  bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
   void WorkerSilent(Worker& worker, Instant now);
   void LoseWorker(Worker& worker, Instant now);
   void ServerSilent(const std::string& key, Server& server, Instant now);
@@ -262,6 +270,17 @@ class ClusterState {
   void MoveShard(Job& job, JobServer& shard, const Server& server, Instant now);
   void RestartGroups(Job& job, const std::string& why, Instant now);
 
+  // cluster_state_forget.cc
+  void ForgetOldJobs(Instant now);
+  bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
+  void ForgetJob(uint64_t number, absl::string_view why, Instant now);
+  void KeepTrace(ForgottenJob job);
+  // Null if the job was not forgotten.
+  const ForgottenJob* FindForgotten(const std::string& job_id) const;
+  // Adds what the server must do with the shards that it holds.
+  void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request, v1::ServerHeartbeatResponse& response);
+  void ReportStrangers(Server& server, const v1::ServerHeartbeatRequest& request, Instant now);
+
   // cluster_state_view.cc
   v1::JobStatus StatusOf(const Job& job, Instant now) const;
   bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
@@ -273,7 +292,8 @@ class ClusterState {
   std::map<uint64_t, Job> jobs_;  // By number.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;
-  std::set<std::string> being_stored_;  // Submission ids between BeginSubmit and EndSubmit.
+  std::map<uint64_t, ForgottenJob> forgotten_;  // By number; at most ForgottenJob::kKeptMax.
+  std::set<std::string> being_stored_;          // Submission ids between BeginSubmit and EndSubmit.
   // Jobs that failed while workers still ran their groups. Once these have ended, the log repeats the cause.
   std::set<std::string> last_words_due_;
   uint64_t next_number_ = 1;

@@ -20,10 +20,6 @@ namespace {
 // A worker or server that was last heard so long ago is no longer listed.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
-// A job stays known for at least so long after its end. Meanwhile its servers and watchers learn of the end.
-constexpr absl::Duration kEndIsTold = absl::Minutes(1);
-// The most jobs that one tick forgets: each costs rows and a file to remove.
-constexpr size_t kForgottenAtOnce = 100;
 
 absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
   if (request.server_id().empty()) {
@@ -46,8 +42,9 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   if (absl::Status status = CheckDialAddress(request.address()); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("a server's address: ", Shortened(status.message(), 200)));
   }
-  if (request.jobs_size() > kJobsPerServerMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a server holds ", request.jobs_size(), " jobs"));
+  if (std::max(request.jobs_size(), request.disk_jobs_size()) > kJobsPerServerMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a server lists ", std::max(request.jobs_size(), request.disk_jobs_size()), " jobs"));
   }
   if (servers_.count(request.server_id()) == 0 && servers_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(
@@ -75,12 +72,12 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   if (server.silent) ServerAnswers(request.server_id(), server, now);
   DialIfDue(server, now);
   response.set_problem(server.problem);
-  for (const std::string& job_id : request.jobs()) {
-    const JobRecord* job = Find(job_id);
-    // The job is from before the job store was lost. A new job must not get its id, and with it its center.
-    if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
-    if (job != nullptr && HasEnded(job->state)) response.add_ended_jobs(job_id);
+  if (request.lists_disk_jobs()) {
+    server.disk_jobs.clear();
+    for (const v1::DiskJob& job : request.disk_jobs()) server.disk_jobs[job.job_id()] = job.bytes();
+    ReportStrangers(server, request, now);
   }
+  AddOrders(server, request, response);
   return response;
 }
 
@@ -99,42 +96,6 @@ void ClusterState::Tick(Instant now) {
   SayLastWords(now);
   Place(now);
   ForgetOldJobs(now);
-}
-
-void ClusterState::ForgetOldJobs(Instant now) {
-  if (jobs_.size() <= options_.finished_jobs_max) return;
-  const size_t ended_jobs = std::count_if(jobs_.begin(), jobs_.end(),
-                                          [](const auto& numbered) { return HasEnded(numbered.second.record.state); });
-  if (ended_jobs <= options_.finished_jobs_max) return;
-  std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
-  for (const auto& [number, job] : jobs_) {
-    // The newest job stays: its number tells a restarted coordinator which numbers were given.
-    if (!HasEnded(job.record.state) || number == jobs_.rbegin()->first) continue;
-    if (HaveHeardOfItsEnd(job, now)) finished.emplace_back(job.record.ended_unix_ms, number);
-  }
-  std::sort(finished.begin(), finished.end());
-  finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
-  for (const auto& [ended, number] : finished) {
-    const JobRecord& record = jobs_.at(number).record;
-    LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", UtcText(absl::FromUnixMillis(ended)),
-                           ", is forgotten with its log: ", options_.finished_jobs_max, " others have ended since"),
-              now);
-    effects_.forgotten.insert(record.job_id);
-    job_of_submission_.erase(record.submission_id);
-    number_of_job_.erase(record.job_id);
-    jobs_.erase(number);
-  }
-}
-
-// Whether the job's servers and watchers have had time to learn of its end. A server frees the memory of the job's
-// center then, so a silent one must hear of it first.
-bool ClusterState::HaveHeardOfItsEnd(const Job& job, Instant now) const {
-  if (now.steady - job.ended_at < kEndIsTold) return false;
-  const std::vector<JobServer>& servers = job.record.servers;
-  return std::none_of(servers.begin(), servers.end(), [&](const JobServer& shard) {
-    const auto server = servers_.find(KeyOf(shard));
-    return server != servers_.end() && server->second.silent;
-  });
 }
 
 void ClusterState::CheckWorkers(Instant now) {

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,23 +19,27 @@ constexpr absl::Duration kProfilesWithin = absl::Seconds(1);
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, Instant now) {
   absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
   if (!jobs.ok()) return jobs.status();
+  absl::StatusOr<std::vector<ForgottenJob>> forgotten = options.store->LoadForgotten();
+  if (!forgotten.ok()) return forgotten.status();
   const absl::StatusOr<uint64_t> highest = options.log->HighestNumber();
   if (!highest.ok()) return highest.status();
   options.logger->info("coordinator: {} jobs are stored", jobs->size());
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(options), *std::move(jobs), *highest, now));
+  std::unique_ptr<Coordinator> coordinator(
+      new Coordinator(std::move(options), {*std::move(jobs), *std::move(forgotten)}, *highest, now));
   coordinator->WriteHere();
   return coordinator;
 }
 
-Coordinator::Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now)
+Coordinator::Coordinator(CoordinatorOptions options, Stored stored, uint64_t highest_number, Instant now)
     : options_(std::move(options)),
       journal_(options_.store, options_.log, options_.profiles, options_.logger),
-      state_(options_.cluster, std::move(jobs), now),
+      state_(options_.cluster, std::move(stored.jobs), now),
       queue_(options_.queue),
       latest_(now) {
   {
     absl::MutexLock lock(&mutex_);
     state_.ReserveNumbers(highest_number);
+    state_.RememberForgotten(std::move(stored.forgotten));
     Apply(now);
   }
   if (options_.writer == CoordinatorOptions::Writer::kThread) writer_ = std::thread([this] { WriteUntilEnd(); });
@@ -98,26 +103,40 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, Ins
     Apply(now);
   }
   WriteHere();
-  absl::Status stored = AwaitStored(job_id);
+  absl::Status stored = AwaitStored(job_id, {absl::StrCat("job ", job_id, " is told to stop"), "cancel it again"});
   if (!stored.ok()) return stored;
   return Status(job_id, now);
 }
 
-absl::Status Coordinator::AwaitStored(const std::string& job_id) {
+absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Instant now) {
+  absl::StatusOr<v1::JobStatus> last;
+  {
+    absl::MutexLock lock(&mutex_);
+    last = state_.Status(job_id, now);
+    if (absl::Status status = state_.Forget(job_id, now); !status.ok()) return status;
+    Apply(now);
+  }
+  WriteHere();
+  absl::Status stored = AwaitStored(
+      job_id, {absl::StrCat("job ", job_id, " is forgotten"), "if `hooke jobs` lists it later, forget it again"});
+  if (!stored.ok()) return stored;
+  return last;
+}
+
+absl::Status Coordinator::AwaitStored(const std::string& job_id, const Change& change) {
   const absl::Time deadline = SteadyTime() + options_.store_timeout;
   absl::MutexLock lock(&mutex_);
   const uint64_t batch = queue_.BatchOf(job_id);
   while (queue_.stored() < batch) {
     if (!store_status_.ok()) {
-      return absl::Status(
-          store_status_.code(),
-          absl::StrCat("job ", job_id, " is told to stop, but that could not be stored yet: ", store_status_.message(),
-                       ": see to the coordinator's disk, and cancel it again"));
+      return absl::Status(store_status_.code(),
+                          absl::StrCat(change.what, ", but that could not be stored yet: ", store_status_.message(),
+                                       ": see to the coordinator's disk, and ", change.advice));
     }
     if (!Wait(written_, deadline) && queue_.stored() < batch) {
-      return absl::InternalError(absl::StrCat(
-          "job ", job_id, " is told to stop, but the job store has not answered for ",
-          absl::FormatDuration(options_.store_timeout), ": see to the coordinator's disk, and cancel it again"));
+      return absl::InternalError(absl::StrCat(change.what, ", but the job store has not answered for ",
+                                              absl::FormatDuration(options_.store_timeout),
+                                              ": see to the coordinator's disk, and ", change.advice));
     }
   }
   return absl::OkStatus();
@@ -240,6 +259,14 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
     absl::MutexLock lock(&mutex_);
     response = state_.ServerHeartbeat(request, now);
     Apply(now);
+    if (response.ok()) {
+      // If the coordinator died before the store knows, it would list a job whose center is gone.
+      auto& forgotten = *response->mutable_forgotten_jobs();
+      const auto waits = [this](const v1::ForgottenJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return queue_.BatchOf(job.job_id()) > 0;
+      };
+      forgotten.erase(std::remove_if(forgotten.begin(), forgotten.end(), waits), forgotten.end());
+    }
   }
   WriteHere();
   return response;

@@ -6,7 +6,7 @@
 // class directly.
 //
 // Thread-safe. The caller reads the clocks and passes `now`. Only ReadLog, ListProfiles and ReadProfile do I/O on the
-// calling thread. Daemons' calls and Tick never wait for the store; Submit and Cancel wait for it up to 10 s.
+// calling thread. Daemons' calls and Tick never wait for the store; Submit, Cancel and Forget wait for it up to 10 s.
 //
 // The effects of a change go four ways:
 // - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
@@ -60,7 +60,7 @@ struct CoordinatorOptions {
   // Limit for the commands that wait for one worker. Beyond it the worker evidently does not read, so its session is
   // ended, and it has to connect again.
   size_t outbox_bytes_max = 64 << 20;
-  absl::Duration store_timeout = absl::Seconds(10);  // Real time that Submit and Cancel wait for the store.
+  absl::Duration store_timeout = absl::Seconds(10);  // Real time that Submit, Cancel and Forget wait for the store.
   Writer writer = Writer::kThread;
 };
 
@@ -83,6 +83,10 @@ class Coordinator {
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
   // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
+  // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once that is stored;
+  // only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store. After an
+  // error of the store the job is gone, but a coordinator that restarts before the store recovers knows it again.
+  absl::StatusOr<v1::JobStatus> Forget(const std::string& job_id, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
@@ -143,7 +147,11 @@ class Coordinator {
 
   // `highest_number` is the highest number of a job that has a log. New jobs get higher ones, even if the job store was
   // moved away, because logs and centers then stay.
-  Coordinator(CoordinatorOptions options, std::vector<JobRecord> jobs, uint64_t highest_number, Instant now);
+  struct Stored {
+    std::vector<JobRecord> jobs;
+    std::vector<ForgottenJob> forgotten;
+  };
+  Coordinator(CoordinatorOptions options, Stored stored, uint64_t highest_number, Instant now);
 
   // Waits for `signal`, at most until `deadline` on SteadyTime's clock. It may return early. False, without a wait, if
   // the deadline has passed.
@@ -153,8 +161,13 @@ class Coordinator {
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::string> AwaitSubmission(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The change for which AwaitStored waits, for its errors.
+  struct Change {
+    std::string what;    // "job a-1 is told to stop".
+    std::string advice;  // "cancel it again".
+  };
   // Waits until the job's changes up to now are stored; it does not wait for later ones.
-  absl::Status AwaitStored(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitStored(const std::string& job_id, const Change& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ---- The writer ----
 

@@ -35,9 +35,10 @@ struct Effects {
     std::string after;
   };
 
-  std::set<std::string> jobs;       // Their records changed and have to be stored.
-  std::set<std::string> forgotten;  // To be removed from the store, with their logs.
-  std::set<std::string> shown;      // The status of these jobs changed.
+  std::set<std::string> jobs;  // Their records changed and have to be stored.
+  // To be removed from the store, with their logs and profiles, by job id. The store keeps these traces.
+  std::map<std::string, ForgottenJob> forgotten;
+  std::set<std::string> shown;  // The status of these jobs changed.
   std::vector<LogEntry> log;
   std::map<ProfileKey, v1::RankProfile> profiles;  // Valid profiles, to be stored.
   // A session's commands go in this order, except that those with `after` may go later.

@@ -4,9 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -19,13 +22,15 @@
 namespace hooke {
 namespace {
 
+constexpr int kDiskJobsMax = 100000;  // The coordinator takes no longer list.
+
 class Beating : public Heartbeat {
  public:
   explicit Beating(HeartbeatOptions options)
       : options_(std::move(options)),
         stub_(v1::Coordinator::NewStub(options_.channel)),
         beater_([this] { Beat(); }),
-        sealer_([this] { SealEnded(); }) {}
+        worker_([this] { SealAndForget(); }) {}
 
   ~Beating() override {
     stop_.Notify();
@@ -34,7 +39,7 @@ class Beating : public Heartbeat {
       stopping_ = true;
     }
     beater_.join();
-    sealer_.join();
+    worker_.join();
   }
 
  private:
@@ -47,7 +52,13 @@ class Beating : public Heartbeat {
   void BeatOnce();
   void Complain(const grpc::Status& status);
   void TellProblem(const std::string& problem);
-  void SealEnded();
+  // Adds the jobs that are on disk only, if the coordinator may not know them.
+  void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
+  void SealAndForget();
+  absl::Status Seal(const std::string& job);
+  absl::Status Forget(const std::string& job, const std::string& key);
+  // A job that was not sealed or forgotten is left alone for a while.
+  bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HeartbeatOptions options_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
@@ -57,16 +68,21 @@ class Beating : public Heartbeat {
   bool answered_ = false;
   absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
   std::string problem_;                                    // The last one that was logged; empty: none.
+  // The list of jobs on disk that the coordinator last took, and the heartbeats since; nullopt: none.
+  std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
+  int beats_since_listed_ = 0;
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
-  // Steady times before which jobs whose seal failed are not sealed again.
-  std::map<std::string, absl::Duration> seal_again_at_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // Jobs to free, and their keys.
+  // Steady times before which jobs that could not be sealed or freed are not tried again.
+  std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
 
   std::thread beater_;
-  // Sealing has its own thread because it writes to disk. A slow disk must not look like a silent server.
-  std::thread sealer_;
+  // Seals and frees shards. This has its own thread because it uses the disk. A slow disk must not look like a silent
+  // server.
+  std::thread worker_;
 };
 
 void Beating::BeatOnce() {
@@ -80,6 +96,7 @@ void Beating::BeatOnce() {
   request.set_disk_centers(stats.disk_centers);
   request.set_disk_bytes(stats.disk_bytes);
   for (const std::string& job : stats.jobs) request.add_jobs(job);
+  ListDiskJobs(stats, request);
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout));
   v1::ServerHeartbeatResponse response;
@@ -90,12 +107,35 @@ void Beating::BeatOnce() {
   answered_ = true;
   complained_ = -absl::InfiniteDuration();
   TellProblem(response.problem());
-  absl::MutexLock lock(&mutex_);
-  const absl::Duration now = InstantNow().steady;
-  for (const std::string& job : response.ended_jobs()) {
-    auto again = seal_again_at_.find(job);
-    if (again == seal_again_at_.end() || again->second <= now) ended_.insert(job);
+  ++beats_since_listed_;
+  if (request.lists_disk_jobs()) {
+    listed_ = stats.disk_jobs;
+    beats_since_listed_ = 0;
   }
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& job : response.ended_jobs()) {
+    if (MayTry(job)) ended_.insert(job);
+  }
+  for (const v1::ForgottenJob& job : response.forgotten_jobs()) {
+    if (MayTry(job.job_id())) forgotten_[job.job_id()] = job.job_key();
+  }
+}
+
+void Beating::ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const {
+  // A coordinator that did not answer may be another process when it does.
+  if (answered_ && listed_ == stats.disk_jobs && beats_since_listed_ < options_.disk_jobs_every) return;
+  request.set_lists_disk_jobs(true);
+  for (const auto& [job_id, bytes] : stats.disk_jobs) {
+    if (request.disk_jobs_size() == kDiskJobsMax) break;
+    v1::DiskJob* job = request.add_disk_jobs();
+    job->set_job_id(job_id);
+    job->set_bytes(bytes);
+  }
+}
+
+bool Beating::MayTry(const std::string& job) const {
+  const auto again = again_at_.find(job);
+  return again == again_at_.end() || again->second <= InstantNow().steady;
 }
 
 void Beating::Complain(const grpc::Status& status) {
@@ -118,29 +158,63 @@ void Beating::TellProblem(const std::string& problem) {
   }
 }
 
-void Beating::SealEnded() {
+void Beating::SealAndForget() {
   while (true) {
     std::string job;
+    std::optional<std::string> key;
     {
       absl::MutexLock lock(&mutex_);
-      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !ended_.empty(); };
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !ended_.empty() || !forgotten_.empty();
+      };
       mutex_.Await(absl::Condition(&ready));
       if (stopping_) return;
-      job = *ended_.begin();
+      if (forgotten_.empty()) {
+        job = *ended_.begin();
+      } else {
+        job = forgotten_.begin()->first;
+        key = forgotten_.begin()->second;
+      }
     }
-    const absl::Status sealed = options_.parameters->Seal(job);
-    if (sealed.ok()) {
-      options_.logger->info("job {} has ended: its center is on disk", job);
-    } else {
-      options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
-                             absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
-    }
-    // After a failed seal the server still holds the job, so a later heartbeat brings it up again.
+    const absl::Status status = key.has_value() ? Forget(job, *key) : Seal(job);
+    // The server still holds a job that it could not seal or free, so a later heartbeat brings it up again.
     absl::MutexLock lock(&mutex_);
-    ended_.erase(job);
-    seal_again_at_.erase(job);
-    if (!sealed.ok()) seal_again_at_[job] = InstantNow().steady + options_.seal_again_after;
+    if (key.has_value()) {
+      forgotten_.erase(job);
+    } else {
+      ended_.erase(job);
+    }
+    again_at_.erase(job);
+    if (status.ok()) continue;
+    // Another job's shard stays another job's.
+    const bool never = absl::IsFailedPrecondition(status);
+    again_at_[job] = never ? absl::InfiniteDuration() : InstantNow().steady + options_.seal_again_after;
   }
+}
+
+absl::Status Beating::Seal(const std::string& job) {
+  absl::Status sealed = options_.parameters->Seal(job);
+  if (sealed.ok()) {
+    options_.logger->info("job {} has ended: its center is on disk", job);
+  } else {
+    options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
+                           absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
+  }
+  // Seal gives no reason not to try again.
+  return sealed.ok() ? sealed : absl::UnavailableError(sealed.message());
+}
+
+absl::Status Beating::Forget(const std::string& job, const std::string& key) {
+  absl::Status freed = options_.parameters->Forget(job, key);
+  if (freed.ok()) {
+    options_.logger->info("job {} was forgotten: its shard here is freed", job);
+  } else if (absl::IsFailedPrecondition(freed)) {
+    options_.logger->error("job {} was forgotten, but {}", job, std::string(freed.message()));
+  } else {
+    options_.logger->error("the shard of job {}, which was forgotten, could not be freed, trying again in {}: {}", job,
+                           absl::FormatDuration(options_.seal_again_after), std::string(freed.message()));
+  }
+  return freed;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #define HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 
 // The heartbeats of a server. Once a second it tells the coordinator that it lives and which jobs it holds. The
-// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal). If the
+// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal). It
+// also answers which of them were forgotten, and the server then frees their centers (ParameterServer::Forget). This
+// answer is the only way to do so. If the
 // coordinator places nothing on this server, the answer says why, and the server logs it.
 
 #include <memory>
@@ -33,11 +35,12 @@ struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
   absl::Duration call_timeout = absl::Seconds(2);
   absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
-  absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal that failed, for its job.
+  absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal or Forget that failed, for its job.
+  int disk_jobs_every = 60;  // The list of jobs on disk is sent when it has changed, and every so many heartbeats.
 };
 
 // Sends heartbeats from its construction to its destruction, whether or not the coordinator answers. The destructor
-// waits at most `call_timeout`, and for a Seal that is running.
+// waits at most `call_timeout`, and for a Seal or Forget that is running.
 class Heartbeat {
  public:
   static std::unique_ptr<Heartbeat> Start(HeartbeatOptions options);

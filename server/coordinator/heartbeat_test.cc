@@ -6,10 +6,14 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -21,6 +25,7 @@
 namespace hooke {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
@@ -41,7 +46,20 @@ class FakeParameters : public ParameterServer {
   ParameterServerStats Stats() const override {
     absl::MutexLock lock(&mutex_);
     ++tries_;
-    return {123, {jobs_.begin(), jobs_.end()}, 2, 456};
+    ParameterServerStats stats = {123, {jobs_.begin(), jobs_.end()}, 2, 456, {}};
+    for (const std::string& job_id : disk_jobs_) stats.disk_jobs.emplace_back(job_id, 7);
+    return stats;
+  }
+  absl::Status Forget(const std::string& job_id, const std::string& job_key) override {
+    absl::MutexLock lock(&mutex_);
+    forgets_.push_back(absl::StrCat(job_id, " ", job_key));
+    if (job_key != "key") return absl::FailedPreconditionError("it is another job's");
+    disk_jobs_.erase(job_id);
+    return absl::OkStatus();
+  }
+  std::vector<std::string> forgets() const {
+    absl::MutexLock lock(&mutex_);
+    return forgets_;
   }
   absl::Status Stop() override { return absl::OkStatus(); }
   int seals() const {
@@ -67,6 +85,8 @@ class FakeParameters : public ParameterServer {
   mutable int tries_ ABSL_GUARDED_BY(mutex_) = 0;
   int seals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> jobs_ ABSL_GUARDED_BY(mutex_) = {"ended-1", "running-2"};
+  std::set<std::string> disk_jobs_ ABSL_GUARDED_BY(mutex_) = {"old-3", "old-4", "old-5"};
+  std::vector<std::string> forgets_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Says that ended-1 has ended, and notices when it is not held any more.
@@ -81,6 +101,15 @@ class FakeCoordinator : public v1::Coordinator::Service {
     // Two heartbeats in a row are told the same, which is worth one line.
     if (beats_ <= 2) response->set_problem("advertises me:1, which is wrong");
     if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
+    if (request->lists_disk_jobs()) {
+      lists_.emplace_back();
+      for (const v1::DiskJob& job : request->disk_jobs()) lists_.back().push_back(job.job_id());
+    }
+    for (const auto& [job_id, key] : forgotten) {
+      v1::ForgottenJob* job = response->add_forgotten_jobs();
+      job->set_job_id(job_id);
+      job->set_job_key(key);
+    }
     return grpc::Status::OK;
   }
 
@@ -97,10 +126,25 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return mutex_.AwaitWithTimeout(absl::Condition(&come), kDeadline);
   }
 
+  // Waits for a list without `job_id`. False: it took too long.
+  bool WaitForListWithout(const std::string& job_id) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this, &job_id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !lists_.empty() && std::count(lists_.back().begin(), lists_.back().end(), job_id) == 0;
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&come), kDeadline);
+  }
+  std::vector<std::vector<std::string>> lists() {
+    absl::MutexLock lock(&mutex_);
+    return lists_;
+  }
+
   absl::Notification sealed;
+  std::map<std::string, std::string> forgotten;  // Jobs and keys that each answer names. Set before it listens.
 
  private:
   absl::Mutex mutex_;
+  std::vector<std::vector<std::string>> lists_ ABSL_GUARDED_BY(mutex_);
   v1::ServerHeartbeatRequest last_ ABSL_GUARDED_BY(mutex_);
   int beats_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -143,6 +187,39 @@ TEST(HeartbeatTest, TellsAndSeals) {
   EXPECT_EQ(log.str().find(problem), log.str().rfind(problem));
   EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
   EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
+  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+}
+
+// The coordinator gets the list of jobs on disk with the first heartbeat, and then only when it has changed. A job that
+// it calls forgotten is freed. One that the server refuses to free, because its key is another, is tried once.
+TEST(HeartbeatTest, FreesWhatIsForgotten) {
+  FakeCoordinator coordinator;
+  coordinator.forgotten = {{"old-3", "key"}, {"old-4", "another key"}};
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&coordinator);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  FakeParameters parameters(0);
+  std::ostringstream log;
+  HeartbeatOptions options;
+  options.address = "me:1";
+  options.coordinator = absl::StrCat("127.0.0.1:", port);
+  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
+  options.parameters = &parameters;
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  options.interval = absl::Milliseconds(1);
+  options.disk_jobs_every = 1000000;
+  {
+    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    EXPECT_TRUE(coordinator.WaitForListWithout("old-3"));
+    EXPECT_TRUE(coordinator.WaitForMoreBeats(100));
+  }
+  EXPECT_THAT(coordinator.lists(), ElementsAre(ElementsAre("old-3", "old-4", "old-5"), ElementsAre("old-4", "old-5")));
+  const std::vector<std::string> forgets = parameters.forgets();
+  EXPECT_EQ(std::count(forgets.begin(), forgets.end(), "old-4 another key"), 1);
+  EXPECT_THAT(log.str(), HasSubstr("job old-3 was forgotten: its shard here is freed"));
+  EXPECT_THAT(log.str(), HasSubstr("job old-4 was forgotten, but it is another job's"));
   server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
 }
 

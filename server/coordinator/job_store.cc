@@ -20,11 +20,22 @@ absl::Status InMemoryJobStore::Put(absl::Span<const JobRecord> jobs) {
   return absl::OkStatus();
 }
 
-absl::Status InMemoryJobStore::Remove(const std::vector<std::string>& job_ids) {
+absl::Status InMemoryJobStore::Forget(absl::Span<const ForgottenJob> jobs) {
   absl::MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;
-  for (const std::string& job_id : job_ids) jobs_.erase(job_id);
+  for (const ForgottenJob& job : jobs) {
+    jobs_.erase(job.job_id);
+    forgotten_[job.number] = job;
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ForgottenJob>> InMemoryJobStore::LoadForgotten() {
+  std::vector<ForgottenJob> forgotten;
+  absl::MutexLock lock(&mutex_);
+  while (forgotten_.size() > ForgottenJob::kKeptMax) forgotten_.erase(forgotten_.begin());
+  for (const auto& [number, job] : forgotten_) forgotten.push_back(job);
+  return forgotten;
 }
 
 void InMemoryJobStore::FailWith(absl::Status status) {

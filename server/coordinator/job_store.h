@@ -3,6 +3,7 @@
 
 // Durable storage of the coordinator's jobs. The Coordinator calls it from one thread at a time, never under its mutex.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,8 +28,11 @@ class JobStore {
   // has changed. Writing the same again changes nothing.
   virtual absl::Status Put(absl::Span<const JobRecord> jobs) = 0;
 
-  // Removes these jobs in one transaction, with the same guarantees. An unknown job is no error.
-  virtual absl::Status Remove(const std::vector<std::string>& job_ids) = 0;
+  // Removes these jobs and keeps their traces, in one transaction with the same guarantees. An unknown job is no error.
+  virtual absl::Status Forget(absl::Span<const ForgottenJob> jobs) = 0;
+
+  // Returns the traces of forgotten jobs, ordered by number; those beyond ForgottenJob::kKeptMax are removed.
+  virtual absl::StatusOr<std::vector<ForgottenJob>> LoadForgotten() = 0;
 };
 
 // A store for tests, which keeps the jobs only in memory. Thread-safe.
@@ -36,15 +40,17 @@ class InMemoryJobStore : public JobStore {
  public:
   absl::StatusOr<std::vector<JobRecord>> Load() override;
   absl::Status Put(absl::Span<const JobRecord> jobs) override;
-  absl::Status Remove(const std::vector<std::string>& job_ids) override;
+  absl::Status Forget(absl::Span<const ForgottenJob> jobs) override;
+  absl::StatusOr<std::vector<ForgottenJob>> LoadForgotten() override;
 
-  // From now on Put and Remove return `status` and write nothing. OK makes them write again.
+  // From now on Put and Forget return `status` and write nothing. OK makes them write again.
   void FailWith(absl::Status status);
 
  private:
   absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, JobRecord> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, ForgottenJob> forgotten_ ABSL_GUARDED_BY(mutex_);  // By number.
 };
 
 }  // namespace hooke

@@ -34,11 +34,15 @@ absl::Status Journal::StoreChanges(const WriteBatch& batch) {
     if (absl::Status status = store_->Put(batch.jobs); !status.ok()) return status;
   }
   if (batch.forgotten.empty()) return absl::OkStatus();
-  absl::Status removed = store_->Remove({batch.forgotten.begin(), batch.forgotten.end()});
-  if (!removed.ok()) return removed;
-  for (const std::string& job_id : batch.forgotten) {
-    absl::Status gone = log_->Remove(job_id);
-    if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job_id, gone.ToString());
+  std::vector<ForgottenJob> forgotten;
+  for (const auto& [job_id, job] : batch.forgotten) forgotten.push_back(job);
+  if (absl::Status status = store_->Forget(forgotten); !status.ok()) return status;
+  for (const ForgottenJob& job : forgotten) {
+    absl::Status gone = log_->Remove(job.job_id);
+    if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job.job_id, gone.ToString());
+    if (profiles_ == nullptr) continue;
+    gone = profiles_->Remove(job.job_id);
+    if (!gone.ok()) logger_->warn("profiles of {}, which is forgotten, stay: {}", job.job_id, gone.ToString());
   }
   return absl::OkStatus();
 }
@@ -61,6 +65,7 @@ void Journal::WriteLogs(const WriteBatch& batch) {
 void Journal::WriteProfiles(const WriteBatch& batch) {
   if (profiles_ == nullptr) return;
   for (const auto& [key, profile] : batch.profiles) {
+    if (batch.forgotten.count(key.job_id) > 0) continue;
     absl::Status kept = profiles_->Put(key, profile);
     if (!kept.ok()) logger_->warn("{}: a profile is lost: {}", key.job_id, kept.ToString());
   }

@@ -98,6 +98,17 @@ void ProfileStore::MakeRoom(uint64_t for_number) {
   }
 }
 
+absl::Status ProfileStore::Remove(const std::string& job_id) {
+  const auto job = jobs_.find(JobNumberOf(job_id));
+  if (job == jobs_.end() || job->second.id != job_id) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::remove_all(FolderOf(job_id), error);
+  if (error) return absl::InternalError(absl::StrCat("cannot remove ", FolderOf(job_id), ": ", error.message()));
+  bytes_ -= job->second.bytes;
+  jobs_.erase(job);
+  return absl::OkStatus();
+}
+
 std::vector<ProfileKey> ProfileStore::List(const std::string& job_id) const {
   std::vector<ProfileKey> keys;
   std::error_code error;

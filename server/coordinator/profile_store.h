@@ -5,7 +5,8 @@
 // size is bounded: ranks beyond a job's bound are not kept. If all jobs together take too much, the profiles of those
 // submitted first are removed. A crash of the machine may lose the newest profiles.
 //
-// Put must be called by one thread at a time. Any thread may call List and Read at any time; they see whole profiles.
+// Put and Remove must be called by one thread at a time. Any thread may call List and Read at any time; they see whole
+// profiles.
 
 #include <cstdint>
 #include <map>
@@ -45,6 +46,9 @@ class ProfileStore {
   // cannot be written; the message has its name and the cause.
   absl::Status Put(const ProfileKey& key, const v1::RankProfile& profile);
 
+  // Removes the job's profiles, if it has any. INTERNAL: they cannot be removed.
+  absl::Status Remove(const std::string& job_id);
+
   // Returns the kept profiles of a job, ordered by group and rank.
   std::vector<ProfileKey> List(const std::string& job_id) const;
   // NOT_FOUND: there is no such profile. DATA_LOSS: its file is damaged.
@@ -64,7 +68,7 @@ class ProfileStore {
   std::string FolderOf(const std::string& job_id) const;
 
   ProfileStoreOptions options_;
-  // Only Open and Put use these, so they need no lock.
+  // Only Open, Put and Remove use these, so they need no lock.
   std::map<uint64_t, Job> jobs_;  // By number.
   uint64_t bytes_ = 0;
 };

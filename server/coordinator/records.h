@@ -82,6 +82,16 @@ struct JobRecord {
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };
 
+// The trace of a job that was forgotten. By it the job's shards are freed wherever they lie, however late.
+struct ForgottenJob {
+  std::string job_id;
+  uint64_t number = 0;
+  std::string job_key;  // Tells the job's shards from those of another job that has the same id.
+
+  // The most traces that are kept, those of the highest numbers. Shards of jobs without a trace are never freed.
+  static constexpr size_t kKeptMax = 50000;
+};
+
 inline bool IsPlaced(v1::GroupState state) {
   return state == v1::GROUP_STATE_STARTING || state == v1::GROUP_STATE_RUNNING;
 }

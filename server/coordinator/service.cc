@@ -76,6 +76,14 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
+                         v1::ForgetJobResponse* response) override {
+    absl::StatusOr<v1::JobStatus> job = coordinator_.Forget(request->job_id(), options_.clock());
+    if (!job.ok()) return ToGrpc(job.status());
+    *response->mutable_job() = *std::move(job);
+    return grpc::Status::OK;
+  }
+
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {
     for (v1::NodeStatus& node : coordinator_.Nodes(options_.clock())) *response->add_nodes() = std::move(node);
     return grpc::Status::OK;

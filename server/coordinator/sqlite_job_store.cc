@@ -55,6 +55,15 @@ CREATE TABLE job_servers (
 
 // Format 1 knew servers by their address only. Its jobs get the identity of the server that is reached there.
 constexpr char kFrom1To2[] = "ALTER TABLE job_servers ADD COLUMN server_id TEXT NOT NULL DEFAULT ''; ";
+// Not in kSchema, because stores of earlier versions have no such table. Those versions ignore it, so the format's
+// number stays.
+constexpr char kForgottenSchema[] = R"sql(
+CREATE TABLE IF NOT EXISTS forgotten_jobs (
+  number INTEGER PRIMARY KEY,
+  job_id TEXT NOT NULL,
+  job_key TEXT NOT NULL
+);
+)sql";
 
 constexpr char kPutJob[] =
     "INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (job_id) DO UPDATE SET state = "
@@ -66,6 +75,10 @@ constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2
 // The row in `jobs` goes last, because the others refer to it.
 constexpr const char* kRemove[] = {"DELETE FROM job_groups WHERE job_id = ?1",
                                    "DELETE FROM job_servers WHERE job_id = ?1", "DELETE FROM jobs WHERE job_id = ?1"};
+constexpr char kPutForgotten[] = "INSERT OR REPLACE INTO forgotten_jobs VALUES (?1, ?2, ?3)";
+constexpr char kTrimForgotten[] =
+    "DELETE FROM forgotten_jobs WHERE number NOT IN (SELECT number FROM forgotten_jobs ORDER BY number DESC LIMIT ";
+constexpr char kLoadForgotten[] = "SELECT number, job_id, job_key FROM forgotten_jobs ORDER BY number";
 constexpr char kLoadJobs[] =
     "SELECT job_id, number, submission_id, spec, state, reason, submitted_unix_ms, started_unix_ms, "
     "first_step_unix_ms, "
@@ -82,7 +95,8 @@ class SqliteJobStore : public JobStore {
   absl::Status Prepare();
   absl::StatusOr<std::vector<JobRecord>> Load() override;
   absl::Status Put(absl::Span<const JobRecord> jobs) override;
-  absl::Status Remove(const std::vector<std::string>& job_ids) override;
+  absl::Status Forget(absl::Span<const ForgottenJob> jobs) override;
+  absl::StatusOr<std::vector<ForgottenJob>> LoadForgotten() override;
 
  private:
   absl::Status InTransaction(const std::function<absl::Status()>& write);
@@ -93,15 +107,20 @@ class SqliteJobStore : public JobStore {
   absl::Status Damaged(const std::string& job_id, const char* what) const;
 
   const std::unique_ptr<SqliteDatabase> database_;
-  std::unique_ptr<SqliteStatement> put_job_, put_group_, put_server_, load_jobs_, load_groups_, load_servers_;
+  std::unique_ptr<SqliteStatement> put_job_, put_group_, put_server_, put_forgotten_;
+  std::unique_ptr<SqliteStatement> load_jobs_, load_groups_, load_servers_, load_forgotten_;
   std::array<std::unique_ptr<SqliteStatement>, 3> remove_;  // Prepared from kRemove.
 };
 
 absl::Status SqliteJobStore::Prepare() {
+  if (absl::Status status = database_->Execute(kForgottenSchema); !status.ok()) return status;
   const std::pair<std::unique_ptr<SqliteStatement>*, const char*> statements[] = {
-      {&put_job_, kPutJob},      {&put_group_, kPutGroup},     {&put_server_, kPutServer},
-      {&load_jobs_, kLoadJobs},  {&load_groups_, kLoadGroups}, {&load_servers_, kLoadServers},
-      {&remove_[0], kRemove[0]}, {&remove_[1], kRemove[1]},    {&remove_[2], kRemove[2]}};
+      {&put_job_, kPutJob},           {&put_group_, kPutGroup},
+      {&put_server_, kPutServer},     {&put_forgotten_, kPutForgotten},
+      {&load_jobs_, kLoadJobs},       {&load_groups_, kLoadGroups},
+      {&load_servers_, kLoadServers}, {&load_forgotten_, kLoadForgotten},
+      {&remove_[0], kRemove[0]},      {&remove_[1], kRemove[1]},
+      {&remove_[2], kRemove[2]}};
   for (auto& [statement, sql] : statements) {
     absl::StatusOr<std::unique_ptr<SqliteStatement>> prepared = database_->Prepare(sql);
     if (!prepared.ok()) return prepared.status();
@@ -119,16 +138,35 @@ absl::Status SqliteJobStore::Put(absl::Span<const JobRecord> jobs) {
   });
 }
 
-absl::Status SqliteJobStore::Remove(const std::vector<std::string>& job_ids) {
+absl::Status SqliteJobStore::Forget(absl::Span<const ForgottenJob> jobs) {
   return InTransaction([&] {
-    for (const std::string& job_id : job_ids) {
+    for (const ForgottenJob& job : jobs) {
       for (std::unique_ptr<SqliteStatement>& statement : remove_) {
-        statement->BindText(1, job_id);
+        statement->BindText(1, job.job_id);
         if (absl::Status status = statement->Run(); !status.ok()) return status;
       }
+      put_forgotten_->Bind(1, job.number).BindText(2, job.job_id).BindText(3, job.job_key);
+      if (absl::Status status = put_forgotten_->Run(); !status.ok()) return status;
     }
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<std::vector<ForgottenJob>> SqliteJobStore::LoadForgotten() {
+  absl::Status trimmed = database_->Execute(absl::StrCat(kTrimForgotten, ForgottenJob::kKeptMax, ")"));
+  if (!trimmed.ok()) return trimmed;
+  std::vector<ForgottenJob> forgotten;
+  absl::StatusOr<bool> row = load_forgotten_->Step();
+  for (; row.ok() && *row; row = load_forgotten_->Step()) {
+    ForgottenJob job;
+    job.number = load_forgotten_->Int(0);
+    job.job_id = load_forgotten_->Bytes(1);
+    job.job_key = load_forgotten_->Bytes(2);
+    forgotten.push_back(std::move(job));
+  }
+  load_forgotten_->Reset();
+  if (!row.ok()) return row.status();
+  return forgotten;
 }
 
 absl::Status SqliteJobStore::InTransaction(const std::function<absl::Status()>& write) {

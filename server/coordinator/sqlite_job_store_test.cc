@@ -211,14 +211,21 @@ TEST_F(SqliteJobStoreTest, RefusesASecondProcess) {
   EXPECT_TRUE(store->Put({FullJob(1)}).ok());
 }
 
-// Removed jobs are gone for good, with their groups and servers; the others stay. Removing again changes nothing.
-TEST_F(SqliteJobStoreTest, Removes) {
+// Forgotten jobs are gone for good, with their groups and servers; the others stay. Their traces stay. To forget them
+// again changes nothing.
+TEST_F(SqliteJobStoreTest, Forgets) {
   std::unique_ptr<JobStore> store = Open();
   ASSERT_TRUE(store->Put({FullJob(1), FullJob(2), FullJob(3)}).ok());
-  EXPECT_TRUE(store->Remove({"fashion-1", "fashion-3", "unknown-9"}).ok());
-  EXPECT_TRUE(store->Remove({"fashion-1"}).ok());
+  EXPECT_THAT(*store->LoadForgotten(), testing::IsEmpty());
+  EXPECT_TRUE(store->Forget({{"fashion-1", 1, "k1"}, {"fashion-3", 3, "k3"}, {"unknown-9", 9, "k9"}}).ok());
+  EXPECT_TRUE(store->Forget({{"fashion-1", 1, "k1"}}).ok());
   store.reset();
   store = Open();
+  const std::vector<ForgottenJob> forgotten = *store->LoadForgotten();
+  ASSERT_EQ(forgotten.size(), 3u);
+  EXPECT_EQ(forgotten[1].job_id, "fashion-3");
+  EXPECT_EQ(forgotten[1].number, 3u);
+  EXPECT_EQ(forgotten[1].job_key, "k3");
   const std::vector<JobRecord> left = *store->Load();
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(Text(left[0]), Text(FullJob(2)));

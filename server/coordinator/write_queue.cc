@@ -102,8 +102,8 @@ void WriteQueue::Done(bool changes_stored) {
 }
 
 uint64_t WriteQueue::BatchOf(const std::string& job_id) const {
-  if (jobs_.count(job_id) > 0) return taken_ + 1;
-  return jobs_out_.count(job_id) > 0 ? taken_ : 0;
+  if (jobs_.count(job_id) > 0 || forgotten_.count(job_id) > 0) return taken_ + 1;
+  return jobs_out_.count(job_id) > 0 || forgotten_out_.count(job_id) > 0 ? taken_ : 0;
 }
 
 bool WriteQueue::HasProfilesOf(const std::string& job_id) const {

@@ -31,8 +31,8 @@ struct WriteQueueOptions {
 
 // The data that the writer writes in one go, in this order.
 struct WriteBatch {
-  std::vector<JobRecord> jobs;      // Changed jobs.
-  std::set<std::string> forgotten;  // Ids of jobs to remove.
+  std::vector<JobRecord> jobs;                    // Changed jobs.
+  std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
   std::map<ProfileKey, v1::RankProfile> profiles;
@@ -60,7 +60,7 @@ class WriteQueue {
   // The writer has finished the batch. If its changes of jobs could not be stored, they wait again.
   void Done(bool changes_stored);
 
-  // The number of the batch that stores the last change of this job; 0: no change waits to be stored.
+  // The number of the batch that stores the last change of this job, or that it is forgotten; 0: none waits.
   uint64_t BatchOf(const std::string& job_id) const;
   // All batches up to this number are stored.
   uint64_t stored() const { return stored_; }
@@ -77,7 +77,7 @@ class WriteQueue {
 
   const WriteQueueOptions options_;
   std::set<std::string> jobs_;
-  std::set<std::string> forgotten_;
+  std::map<std::string, ForgottenJob> forgotten_;
   std::vector<JobRecord> submissions_;
   std::vector<Effects::LogEntry> log_;
   size_t log_bytes_ = 0;
@@ -88,7 +88,7 @@ class WriteQueue {
   // The contents of the batch that is out.
   bool changes_are_out_ = false;
   std::set<std::string> jobs_out_;
-  std::set<std::string> forgotten_out_;
+  std::map<std::string, ForgottenJob> forgotten_out_;
   std::set<std::string> logs_out_;
   std::set<std::string> profiles_out_;
 

@@ -41,9 +41,13 @@ class RunningParameterServer final : public ParameterServer {
     return status;
   }
 
+  absl::Status Forget(const std::string& job_id, const std::string& job_key) override {
+    return store_->Forget(job_id, job_key);
+  }
+
   ParameterServerStats Stats() const override {
-    const ParameterStore::DiskUse disk = store_->disk_use();
-    return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes};
+    ParameterStore::DiskUse disk = store_->disk_use();
+    return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes, std::move(disk.jobs)};
   }
 
   absl::Status Stop() override {

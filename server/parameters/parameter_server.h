@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -57,6 +58,8 @@ struct ParameterServerStats {
   std::vector<std::string> jobs;  // Jobs whose shards are in memory or will be loaded, sorted.
   uint32_t disk_centers = 0;      // Jobs whose center is on disk only.
   uint64_t disk_bytes = 0;        // Size of the snapshots of all jobs.
+  // Jobs whose center is on disk only or damaged, sorted, and the bytes that each takes there.
+  std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };
 
 class ParameterServer {
@@ -83,6 +86,11 @@ class ParameterServer {
   // from the snapshot; Attach and Exchange are refused with FAILED_PRECONDITION. Also OK for a job that is already
   // sealed or not held here. After an error nothing is freed: call again.
   virtual absl::Status Seal(absl::string_view job_id) = 0;
+
+  // Frees the job's shard for good, in memory and on disk. Only the coordinator's word is a reason for this call. OK if
+  // the job is not held here. FAILED_PRECONDITION: the shard here is of another job with that id, whose key is not
+  // `job_key`, or all its snapshots are damaged; it stays. UNAVAILABLE: call again.
+  virtual absl::Status Forget(const std::string& job_id, const std::string& job_key) = 0;
 
   virtual ParameterServerStats Stats() const = 0;
 

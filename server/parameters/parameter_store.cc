@@ -204,6 +204,41 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
   return absl::OkStatus();
 }
 
+absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view job_key) {
+  std::shared_ptr<Job> job;
+  std::shared_ptr<Shard> shard;
+  std::shared_ptr<SnapshotHistory> history;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = jobs_.find(job_id);
+    if (found == jobs_.end()) return absl::OkStatus();
+    job = found->second;
+    const auto idle = [&job]() { return !job->busy; };
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax)) {
+      return absl::UnavailableError(absl::StrCat("the shard of job ", job_id, " is being read or written; try again"));
+    }
+    shard = job->shard;
+    history = job->history;
+    const std::string& key = shard != nullptr ? shard->plan().job.job_key() : job->key;
+    if (!CheckKey(job_id, key, job_key).ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the snapshots of job ", job_id, " in ", options_.storage->Describe(),
+          " are of another job with that id, or damaged: they stay; if nobody needs them, remove them by hand"));
+    }
+    job->busy = true;
+  }
+  if (shard != nullptr) shard->Close();
+  absl::Status removed = history->RemoveAll();
+  absl::MutexLock lock(&mutex_);
+  job->busy = false;
+  if (!removed.ok()) return removed;
+  center_bytes_ -= std::exchange(job->memory_bytes, 0);
+  job->unloaded = false;
+  job->shard = nullptr;
+  jobs_.erase(job_id);
+  return absl::OkStatus();
+}
+
 absl::Status ParameterStore::Snapshot(absl::string_view job_id, Due due) {
   absl::StatusOr<std::shared_ptr<Job>> claimed = Claim(job_id);
   if (!claimed.ok()) return claimed.status();
@@ -330,15 +365,24 @@ uint64_t ParameterStore::center_bytes() const {
 
 ParameterStore::DiskUse ParameterStore::disk_use() const {
   DiskUse use;
-  std::vector<std::shared_ptr<SnapshotHistory>> histories;
+  struct Held {
+    std::string job_id;
+    bool in_memory = false;
+    std::shared_ptr<SnapshotHistory> history;
+  };
+  std::vector<Held> held;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [job_id, job] : jobs_) {
       if (job->sealed || absl::IsUnavailable(job->lost)) ++use.centers;
-      histories.push_back(job->history);
+      held.push_back({job_id, !job->sealed && job->lost.ok(), job->history});
     }
   }
-  for (const std::shared_ptr<SnapshotHistory>& history : histories) use.bytes += history->bytes();
+  for (Held& job : held) {
+    const uint64_t bytes = job.history->bytes();
+    use.bytes += bytes;
+    if (!job.in_memory) use.jobs.emplace_back(std::move(job.job_id), bytes);
+  }
   return use;
 }
 

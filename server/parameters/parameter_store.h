@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -115,12 +116,16 @@ class ParameterStore {
   // See ParameterServer::Seal.
   absl::Status Seal(absl::string_view job_id);
 
+  // See ParameterServer::Forget.
+  absl::Status Forget(const std::string& job_id, absl::string_view job_key);
+
   uint64_t center_bytes() const;          // Memory reserved for shards.
   std::vector<std::string> jobs() const;  // Jobs whose shards are in memory or will be loaded, sorted.
 
   struct DiskUse {
     uint32_t centers = 0;  // Jobs whose center is only on disk: they are sealed, or there was no room.
     uint64_t bytes = 0;    // Size of the snapshots of all jobs.
+    std::vector<std::pair<std::string, uint64_t>> jobs;  // Jobs without a shard in memory, sorted, and their bytes.
   };
   DiskUse disk_use() const;
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
@@ -180,6 +181,7 @@ TEST_F(ParameterStoreTest, StartsWithoutReadingValues) {
   EXPECT_LT(storage_->bytes_read() - before, kJobs * 300);
   EXPECT_THAT(store_->jobs(), ElementsAre("job-0")) << "the one that runs";
   EXPECT_EQ(store_->disk_use().centers, kJobs - 1);
+  EXPECT_EQ(store_->disk_use().jobs.size(), kJobs - 1u);
   EXPECT_GT(store_->center_bytes(), kValueBytes) << "reserved, so that no new job takes it";
   EXPECT_EQ(Read("job-0").value(), Ramp(0, kValueBytes / 4));
   EXPECT_EQ(Read("job-7").value(), Ramp(0, kValueBytes / 4));
@@ -543,6 +545,52 @@ TEST_F(ParameterStoreTest, SealsOddCases) {
   storage_->FailCommits(absl::OkStatus());
   EXPECT_TRUE(store_->Seal("job-1").ok());
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+}
+
+// A forgotten job's shard is gone, from memory and disk, and its memory is free. That holds for a job that runs here,
+// one that is not loaded yet and one that is sealed. A job that is not here is none of our business.
+TEST_F(ParameterStoreTest, ForgetsAJob) {
+  const std::string key = MakeAttachRequest({}).job().job_key();
+  for (const char* state : {"in memory", "not loaded", "sealed", "sealed before a restart"}) {
+    MakeCenter({});
+    const auto shard = store_->Find(SenderOf("job-1")).value();
+    EXPECT_TRUE(store_->Seal(absl::StartsWith(state, "sealed") ? "job-1" : "none").ok());
+    if (std::string(state) == "not loaded" || absl::StrContains(state, "restart")) Restart();
+    EXPECT_TRUE(store_->Forget("job-1", key).ok()) << state;
+    EXPECT_THAT(storage_->List().value(), IsEmpty()) << state;
+    EXPECT_THAT(store_->jobs(), IsEmpty());
+    EXPECT_EQ(store_->center_bytes(), 0u) << state;
+    EXPECT_EQ(store_->disk_use().bytes, 0u);
+    EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kNotFound) << state;
+    std::vector<float> answer(4);
+    if (std::string(state) == "in memory") {
+      EXPECT_EQ(shard->ApplyBlock({{}, 32, 0}, Ramp(0, 4), absl::MakeSpan(answer)).code(),
+                absl::StatusCode::kFailedPrecondition)
+          << "a stream that was open before";
+    }
+    EXPECT_TRUE(store_->Forget("job-1", key).ok());
+  }
+}
+
+// A shard whose key is not that of the forgotten job is another job's: it stays. So does one whose snapshots are all
+// damaged, because nobody can tell whose it is.
+TEST_F(ParameterStoreTest, FreesNoOtherJobsShard) {
+  const std::string key = MakeAttachRequest({}).job().job_key();
+  MakeCenter({});
+  for (int round = 0; round < 3; ++round) {
+    const absl::Status status = store_->Forget("job-1", "another key");
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("are of another job with that id, or damaged: they stay"));
+    EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
+    const std::string sealed = round == 0 ? "job-1" : "none";
+    EXPECT_TRUE(store_->Seal(sealed).ok());
+    if (round == 1) Restart();
+  }
+  const std::vector<std::string> names = storage_->List().value();
+  for (const std::string& name : names) storage_->Truncate(name, 100);
+  Restart();
+  EXPECT_EQ(store_->Forget("job-1", key).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(storage_->List().value(), names);
 }
 
 // Groups of several jobs attach, exchange and end while snapshots are written. There is no data race, and at the end

@@ -63,6 +63,22 @@ absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
   return absl::OkStatus();
 }
 
+absl::Status SnapshotHistory::RemoveAll() {
+  std::map<uint64_t, uint64_t> files;
+  {
+    absl::MutexLock lock(&mutex_);
+    files = bytes_;
+  }
+  for (const auto& [generation, bytes] : files) {
+    absl::Status status = options_.storage->Remove(SnapshotName(options_.job_id, generation));
+    if (!status.ok()) return status;
+    absl::MutexLock lock(&mutex_);
+    bytes_.erase(generation);
+    generations_.erase(std::remove(generations_.begin(), generations_.end(), generation), generations_.end());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest(absl::FunctionRef<bool()> cancelled) {
   return OpenFirst([this, cancelled](uint64_t generation) -> absl::StatusOr<SnapshotReader> {
     absl::StatusOr<SnapshotReader> checked = Open(generation);

@@ -49,6 +49,9 @@ class SnapshotHistory {
   // costs the same for a center of any size.
   absl::StatusOr<SnapshotReader> OpenNewestUnverified();
 
+  // Removes all of the job's snapshots, the newest last: if this stops half-way, what is left says the most.
+  absl::Status RemoveAll();
+
   // Bytes that the job's snapshots take in storage, as they were when last written or found.
   uint64_t bytes() const;
 
