@@ -95,7 +95,9 @@ absl::Status Daemon::OpenCoordinator() {
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
   options.cluster.liveness.lease = options_.lease;
-  options.cluster.finished_jobs_max = options_.finished_jobs_max;
+  options.cluster.keep.jobs_max = options_.finished_jobs_max;
+  options.cluster.keep.age_max = options_.keep_jobs;
+  options.cluster.keep.bytes_max = options_.keep_bytes;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), InstantNow());
   if (!coordinator.ok()) return coordinator.status();

@@ -29,7 +29,10 @@ struct ServerOptions {
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration lease = absl::Seconds(10);  // A worker that is silent for this long is lost.
-  uint64_t finished_jobs_max = 1000;         // With more, the coordinator forgets those that ended first; >= 1.
+  // The coordinator forgets finished jobs beyond these limits, those that ended first before others.
+  uint64_t finished_jobs_max = 1000;                    // Jobs; >= 1.
+  absl::Duration keep_jobs = absl::InfiniteDuration();  // Time since a job's end; > 0.
+  uint64_t keep_bytes = INT64_MAX;                      // Centers of finished jobs on the disks of all servers.
   // Stop calls it once, when everything is on disk and only gRPC's connections and threads must still end. May be
   // empty.
   std::function<void()> on_saved;

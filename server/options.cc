@@ -66,8 +66,16 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       .Check(CheckDuration({absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"}));
   command
       .Add("--finished-jobs-max", server.finished_jobs_max,
-           "Jobs that have ended and are kept; of more, those that ended first are forgotten")
+           "Jobs that have ended and are kept; of more, those that ended first are forgotten with their centers")
       .Range(uint64_t{1}, uint64_t{1000000});
+  command
+      .Add("--keep-jobs", server.keep_jobs,
+           "Jobs that ended longer ago are forgotten with their centers; inf keeps them")
+      .Check(CheckDuration({absl::Minutes(1), absl::InfiniteDuration(), "one like 720h, from 1m on, or inf"}));
+  command
+      .Add("--keep-bytes", server.keep_bytes,
+           "Bytes of finished centers on all servers; of more, those that ended first are forgotten with their jobs")
+      .Range(uint64_t{0}, uint64_t{INT64_MAX});
   command.Add("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
       .Range(uint64_t{1} << 17, uint64_t{INT32_MAX});
   command.Add("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
@@ -88,6 +96,7 @@ std::string Describe(const ServerCommandLine& options) {
                       " state-dir=", server.state_dir, " ready-file=", options.ready_file,
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
                       " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
+                      " keep-jobs=", absl::FormatDuration(server.keep_jobs), " keep-bytes=", server.keep_bytes,
                       " max-message-bytes=", server.max_message_bytes, " max-center-bytes=", server.max_center_bytes,
                       " log-level=", options.log_level);
 }

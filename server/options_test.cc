@@ -21,19 +21,21 @@ TEST(OptionsTest, HasDefaults) {
   EXPECT_EQ(Describe(*parsed.run),
             "listen=127.0.0.1:7411 advertise= coordinator= state-dir=/home/user/.hooke/server ready-file= "
             "snapshot-interval=30s "
-            "lease=10s finished-jobs-max=1000 max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
+            "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=9223372036854775807 "
+            "max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
 }
 
 // Every flag reaches its option.
 TEST(OptionsTest, ReadsEveryFlag) {
   const ParsedCommandLine parsed =
       Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--state-dir=/s", "--ready-file=/r",
-             "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7", "--max-message-bytes=200000",
-             "--max-center-bytes=5", "--log-level=warning"});
+             "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7", "--keep-jobs=720h",
+             "--keep-bytes=1000", "--max-message-bytes=200000", "--max-center-bytes=5", "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
             "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 state-dir=/s ready-file=/r snapshot-interval=1m30s "
-            "lease=5s finished-jobs-max=7 max-message-bytes=200000 max-center-bytes=5 log-level=warning");
+            "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 max-message-bytes=200000 max-center-bytes=5 "
+            "log-level=warning");
 }
 
 // The words of --log-level are those of hooke-worker, and the logger knows them.
@@ -72,6 +74,9 @@ TEST(OptionsTest, NamesMistakes) {
       {{"--lease=4999ms"}, 2, "--lease: \"4999ms\" is out of range, allowed is 5s to 24h"},
       {{"--lease=24h1s"}, 2, "--lease: \"24h1s\" is out of range, allowed is 5s to 24h"},
       {{"--finished-jobs-max=0"}, 2, "--finished-jobs-max: "},
+      {{"--keep-jobs=0s"}, 2, "--keep-jobs: \"0s\" is out of range, allowed is one like 720h, from 1m on, or inf"},
+      {{"--keep-jobs=30"}, 2, "--keep-jobs: \"30\" is no duration, allowed is one like 720h"},
+      {{"--keep-bytes=-1"}, 2, "--keep-bytes: "},
       {{"--max-message-bytes=1"}, 2, "--max-message-bytes: "},
       {{"--log-level=loud"}, 2, "--log-level: "},
       {{"--log-level=warn"}, 2, "--log-level: "},

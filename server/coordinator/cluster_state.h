@@ -3,12 +3,13 @@
 
 // The coordinator's state machine: each call maps (state, event, now) to (new state, Effects). It does no I/O and has
 // no threads, clock or lock. The Coordinator calls it under its mutex and carries out the effects. The decisions
-// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, placement.h, lifecycle.h and liveness.h.
+// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, placement.h, lifecycle.h, liveness.h and
+// keep_limits.h.
 //
 // Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
 // cluster_state_time.cc (ticks, servers, placement), cluster_state_servers.cc (who is at a server's address, and which
-// jobs follow a server to another one), cluster_state_forget.cc (jobs that are forgotten, and their
-// shards on servers), cluster_state_view.cc (status for users).
+// jobs follow a server to another one), cluster_state_forget.cc (jobs that are forgotten, and
+// their shards on servers), cluster_state_view.cc (status for users).
 
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,7 @@
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/effects.h"
 #include "server/coordinator/instant.h"
+#include "server/coordinator/keep_limits.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/records.h"
@@ -37,7 +39,7 @@ namespace hooke {
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
-  size_t finished_jobs_max = 1000;  // Beyond it, the jobs that ended first are forgotten.
+  KeepLimits keep;  // Beyond it, the jobs that ended first are forgotten.
   // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
   // refused.
   size_t unfinished_jobs_max = 2000;
@@ -273,6 +275,8 @@ class ClusterState {
   // cluster_state_forget.cc
   void ForgetOldJobs(Instant now);
   bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
+  // The bytes on disk of all jobs that servers have told of.
+  std::map<std::string, uint64_t> DiskBytes() const;
   void ForgetJob(uint64_t number, absl::string_view why, Instant now);
   void KeepTrace(ForgottenJob job);
   // Null if the job was not forgotten.
@@ -305,6 +309,7 @@ class ClusterState {
   uint64_t next_dial_ = 1;
   std::string own_server_;    // Its identity.
   absl::Duration last_tick_;  // Steady.
+  absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
   Effects effects_;
 };
 

@@ -6,6 +6,8 @@
 // of an earlier day, or the server may have belonged to another cluster. Such shards are named in the log, and stay.
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +24,9 @@ namespace {
 // A job stays known for at least so long after its end, unless a user forgets it. Meanwhile its servers and watchers
 // learn of the end.
 constexpr absl::Duration kEndIsTold = absl::Minutes(1);
-// The most jobs that one tick forgets: each costs rows and a file to remove.
+// How often the limits are looked at.
+constexpr absl::Duration kForgetEvery = absl::Seconds(1);
+// The most jobs that are forgotten at once: each costs rows and files to remove.
 constexpr size_t kForgottenAtOnce = 100;
 // The most jobs that one line of the log names.
 constexpr size_t kNamedMax = 20;
@@ -72,21 +76,30 @@ void ClusterState::ForgetJob(uint64_t number, absl::string_view why, Instant now
 }
 
 void ClusterState::ForgetOldJobs(Instant now) {
-  if (jobs_.size() <= options_.finished_jobs_max) return;
-  const size_t ended_jobs = std::count_if(jobs_.begin(), jobs_.end(),
-                                          [](const auto& numbered) { return HasEnded(numbered.second.record.state); });
-  if (ended_jobs <= options_.finished_jobs_max) return;
-  std::vector<std::pair<int64_t, uint64_t>> finished;  // When, and the job's number.
+  if (now.steady < forget_at_) return;
+  forget_at_ = now.steady + kForgetEvery;
+  if (options_.keep.AreNumberOnly() && jobs_.size() <= options_.keep.jobs_max) return;
+  const std::map<std::string, uint64_t> bytes = DiskBytes();
+  std::vector<FinishedJob> finished;
   for (const auto& [number, job] : jobs_) {
-    // The newest job stays: its number tells a restarted coordinator which numbers were given.
-    if (!HasEnded(job.record.state) || number == jobs_.rbegin()->first) continue;
-    if (HaveHeardOfItsEnd(job, now)) finished.emplace_back(job.record.ended_unix_ms, number);
+    const JobRecord& record = job.record;
+    if (!HasEnded(record.state)) continue;
+    const auto on_disk = bytes.find(record.job_id);
+    finished.push_back(
+        {number, now.steady - job.ended_at, on_disk == bytes.end() ? 0 : on_disk->second, HaveHeardOfItsEnd(job, now)});
   }
-  std::sort(finished.begin(), finished.end());
-  finished.resize(std::min({finished.size(), ended_jobs - options_.finished_jobs_max, kForgottenAtOnce}));
-  for (const auto& [ended, number] : finished) {
-    ForgetJob(number, absl::StrCat(options_.finished_jobs_max, " others have ended since"), now);
+  std::vector<ForgetDecision> decisions = ChooseForgotten(std::move(finished), options_.keep);
+  decisions.resize(std::min(decisions.size(), kForgottenAtOnce));
+  for (const ForgetDecision& decision : decisions) ForgetJob(decision.number, decision.reason, now);
+}
+
+// A server that does not answer counts with what it told last.
+std::map<std::string, uint64_t> ClusterState::DiskBytes() const {
+  std::map<std::string, uint64_t> bytes;
+  for (const auto& [address, server] : servers_) {
+    for (const auto& [job_id, of_shard] : server.disk_jobs) bytes[job_id] += of_shard;
   }
+  return bytes;
 }
 
 // Whether the job's servers and watchers have had time to learn of its end. A server frees the memory of the job's

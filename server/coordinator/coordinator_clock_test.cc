@@ -76,7 +76,7 @@ TEST_P(CoordinatorClockTest, LeasesGoOn) {
 
 // The coordinator waits at most half a minute for the last lines of a failed job, and knows an ended job for a minute.
 TEST_P(CoordinatorClockTest, EndsAreToldInTime) {
-  settings_.cluster.finished_jobs_max = 1;
+  settings_.cluster.keep.jobs_max = 1;
   Restart();
   FakeWorker w1("w1", 2), stuck("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -394,7 +394,7 @@ TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
 // If there are too many finished jobs, those that ended first are forgotten by the coordinator, its store and its logs.
 // Jobs that have not ended are never forgotten, and no id is given twice.
 TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
-  settings_.cluster.finished_jobs_max = 2;
+  settings_.cluster.keep.jobs_max = 2;
   Restart();
   std::vector<std::string> ids(5);
   for (std::string& id : ids) id = Submit();
@@ -421,9 +421,9 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s5"), now_), ids[4]);
 }
 
-// The next job's number comes from those that are known: the last one stays, however early it ended.
+// No number is given again, although the last job ended first and was forgotten: its trace has it.
 TEST_F(CoordinatorTest, GivesNoIdTwice) {
-  settings_.cluster.finished_jobs_max = 1;
+  settings_.cluster.keep.jobs_max = 1;
   Restart();
   const std::string first = Submit();
   const std::string last = Submit();
@@ -431,14 +431,14 @@ TEST_F(CoordinatorTest, GivesNoIdTwice) {
   now_ += absl::Seconds(1);
   ASSERT_TRUE(coordinator_->Cancel(first, now_).ok());
   Pass(absl::Seconds(61), {});
-  EXPECT_EQ(coordinator_->Status(first, now_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(coordinator_->Status(last, now_).status().code(), absl::StatusCode::kNotFound);
   Restart();
   EXPECT_EQ(Submit(), "fashion-3");
 }
 
 // A server that does not answer has to hear of the end when it is back, or it would keep the center for ever.
 TEST_F(CoordinatorTest, KeepsAJobUntilItsServersKnowOfItsEnd) {
-  settings_.cluster.finished_jobs_max = 1;
+  settings_.cluster.keep.jobs_max = 1;
   Restart();
   FakeWorker w1("w1", 2);
   Pass(absl::Seconds(1), {});
@@ -456,7 +456,7 @@ TEST_F(CoordinatorTest, KeepsAJobUntilItsServersKnowOfItsEnd) {
 
 // A job that is forgotten while the disk fails comes back with a restart, and is then forgotten again.
 TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
-  settings_.cluster.finished_jobs_max = 1;
+  settings_.cluster.keep.jobs_max = 1;
   Restart();
   const std::string first = Submit();
   const std::string second = Submit();

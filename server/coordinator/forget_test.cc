@@ -107,5 +107,46 @@ TEST_F(ForgetTest, NothingIsFreedBeforeItIsStored) {
   EXPECT_THAT(Free("b:1", {}, {{job_id, 10}}), ElementsAre(job_id + " s1"));
 }
 
+// Jobs that ended longer ago than the limit are forgotten, and no younger ones. The limit counts a coordinator's
+// absence.
+TEST_F(ForgetTest, OldJobs) {
+  settings_.cluster.keep.age_max = absl::Hours(2);
+  Restart();
+  const std::string first = SubmitAndCancel();
+  Pass(absl::Hours(1), {});
+  const std::string second = SubmitAndCancel();
+  Pass(absl::Minutes(59), {});
+  EXPECT_TRUE(coordinator_->Status(first, now_).ok());
+  Pass(absl::Minutes(2), {});
+  EXPECT_EQ(coordinator_->Status(first, now_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(coordinator_->Status(second, now_).ok());
+  now_ += absl::Hours(3);
+  Restart();
+  Pass(absl::Seconds(3), {});
+  EXPECT_EQ(coordinator_->Status(second, now_).status().code(), absl::StatusCode::kNotFound);
+}
+
+// The oldest finished centers are forgotten until the rest fits. Shards of one job on several servers add up. Centers
+// of running jobs do not count, nor do those of jobs that the coordinator does not know.
+TEST_F(ForgetTest, ManyBytes) {
+  settings_.cluster.keep.bytes_max = 100;
+  Restart();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(SubmitAndCancel());
+    now_ += absl::Seconds(1);
+  }
+  const std::string running = Submit();
+  Free("b:1", {}, {{ids[0], 25}, {ids[1], 40}, {ids[2], 40}, {running, 1000}, {"stranger", 1000}});
+  Pass(absl::Seconds(70), {});
+  EXPECT_EQ(coordinator_->Status(ids[0], now_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(coordinator_->Status(ids[1], now_).ok()) << "80 bytes are left";
+  Free("c:1", {}, {{ids[2], 30}});
+  Pass(absl::Seconds(2), {});
+  EXPECT_EQ(coordinator_->Status(ids[1], now_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(coordinator_->Status(ids[2], now_).ok());
+  EXPECT_TRUE(coordinator_->Status(running, now_).ok());
+}
+
 }  // namespace
 }  // namespace hooke
