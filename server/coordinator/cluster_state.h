@@ -92,9 +92,10 @@ class ClusterState {
   // ---- Servers and time ----
 
   void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
-  // The answer names jobs of which the server is to free its shard. The caller leaves out those of which it is not stored
-  // yet that they are forgotten. Servers are known by their identity. Nothing is placed on one before it was reached at its address.
-  // INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older server, without an identity.
+  // The answer names jobs of which the server is to free its shard. The caller leaves out those of which it is not
+  // stored yet that they are forgotten. Servers are known by their identity. Nothing is placed on one before it was
+  // reached at its address. INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older server, without an
+  // identity.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Answers a dial of the effects. Whoever answers must do so within a bounded time.
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
@@ -282,7 +283,8 @@ class ClusterState {
   // Null if the job was not forgotten.
   const ForgottenJob* FindForgotten(const std::string& job_id) const;
   // Adds what the server must do with the shards that it holds.
-  void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request, v1::ServerHeartbeatResponse& response);
+  void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request,
+                 v1::ServerHeartbeatResponse& response);
   void ReportStrangers(Server& server, const v1::ServerHeartbeatRequest& request, Instant now);
 
   // cluster_state_view.cc
@@ -307,8 +309,8 @@ class ClusterState {
   std::map<std::string, Server> servers_;  // By KeyOf(JobServer), which is the identity of each server that was heard.
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
   uint64_t next_dial_ = 1;
-  std::string own_server_;    // Its identity.
-  absl::Duration last_tick_;  // Steady.
+  std::string own_server_;                                // Its identity.
+  absl::Duration last_tick_;                              // Steady.
   absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
   Effects effects_;
 };

@@ -262,9 +262,8 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
     if (response.ok()) {
       // If the coordinator died before the store knows, it would list a job whose center is gone.
       auto& forgotten = *response->mutable_forgotten_jobs();
-      const auto waits = [this](const v1::ForgottenJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return queue_.BatchOf(job.job_id()) > 0;
-      };
+      const auto waits = [this](const v1::ForgottenJob& job)
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(job.job_id()) > 0; };
       forgotten.erase(std::remove_if(forgotten.begin(), forgotten.end(), waits), forgotten.end());
     }
   }
