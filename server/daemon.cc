@@ -97,7 +97,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.cluster.liveness.lease = options_.lease;
   options.cluster.keep.jobs_max = options_.finished_jobs_max;
   options.cluster.keep.age_max = options_.keep_jobs;
-  options.cluster.keep.bytes_max = options_.keep_bytes;
+  if (options_.keep_bytes > 0) options.cluster.keep.bytes_max = options_.keep_bytes;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), InstantNow());
   if (!coordinator.ok()) return coordinator.status();

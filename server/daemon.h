@@ -32,7 +32,7 @@ struct ServerOptions {
   // The coordinator forgets finished jobs beyond these limits, those that ended first before others.
   uint64_t finished_jobs_max = 1000;                    // Jobs; >= 1.
   absl::Duration keep_jobs = absl::InfiniteDuration();  // Time since a job's end; > 0.
-  uint64_t keep_bytes = INT64_MAX;                      // Centers of finished jobs on the disks of all servers.
+  uint64_t keep_bytes = 0;  // Centers of finished jobs on the disks of all servers; 0: no limit.
   // Stop calls it once, when everything is on disk and only gRPC's connections and threads must still end. May be
   // empty.
   std::function<void()> on_saved;

@@ -74,7 +74,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       .Check(CheckDuration({absl::Minutes(1), absl::InfiniteDuration(), "one like 720h, from 1m on, or inf"}));
   command
       .Add("--keep-bytes", server.keep_bytes,
-           "Bytes of finished centers on all servers; of more, those that ended first are forgotten with their jobs")
+           "Bytes of finished centers on all servers; of more, those that ended first are forgotten with their jobs; "
+           "0: no limit")
       .Range(uint64_t{0}, uint64_t{INT64_MAX});
   command.Add("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
       .Range(uint64_t{1} << 17, uint64_t{INT32_MAX});

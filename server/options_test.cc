@@ -21,7 +21,7 @@ TEST(OptionsTest, HasDefaults) {
   EXPECT_EQ(Describe(*parsed.run),
             "listen=127.0.0.1:7411 advertise= coordinator= state-dir=/home/user/.hooke/server ready-file= "
             "snapshot-interval=30s "
-            "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=9223372036854775807 "
+            "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=0 "
             "max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
 }
 
