@@ -94,8 +94,9 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
   grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
                                v1::ServerHeartbeatResponse* response) override {
     absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
-    if (answer.ok()) *response = *std::move(answer);
-    return ToGrpc(answer.status());
+    if (!answer.ok()) return ToGrpc(answer.status());
+    *response = *std::move(answer);
+    return grpc::Status::OK;
   }
 
  private:

@@ -313,8 +313,7 @@ absl::Status CheckOrCreateSchema(SqliteDatabase& database) {
         database.path(), " is an SQLite file, but no job store of Hooke: choose another folder with --state-dir"));
   }
   if (*version == 1) {
-    const absl::Status upgraded =
-        database.Execute(absl::StrCat(kFrom1To2, "PRAGMA user_version = ", kSchemaVersion, "; "));
+    absl::Status upgraded = database.Execute(absl::StrCat(kFrom1To2, "PRAGMA user_version = ", kSchemaVersion, "; "));
     if (!upgraded.ok()) return upgraded;
   } else if (*version != kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrCat("job store ", database.path(), " has format ", *version,

@@ -30,7 +30,7 @@ absl::Status InJob(const absl::Status& refused) {
 }
 
 absl::StatusOr<Encoding> ReadShardEncoding(const v1::JobSpecForShard& job, RuleName rule) {
-  const absl::StatusOr<Encoding> encoding = ReadEncoding(job.compression(), job.top_k());
+  absl::StatusOr<Encoding> encoding = ReadEncoding(job.compression(), job.top_k());
   if (!encoding.ok()) return InJob(encoding.status());
   if (encoding->compression == Compression::kTopK && !AnswersWithCenter(rule)) {
     return absl::InvalidArgumentError(

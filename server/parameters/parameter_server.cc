@@ -19,7 +19,7 @@ constexpr absl::Duration kCallsEndTimeout = absl::Seconds(5);
 
 class RunningParameterServer final : public ParameterServer {
  public:
-  RunningParameterServer(ParameterServerOptions options, std::unique_ptr<ParameterStore> store)
+  RunningParameterServer(const ParameterServerOptions& options, std::unique_ptr<ParameterStore> store)
       : logger_(options.logger),
         store_(std::move(store)),
         direct_(ListenDirectly(options.direct_host)),
