@@ -100,7 +100,7 @@ class RunningParameterServer final : public ParameterServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(ParameterServerOptions options) {
+absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(const ParameterServerOptions& options) {
   if (options.storage == nullptr || options.logger == nullptr || options.clock == nullptr) {
     return absl::InvalidArgumentError("a parameter server needs a storage, a logger and a clock");
   }
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(Paramet
   store_options.initialize_lease = options.initialize_lease;
   absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Open(std::move(store_options));
   if (!store.ok()) return store.status();
-  return std::make_unique<RunningParameterServer>(std::move(options), *std::move(store));
+  return std::make_unique<RunningParameterServer>(options, *std::move(store));
 }
 
 }  // namespace hooke

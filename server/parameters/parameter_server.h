@@ -69,7 +69,7 @@ class ParameterServer {
   // LoadInBackground. Unreadable snapshots are logged. If no snapshot of a job is readable, all its calls get
   // DATA_LOSS. If there is no room for a job's shard, its calls get UNAVAILABLE until the next start. INVALID_ARGUMENT:
   // an option is missing or out of range. Other errors are those of the storage.
-  static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(ParameterServerOptions options);
+  static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(const ParameterServerOptions& options);
 
   // Calls Stop().
   virtual ~ParameterServer() = default;
