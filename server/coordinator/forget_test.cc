@@ -37,7 +37,7 @@ class ForgetTest : public CoordinatorFixture {
   }
 
   std::string SubmitAndCancel() {
-    const std::string job_id = Submit();
+    std::string job_id = Submit();
     EXPECT_TRUE(coordinator_->Cancel(job_id, now_).ok());
     return job_id;
   }
