@@ -75,7 +75,7 @@ absl::Status Daemon::OpenParameters() {
   absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
   if (!listening.ok()) return listening.status();
   options.direct_host = listening->host;
-  absl::StatusOr<std::unique_ptr<ParameterServer>> parameters = ParameterServer::Create(std::move(options));
+  absl::StatusOr<std::unique_ptr<ParameterServer>> parameters = ParameterServer::Create(options);
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
   return absl::OkStatus();

@@ -20,6 +20,7 @@ FinishedJob Job(uint64_t number, int hours_ago, uint64_t bytes = 0, bool may_go 
 
 std::vector<uint64_t> Numbers(const std::vector<ForgetDecision>& decisions) {
   std::vector<uint64_t> numbers;
+  numbers.reserve(decisions.size());
   for (const ForgetDecision& decision : decisions) numbers.push_back(decision.number);
   return numbers;
 }

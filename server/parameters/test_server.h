@@ -36,8 +36,8 @@ inline ParameterServerOptions TestServerOptions(std::shared_ptr<Storage> storage
 // A ParameterServer behind a grpc::Server, by default on a free port.
 class TestServer {
  public:
-  explicit TestServer(ParameterServerOptions options, const std::string& address = "127.0.0.1:0")
-      : parameters_(ParameterServer::Create(std::move(options)).value()) {
+  explicit TestServer(const ParameterServerOptions& options, const std::string& address = "127.0.0.1:0")
+      : parameters_(ParameterServer::Create(options).value()) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
