@@ -184,7 +184,7 @@ TEST(ParameterServer, Saves) {
 TEST(ParameterServer, Refusals) {
   ParameterServerOptions options = TestServerOptions(std::make_shared<InMemoryStorage>());
   options.max_center_bytes = 4 << 20;
-  const TestServer server(std::move(options));
+  const TestServer server(options);
   const TestCenter center = LargeCenter();
   MakeCenter(server, center);
 

@@ -26,7 +26,7 @@ class RestartableServer {
   void Start() {
     ParameterServerOptions options = TestServerOptions(storage_);
     options.direct_host = direct_host_;
-    server_ = std::make_unique<TestServer>(std::move(options), address_);
+    server_ = std::make_unique<TestServer>(options, address_);
     address_ = server_->address();
   }
   // Stops the server. A second call does nothing.
