@@ -17,7 +17,7 @@
 
 namespace hooke {
 
-// What a group sends for one block.
+// A group sends one of these for each block of an exchange.
 struct Contribution {
   uint32_t group = 0;
   uint64_t sequence = 1;   // The group's steps so far; >= 1.

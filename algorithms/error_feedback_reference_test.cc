@@ -42,7 +42,7 @@ constexpr Case kCases[] = {
     {"diloco", RuleName::kDiLoCo, 0.7, 0.9, true},
 };
 
-// What happens between and during the exchanges of a run.
+// Says which disturbances a run has, between its exchanges and during them.
 struct Course {
   const char* name;
   bool late = false;       // Groups go on training while an exchange is on its way.

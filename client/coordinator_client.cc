@@ -1,16 +1,15 @@
 #include "client/coordinator_client.h"
 
-#include <random>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/text/near_name.h"
 #include "wire/grpc_status.h"
+#include "wire/random_hex.h"
 
 namespace hooke {
 namespace {
@@ -20,11 +19,6 @@ constexpr int kBytesMax = 64 << 20;
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-}
-
-std::string RandomId() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
 }
 
 }  // namespace
@@ -126,7 +120,7 @@ absl::Status CoordinatorClient::ExplainAbout(const std::string& job_id, const ab
 absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
   constexpr int kTries = 5;
   v1::SubmitRequest request;
-  request.set_submission_id(RandomId());
+  request.set_submission_id(RandomHex(4));
   *request.mutable_job() = job;
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {

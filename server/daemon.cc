@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +22,7 @@
 #include "server/parameters/storage.h"
 #include "server/server_folder.h"
 #include "wire/host_port.h"
+#include "wire/random_hex.h"
 
 namespace hooke {
 namespace {
@@ -30,11 +30,6 @@ namespace {
 // Each open stream holds one: a rank's exchange, a worker's session, a user's watch.
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
-
-std::string NewInstance() {
-  std::random_device random;
-  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
-}
 
 class Daemon final : public ServerDaemon {
  public:
@@ -54,7 +49,7 @@ class Daemon final : public ServerDaemon {
 
   const ServerOptions options_;
   const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
-  const std::string instance_ = NewInstance();
+  const std::string instance_ = RandomHex(2);
   std::string address_;
   std::unique_ptr<ParameterServer> parameters_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.

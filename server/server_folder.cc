@@ -9,23 +9,16 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "files/new_file.h"
+#include "wire/random_hex.h"
 
 namespace hooke {
 namespace {
-
-std::string NewIdentity() {
-  std::random_device random;
-  std::string identity;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&identity, absl::Hex(random(), absl::kZeroPad8));
-  return identity;
-}
 
 bool IsIdentity(absl::string_view text) {
   return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
@@ -69,7 +62,7 @@ absl::Status ServerFolder::ReadOrDrawIdentity() {
     identity_ = std::move(text);
     return absl::OkStatus();
   }
-  identity_ = NewIdentity();
+  identity_ = RandomHex(4);
   return WriteNewFile(path, identity_ + "\n", /*replace=*/false);
 }
 

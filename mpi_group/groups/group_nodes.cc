@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transpo
   return MakeSocketTransport(transport, std::move(mesh->connections));
 }
 
-// What a rank tells the other ranks of its node, once, when the group starts.
+// Each rank sends this record to the other ranks of its node, once, when the group starts.
 struct Introduction {
   cpu_set_t cores;  // The cores on which the rank may run.
   ProcessIdentity process;

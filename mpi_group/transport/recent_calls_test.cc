@@ -58,7 +58,7 @@ TEST(RecentCallsTest, TellsEachOnceInOrder) {
   EXPECT_THAT(transport.heard, ElementsAre("1 broadcast 10 at 2", "2 barrier 0 at 2", "3 all-reduce 5 at 4"));
 }
 
-// Of many calls Tell() passes on only the last ones, with their own numbers.
+// After many calls, Tell() passes on only the last ones. They keep the numbers that they had.
 TEST(RecentCallsTest, KeepsTheLast) {
   RecentCalls calls;
   HearingTransport transport;

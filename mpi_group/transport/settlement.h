@@ -75,7 +75,7 @@ bool IsValid(const Statement& statement);
 // The ABORTED error for a rank that learns from `statement` that rank `from` failed.
 absl::Status ReportedBy(int from, const Statement& statement);
 
-// What one rank has heard from all ranks about a failed collective, and the verdict that follows from it.
+// Collects what one rank hears from all ranks about a failed collective, and derives the verdict from it.
 class Settlement {
  public:
   explicit Settlement(int size) : statements_(size), left_(size, false), lost_(size, false) {}

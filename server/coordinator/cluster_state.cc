@@ -276,18 +276,22 @@ bool ClusterState::IsOccupant(const std::string& job_id) const {
   });
 }
 
+v1::WorkerCommand ClusterState::StopCommand(const GroupKey& group, absl::string_view reason) {
+  v1::WorkerCommand command;
+  v1::StopGroup* stop = command.mutable_stop();
+  stop->mutable_group()->set_job_id(group.job_id);
+  stop->mutable_group()->set_group(group.group);
+  stop->mutable_group()->set_incarnation(group.incarnation);
+  stop->set_reason(std::string(reason));
+  return command;
+}
+
 void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
   for (auto& [name, worker] : workers_) {
     if (worker.session == 0) continue;  // TakeOver stops them when the worker says hello again.
     for (const auto& [key, ranks] : worker.occupants) {
       if (key.job_id != job_id) continue;
-      v1::WorkerCommand command;
-      v1::StopGroup* stop = command.mutable_stop();
-      stop->mutable_group()->set_job_id(key.job_id);
-      stop->mutable_group()->set_group(key.group);
-      stop->mutable_group()->set_incarnation(key.incarnation);
-      stop->set_reason(std::string(reason));
-      Send(worker.session, std::move(command));
+      Send(worker.session, StopCommand(key, reason));
     }
   }
 }

@@ -210,6 +210,7 @@ class ClusterState {
   void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now);
   void ApplyJobDecision(Job& job, Instant now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
+  static v1::WorkerCommand StopCommand(const GroupKey& group, absl::string_view reason);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
   // If the job failed just now and workers still run groups of it, SayLastWords will log the cause again after them.
   void AwaitLastWords(const Job& job, Instant now);

@@ -12,7 +12,8 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kSilencesMax = 64;        // The most silences that are shown of one group.
+// A worker's report of a silent rank is not listed if its group already has so many silent peers.
+constexpr size_t kSilencesMax = 64;
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
 bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& address) {

@@ -178,13 +178,7 @@ void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) 
     if (!IsPlaced(group.state)) continue;
     const auto worker = workers_.find(group.worker);
     if (worker != workers_.end() && worker->second.session != 0) {
-      v1::WorkerCommand command;
-      v1::GroupId* id = command.mutable_stop()->mutable_group();
-      id->set_job_id(job.record.job_id);
-      id->set_group(group.group);
-      id->set_incarnation(group.incarnation);
-      command.mutable_stop()->set_reason(why);
-      Send(worker->second.session, std::move(command));
+      Send(worker->second.session, StopCommand({job.record.job_id, group.group, group.incarnation}, why));
     }
     group.state = v1::GROUP_STATE_WAITING;
     group.reason = absl::StrCat("starts again: ", why);

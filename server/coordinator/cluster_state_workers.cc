@@ -30,13 +30,6 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
   return absl::OkStatus();
 }
 
-v1::WorkerCommand StopCommand(const v1::GroupId& id, const std::string& reason) {
-  v1::WorkerCommand command;
-  *command.mutable_stop()->mutable_group() = id;
-  command.mutable_stop()->set_reason(reason);
-  return command;
-}
-
 v1::WorkerCommand EchoCommand(const v1::WorkerHeartbeat& heartbeat, Instant now) {
   v1::WorkerCommand command;
   command.mutable_clock()->set_sent_ns(heartbeat.sent_ns());
@@ -104,7 +97,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     LogDaemon(absl::StrCat("group ", key.group, " of ", Shortened(key.job_id, 80), " on worker ", worker.name,
                            " is stopped: ", Shortened(decision.reason)),
               now);
-    Send(worker.session, StopCommand(id, Shortened(decision.reason)));
+    Send(worker.session, StopCommand(KeyOf(id), Shortened(decision.reason)));
   }
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;

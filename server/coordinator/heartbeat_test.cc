@@ -140,7 +140,8 @@ class FakeCoordinator : public v1::Coordinator::Service {
   }
 
   absl::Notification sealed;
-  std::map<std::string, std::string> forgotten;  // Jobs and keys that each answer names. Set before it listens.
+  std::map<std::string, std::string>
+      forgotten;  // Jobs and keys that each answer names. Set before the first heartbeat.
 
  private:
   absl::Mutex mutex_;
@@ -149,107 +150,97 @@ class FakeCoordinator : public v1::Coordinator::Service {
   int beats_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// A server's heartbeats to a coordinator that answers.
+class HeartbeatTest : public testing::Test {
+ protected:
+  HeartbeatTest() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&coordinator_);
+    server_ = builder.BuildAndStart();
+  }
+  ~HeartbeatTest() override { server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1))); }
+
+  HeartbeatOptions Options(FakeParameters& parameters) {
+    HeartbeatOptions options;
+    options.address = "me:1";
+    options.coordinator = absl::StrCat("127.0.0.1:", port_);
+    options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
+    options.parameters = &parameters;
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
+    return options;
+  }
+
+  FakeCoordinator coordinator_;
+  std::ostringstream log_;
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
 // A server tells who it is and what it holds. It seals the jobs that have ended, and tries again if that fails.
-TEST(HeartbeatTest, TellsAndSeals) {
-  FakeCoordinator coordinator;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&coordinator);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+TEST_F(HeartbeatTest, TellsAndSeals) {
   FakeParameters parameters;
-  std::ostringstream log;
-  HeartbeatOptions options;
-  options.address = "me:1";
+  HeartbeatOptions options = Options(parameters);
   options.server_id = "my identity";
   options.instance = "my process";
   options.version = "1.2.3";
-  options.coordinator = absl::StrCat("127.0.0.1:", port);
-  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
-  options.parameters = &parameters;
-  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
   options.interval = absl::Milliseconds(10);
   options.seal_again_after = absl::Milliseconds(10);
   {
     std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
-    EXPECT_TRUE(coordinator.sealed.WaitForNotificationWithTimeout(kDeadline));
+    EXPECT_TRUE(coordinator_.sealed.WaitForNotificationWithTimeout(kDeadline));
   }
-  EXPECT_EQ(coordinator.last().address(), "me:1");
-  EXPECT_EQ(coordinator.last().server_id(), "my identity");
-  EXPECT_EQ(coordinator.last().instance(), "my process");
-  EXPECT_EQ(coordinator.last().version(), "1.2.3");
-  EXPECT_EQ(coordinator.last().center_bytes(), 123u);
-  EXPECT_EQ(coordinator.last().disk_centers(), 2u);
-  EXPECT_EQ(coordinator.last().disk_bytes(), 456u);
-  EXPECT_THAT(log.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
+  EXPECT_EQ(coordinator_.last().address(), "me:1");
+  EXPECT_EQ(coordinator_.last().server_id(), "my identity");
+  EXPECT_EQ(coordinator_.last().instance(), "my process");
+  EXPECT_EQ(coordinator_.last().version(), "1.2.3");
+  EXPECT_EQ(coordinator_.last().center_bytes(), 123u);
+  EXPECT_EQ(coordinator_.last().disk_centers(), 2u);
+  EXPECT_EQ(coordinator_.last().disk_bytes(), 456u);
+  EXPECT_THAT(log_.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
   const std::string problem = "the coordinator places nothing on this server, which advertises me:1, which is wrong";
-  EXPECT_THAT(log.str(), HasSubstr(problem));
-  EXPECT_EQ(log.str().find(problem), log.str().rfind(problem));
-  EXPECT_THAT(log.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
-  EXPECT_THAT(log.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
-  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+  EXPECT_THAT(log_.str(), HasSubstr(problem));
+  EXPECT_EQ(log_.str().find(problem), log_.str().rfind(problem));
+  EXPECT_THAT(log_.str(), HasSubstr("the center of job ended-1 could not be written, trying again"));
+  EXPECT_THAT(log_.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
 }
 
 // The coordinator gets the list of jobs on disk with the first heartbeat, and then only when it has changed. A job that
 // it calls forgotten is freed. One that the server refuses to free, because its key is another, is tried once.
-TEST(HeartbeatTest, FreesWhatIsForgotten) {
-  FakeCoordinator coordinator;
-  coordinator.forgotten = {{"old-3", "key"}, {"old-4", "another key"}};
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&coordinator);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+TEST_F(HeartbeatTest, FreesWhatIsForgotten) {
+  coordinator_.forgotten = {{"old-3", "key"}, {"old-4", "another key"}};
   FakeParameters parameters(0);
-  std::ostringstream log;
-  HeartbeatOptions options;
-  options.address = "me:1";
-  options.coordinator = absl::StrCat("127.0.0.1:", port);
-  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
-  options.parameters = &parameters;
-  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  HeartbeatOptions options = Options(parameters);
   options.interval = absl::Milliseconds(1);
   options.disk_jobs_every = 1000000;
   {
     std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
-    EXPECT_TRUE(coordinator.WaitForListWithout("old-3"));
-    EXPECT_TRUE(coordinator.WaitForMoreBeats(100));
+    EXPECT_TRUE(coordinator_.WaitForListWithout("old-3"));
+    EXPECT_TRUE(coordinator_.WaitForMoreBeats(100));
   }
-  EXPECT_THAT(coordinator.lists(), ElementsAre(ElementsAre("old-3", "old-4", "old-5"), ElementsAre("old-4", "old-5")));
+  EXPECT_THAT(coordinator_.lists(), ElementsAre(ElementsAre("old-3", "old-4", "old-5"), ElementsAre("old-4", "old-5")));
   const std::vector<std::string> forgets = parameters.forgets();
   EXPECT_EQ(std::count(forgets.begin(), forgets.end(), "old-4 another key"), 1);
-  EXPECT_THAT(log.str(), HasSubstr("job old-3 was forgotten: its shard here is freed"));
-  EXPECT_THAT(log.str(), HasSubstr("job old-4 was forgotten, but it is another job's"));
-  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+  EXPECT_THAT(log_.str(), HasSubstr("job old-3 was forgotten: its shard here is freed"));
+  EXPECT_THAT(log_.str(), HasSubstr("job old-4 was forgotten, but it is another job's"));
 }
 
 // A center that cannot be written is tried again, and complained about, once in a while, not at each heartbeat.
-TEST(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
-  FakeCoordinator coordinator;
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&coordinator);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+TEST_F(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   FakeParameters parameters(1000000);
-  std::ostringstream log;
-  HeartbeatOptions options;
-  options.address = "me:1";
-  options.coordinator = absl::StrCat("127.0.0.1:", port);
-  options.channel = grpc::CreateChannel(options.coordinator, grpc::InsecureChannelCredentials());
-  options.parameters = &parameters;
-  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  HeartbeatOptions options = Options(parameters);
   options.interval = absl::Milliseconds(1);
   {
     std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
     EXPECT_TRUE(parameters.WaitForSeals(1));
-    EXPECT_TRUE(coordinator.WaitForMoreBeats(100));
+    EXPECT_TRUE(coordinator_.WaitForMoreBeats(100));
   }
   EXPECT_EQ(parameters.seals(), 1);
-  const std::string text = log.str();
+  const std::string text = log_.str();
   EXPECT_NE(text.find("could not be written"), std::string::npos);
   EXPECT_EQ(text.find("could not be written"), text.rfind("could not be written"));
-  server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
 }
 
 // A sink that tells when a line with a text has come.
@@ -281,7 +272,7 @@ HeartbeatOptions NobodyListens(FakeParameters& parameters, std::shared_ptr<spdlo
 }
 
 // A coordinator that is not there is complained about, once in a while, not at each try.
-TEST(HeartbeatTest, ComplainsOnceInAWhile) {
+TEST(AbsentCoordinatorTest, ComplainsOnceInAWhile) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();
   HeartbeatOptions options = NobodyListens(parameters, sink);
@@ -295,7 +286,7 @@ TEST(HeartbeatTest, ComplainsOnceInAWhile) {
 }
 
 // While it goes on being absent, it is complained about again.
-TEST(HeartbeatTest, ComplainsAgain) {
+TEST(AbsentCoordinatorTest, ComplainsAgain) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();
   HeartbeatOptions options = NobodyListens(parameters, sink);
@@ -308,7 +299,7 @@ TEST(HeartbeatTest, ComplainsAgain) {
 }
 
 // A server ends in the middle of the pause between two heartbeats.
-TEST(HeartbeatTest, EndsInAPause) {
+TEST(AbsentCoordinatorTest, EndsInAPause) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();
   HeartbeatOptions options = NobodyListens(parameters, sink);

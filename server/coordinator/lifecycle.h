@@ -28,7 +28,8 @@ struct GroupOutcome {
   absl::StatusCode code = absl::StatusCode::kUnknown;  // Set if not ok.
   std::string message;
   uint64_t step = 0;  // The furthest step known.
-  // The number of ends in a row because a server was missing, this one included. 0: this end has another reason.
+  // How often in a row this group ended because a server was missing, without a new step in between. Counts this end.
+  // 0: it ended for another reason.
   uint32_t server_failures = 0;
 };
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_SERVER_DIAL_H_
 #define HOOKE_SERVER_COORDINATOR_SERVER_DIAL_H_
 
-// What the coordinator makes of a server's claim to be at an address: pure functions of plain values. Before it places
-// anything on a server, the coordinator dials the address that the server advertises and asks who is there.
+// Judges a server's claim to be at an address. Before the coordinator places anything on a server, it dials the address
+// that the server advertises and asks who is there. Pure functions of plain values.
 
 #include <cstdint>
 #include <string>

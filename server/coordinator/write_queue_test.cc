@@ -59,7 +59,8 @@ TEST_F(WriteQueueTest, NamesTheBatchThatStoresAChange) {
   EXPECT_FALSE(queue_.HasWork(true));
 }
 
-// While the store fails, submissions and log lines are still written. Their batches store no change.
+// While changed jobs cannot be stored, the queue still hands out submissions and log lines. Their batches leave the
+// changed jobs waiting.
 TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
   Change("a");
   EXPECT_FALSE(queue_.HasWork(false));

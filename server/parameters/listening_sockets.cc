@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "wire/random_hex.h"
 
 namespace hooke {
 namespace {
@@ -63,14 +63,6 @@ absl::StatusOr<int> ListenLocally(const std::string& name) {
   return status;
 }
 
-// A random name, which no other host has. So whoever can connect to it is on this host.
-std::string RandomName() {
-  std::random_device random;
-  std::string name = "hooke-";
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&name, absl::Hex(random(), absl::kZeroPad8));
-  return name;
-}
-
 }  // namespace
 
 absl::StatusOr<ListeningSockets> ListeningSockets::Open(const std::string& host) {
@@ -78,7 +70,8 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Open(const std::string& host)
   absl::StatusOr<int> tcp = ListenTcp(host, &sockets.port_);
   if (!tcp.ok()) return tcp.status();
   sockets.tcp_ = *tcp;
-  sockets.local_name_ = RandomName();
+  // No other host has this name, so whoever can connect to it is on this host.
+  sockets.local_name_ = absl::StrCat("hooke-", RandomHex(4));
   absl::StatusOr<int> local = ListenLocally(sockets.local_name_);
   if (!local.ok()) return local.status();
   sockets.local_ = *local;

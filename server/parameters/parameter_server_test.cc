@@ -219,8 +219,8 @@ TEST(ParameterServer, Refusals) {
               HasSubstr("of this server's 4194304 are free; raise --max-center-bytes or add servers"));
 }
 
-// A stranger without the job's key cannot replace its group by calls in the name of a later start. It can have nothing
-// saved, and leaves nothing in the snapshot. The group goes on, also after a restart of the server.
+// A caller without the job's key cannot replace a group by claiming a later start. It cannot make the server save, and
+// leaves no trace in the snapshot. The real group can still exchange, even after the server restarts.
 TEST(ParameterServer, StrangersReplaceNobody) {
   const auto storage = std::make_shared<InMemoryStorage>();
   const TestCenter center = LargeCenter();

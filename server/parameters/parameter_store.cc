@@ -213,8 +213,7 @@ absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view
     const auto found = jobs_.find(job_id);
     if (found == jobs_.end()) return absl::OkStatus();
     job = found->second;
-    const auto idle = [&job]() { return !job->busy; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax)) {
+    if (!AwaitIdle(*job)) {
       return absl::UnavailableError(absl::StrCat("the shard of job ", job_id, " is being read or written; try again"));
     }
     shard = job->shard;
@@ -332,13 +331,17 @@ absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl:
   if (found == jobs_.end()) return nullptr;
   std::shared_ptr<Job> job = found->second;
   if (job->unloaded) return nullptr;  // It has not changed, so nobody need wait until it is loaded.
-  const auto idle = [&job]() { return !job->busy; };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax)) {
+  if (!AwaitIdle(*job)) {
     return absl::UnavailableError(absl::StrCat("a snapshot of job ", job_id, " is still being written; try again"));
   }
   if (job->shard == nullptr) return nullptr;
   job->busy = true;
   return job;
+}
+
+bool ParameterStore::AwaitIdle(const Job& job) const {
+  const auto idle = [&job]() { return !job.busy; };
+  return mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax);
 }
 
 bool ParameterStore::HasSnapshot(absl::string_view job_id) const {

@@ -106,8 +106,9 @@ class ParameterStore {
   absl::Status SnapshotChanged();
 
   // Writes a snapshot of one job's shard if it changed since its last one. After OK, all exchanges answered before the
-  // call are on disk. Also OK for a sealed job. PERMISSION_DENIED: the key is wrong. NOT_FOUND: there is no center, or
-  // it has no values yet. DATA_LOSS: the job is lost. Other errors are the disk's.
+  // call are on disk. Also OK for a sealed job, whose last snapshot is written. PERMISSION_DENIED: the key is wrong.
+  // NOT_FOUND: there is no center, or it has no values yet. DATA_LOSS: the job is lost. UNAVAILABLE: the shard is not
+  // loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
   absl::Status Save(const v1::Sender& sender);
 
   // Call it when the server stops: exchanges that wait for other groups, now or later, end with UNAVAILABLE.
@@ -166,6 +167,8 @@ class ParameterStore {
   // Null: there is no such job in memory, or it is not loaded yet.
   absl::StatusOr<std::shared_ptr<Job>> Claim(absl::string_view job_id);
   void Release(Job& job);
+  // Waits at most kJobBusyMax until no thread is busy with the job. False: one still is.
+  bool AwaitIdle(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasSnapshot(absl::string_view job_id) const;
   absl::Status Snapshot(absl::string_view job_id, Due due);
   absl::Status SealClaimed(const std::string& job_id, Job& job);

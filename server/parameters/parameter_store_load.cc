@@ -79,8 +79,7 @@ absl::Status ParameterStore::AwaitLoaded(absl::string_view job_id) {
     const auto found = jobs_.find(job_id);
     if (found == jobs_.end() || !found->second->unloaded) return absl::OkStatus();
     job = found->second;
-    const auto idle = [&job]() { return !job->busy; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax)) {
+    if (!AwaitIdle(*job)) {
       return absl::UnavailableError(
           absl::StrCat("the shard of job ", job_id, " is still being read from this server's disk; try again"));
     }

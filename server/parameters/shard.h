@@ -277,12 +277,12 @@ class Shard {
   Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
   std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; empty without rounds.
   uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
-  // By group: the last pass that waited for the group in vain.
+  // One number for each group: the last pass that waited for the group in vain.
   std::vector<uint64_t> dismissed_ ABSL_GUARDED_BY(roster_mutex_);
-  // By group: the last exchange before its incarnation began, and the number of the last pass then.
+  // One record for each group. It says where the group and the passes were when the group's incarnation began.
   struct Begun {
-    ExchangeId id;
-    uint64_t pass = 0;
+    ExchangeId id;      // The group's last exchange before.
+    uint64_t pass = 0;  // The number of the last pass before.
   };
   std::vector<Begun> begun_ ABSL_GUARDED_BY(roster_mutex_);
   std::vector<GroupPace> paces_ ABSL_GUARDED_BY(roster_mutex_);  // By group.

@@ -32,7 +32,7 @@ struct Group {
   std::vector<float> sent;
   std::vector<double> expected_sent;
   std::vector<uint64_t> open;
-  // By block: the last exchange that the expected center includes, and its answer.
+  // Each vector has an element for each block: the last exchange that the expected center includes, and its answer.
   std::vector<uint64_t> counted;
   std::vector<std::vector<double>> expected_answers;
   std::vector<std::vector<float>> answers;

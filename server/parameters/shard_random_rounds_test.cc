@@ -376,7 +376,7 @@ class Interleaved {
   std::unique_ptr<Shard> shard_;
   std::vector<ReferenceBlock> blocks_;
   std::vector<std::vector<Seat>> seats_;  // By block, then group. `awaited` is valid only at block 0.
-  // By block: the latest first round (Exchange::round) of the exchanges that passed it.
+  // One number for each block: the largest Exchange::round of the exchanges that have passed the block.
   std::vector<uint64_t> gone_on_;
   std::vector<Exchange> groups_;
 };

@@ -88,7 +88,7 @@ class Server {
   std::string address_;
 };
 
-// What all groups of a job share. The vector never changes, because only the server's memory matters here.
+// All groups of a job share these values. The vector never changes, because only the server's memory matters here.
 struct Job {
   v1::JobSpecForShard spec;
   DialOptions dial;

@@ -87,7 +87,8 @@ TEST(OutboxTest, EventsStayUntilSeen) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre());
 }
 
-// Of each rank only the newest progress is kept, so an absent coordinator costs no memory. All other events stay.
+// The outbox keeps only the newest progress of each rank, so an absent coordinator costs no memory. It keeps all other
+// events.
 TEST(OutboxTest, ProgressIsCoalesced) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Started());
@@ -99,7 +100,7 @@ TEST(OutboxTest, ProgressIsCoalesced) {
   EXPECT_THAT(TakeAll(outbox), ElementsAre("1:started", "2000:step1000", "2001:step1000", "2002:a"));
 }
 
-// Of each rank only the newest profile is kept. A profile does not replace a progress report.
+// The outbox keeps only the newest profile of each rank. A profile does not replace a progress report.
 TEST(OutboxTest, ProfilesAreCoalesced) {
   Outbox outbox({});
   for (uint64_t i = 1; i <= 100; ++i) {

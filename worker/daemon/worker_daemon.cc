@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "wire/host_port.h"
+#include "wire/random_hex.h"
 #include "wire/worker_limits.h"
 #include "worker/daemon/clock_offset.h"
 
@@ -58,11 +58,6 @@ int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-std::string NewInstance() {
-  std::random_device random;
-  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
 }
 
 v1::GroupEvent RefusedEvent(const absl::Status& why) {
@@ -120,7 +115,7 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   SessionOptions session;
   session.coordinator = options_.coordinator;
   session.hello.set_name(options_.name);
-  session.hello.set_instance(NewInstance());
+  session.hello.set_instance(RandomHex(2));
   session.hello.set_site(options_.site);
   session.hello.set_slots(options_.slots);
   session.hello.set_version(options_.version);

@@ -14,8 +14,8 @@ constexpr double kNever = -1;
 
 // One event, and the state that must follow from it.
 struct Event {
-  // What happened. "complete", "partial", "silent" or "may wait": an exchange ended so. "answers" or "no answer": a
-  // Locate call ended.
+  // Names what happened. "complete", "partial", "silent" and "may wait" are ends of an exchange. "answers" and "no
+  // answer" are ends of a Locate call.
   std::string what;
   double now = 0;
   bool skipped = false;

@@ -17,7 +17,7 @@ namespace hooke {
 constexpr absl::Duration kProgressEvery = absl::Milliseconds(500);
 constexpr absl::Duration kProfileEvery = absl::Seconds(30);
 
-// What was sent to the coordinator, in messages.
+// Counts the messages that were sent to the coordinator.
 struct Sent {
   uint64_t rank_reports = 0;  // Progress of all ranks, also the part that daemons do not pass on.
   uint64_t progress = 0;      // The part that they pass on.
