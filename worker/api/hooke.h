@@ -1,0 +1,250 @@
+#ifndef HOOKE_WORKER_API_HOOKE_H_
+#define HOOKE_WORKER_API_HOOKE_H_
+
+/*
+ * libhooke: a training program's part in a Hooke job, as a C99 interface.
+ *
+ * Each rank of each group is one process that runs the same program. A worker starts it for a job with a `command`. The
+ * program can also be started by mpirun, or by itself: it is then a group without servers, of as many ranks as mpirun
+ * started.
+ *
+ *   hooke_join      join the group
+ *   hooke_register  hand over the parameters; they move into memory that belongs to the job
+ *   hooke_begin     meet the servers; from now on all ranks hold the values of the center
+ *   each step:
+ *     hooke_gradient_ready  for each gradient, while backward goes on; optional
+ *     hooke_combine         average the gradients of all ranks
+ *     (the program's own optimizer changes the parameters, unless the servers do so: hooke_place.steps_locally)
+ *     hooke_end_step        count the step, and exchange with the servers if it is time
+ *   hooke_finish    the last exchange; the servers write the center to disk
+ *   hooke_leave     leave the group
+ *
+ * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. The other
+ * functions say that they are not collective.
+ *
+ * Errors. A function returns HOOKE_OK or another hooke_code; hooke_message() has the message for people. After
+ * HOOKE_INVALID_ARGUMENT and HOOKE_FAILED_PRECONDITION of a function that is not collective, the program may go on.
+ * After an error of a collective function the group is lost: call hooke_fail, or end the process with an exit status
+ * other than 0. The coordinator then decides whether the group is started again.
+ *
+ * Threads. One thread at a time may call into the library. hooke_gradient_ready may come from another thread than the
+ * others, for as long as those calls do not overlap with others.
+ *
+ * Values are float32 in host memory. hooke_tensor already has fields for other types and for device memory. This
+ * version of the library refuses them in hooke_register, with a message that names the tensor.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface. It grows by one if a function or a struct changes. */
+#define HOOKE_API_VERSION 1
+
+/* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
+typedef struct hooke_job hooke_job;
+
+/* The numbers are those of gRPC's and Abseil's status codes. */
+typedef enum hooke_code {
+  HOOKE_OK = 0,
+  HOOKE_CANCELLED = 1,
+  HOOKE_UNKNOWN = 2,
+  HOOKE_INVALID_ARGUMENT = 3,
+  HOOKE_DEADLINE_EXCEEDED = 4, /* A rank or a server did not come in time; the message names it. */
+  HOOKE_NOT_FOUND = 5,
+  HOOKE_RESOURCE_EXHAUSTED = 8,
+  HOOKE_FAILED_PRECONDITION = 9, /* Something must be done first; the message says what. */
+  HOOKE_ABORTED = 10,            /* This start of the group has been replaced by a later one. */
+  HOOKE_INTERNAL = 13,
+  HOOKE_UNAVAILABLE = 14,
+  HOOKE_DATA_LOSS = 15
+} hooke_code;
+
+/* The message of this thread's last call that failed, in UTF-8. Valid until its next call. "" before the first. */
+const char* hooke_message(void);
+
+/* ---- Joining ---- */
+
+/* Where the rank is. Strings are valid until hooke_leave. */
+typedef struct hooke_place {
+  const char* job;        /* The job's id; "" without a job. */
+  uint32_t group;         /* 0 to groups - 1. */
+  uint32_t groups;        /* Groups of the job; 1 without a job. */
+  uint32_t rank;          /* 0 to ranks - 1. */
+  uint32_t ranks;         /* Ranks of each group. */
+  uint32_t incarnation;   /* Starts of the group so far, this one included. 1 without a job. */
+  uint32_t has_servers;   /* 1: groups exchange with a center. */
+  uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
+  uint64_t seed;          /* train.seed of the job; the same on all ranks of all groups. */
+  const char* rule;       /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
+} hooke_place;
+
+/*
+ * Joins the group. Collective, once in a process. `api_version` is HOOKE_API_VERSION. The environment variable
+ * HOOKE_START, which the worker sets, names the file that describes this start. Without it the program runs outside of
+ * a job. Starts MPI, unless the program runs alone.
+ *
+ * HOOKE_INVALID_ARGUMENT: the file cannot be read or has a bad value. HOOKE_FAILED_PRECONDITION: joined before, another
+ * api_version, or MPI does not offer what Hooke needs. HOOKE_UNAVAILABLE: the worker does not answer.
+ */
+hooke_code hooke_join(uint32_t api_version, hooke_job** job);
+
+/* Not collective. */
+hooke_code hooke_get_place(const hooke_job* job, hooke_place* place);
+
+/* ---- Parameters ---- */
+
+typedef enum hooke_type {
+  HOOKE_FLOAT32 = 0,
+  HOOKE_FLOAT64 = 1,
+  HOOKE_BFLOAT16 = 2,
+  HOOKE_FLOAT16 = 3,
+  HOOKE_INT32 = 4,
+  HOOKE_INT64 = 5
+} hooke_type;
+
+typedef enum hooke_kind {
+  HOOKE_PARAMETER = 0, /* Has a gradient. */
+  /* Has no gradient; changed by forward passes, for instance the running mean of a batch norm. Averaged over the
+     group's ranks at each step, and exchanged with the center. */
+  HOOKE_BUFFER = 1
+} hooke_kind;
+
+#define HOOKE_HOST (-1)
+
+typedef struct hooke_tensor {
+  const char* name;      /* In: unique, 1 to 1024 bytes of UTF-8. The exported model has it. */
+  const uint64_t* shape; /* In: `dimensions` extents, outermost first; row-major without gaps. */
+  uint32_t dimensions;   /* In: 0 to 16; 0 is a scalar. */
+  uint32_t kind;         /* In: a hooke_kind. */
+  uint32_t type;         /* In: a hooke_type. This version takes HOOKE_FLOAT32. */
+  int32_t device;        /* In: HOOKE_HOST, or the number of a CUDA device. This version takes HOOKE_HOST. */
+  void* stream;          /* In: the CUDA stream that the caller uses for the tensor; NULL in host memory. */
+  void* values;          /* In: the initial values. Out: the values' new place. */
+  void* gradient;        /* Out: the place of the gradient, zeroed; NULL for a buffer. */
+} hooke_tensor;
+
+/*
+ * Registers all tensors of the model and moves their values. Collective, once. From now on the model computes in the
+ * memory that `values` and `gradient` point to. It belongs to the job, lives until hooke_leave, and is aligned to 4
+ * bytes. The old memory is not used any more.
+ *
+ * Give parameters in the order in which forward uses them: gradients then become ready from the last to the first, and
+ * can travel while backward goes on. All parameters come before all buffers.
+ *
+ * HOOKE_INVALID_ARGUMENT on all ranks: a bad value, or the ranks' lists differ; the message names the first tensor that
+ * differs. HOOKE_FAILED_PRECONDITION: registered before.
+ */
+hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
+
+/* What the program knows of its own length. Give zeros for what it does not know. */
+typedef struct hooke_plan {
+  uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
+  uint64_t steps_per_epoch; /* Steps of a group in an epoch, a pass of all groups together; 0: not known. */
+} hooke_plan;
+
+/*
+ * Begins to train. Collective, once, after hooke_register. The first group of the job creates the center from its own
+ * values; every other group, and a group that is started again, takes the center's values. Afterwards all ranks hold
+ * the same values. `*first_step` is the number of steps that the group has done already in earlier starts.
+ *
+ * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the
+ * job's rule or schedule needs steps_per_epoch.
+ */
+hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
+
+/* ---- A step ---- */
+
+/*
+ * Says that the gradient of tensors[index] is complete in this step; the library may change it from now on. Optional
+ * for each tensor: hooke_combine takes the others. Not collective: ranks may call it for different tensors, in any
+ * order. HOOKE_FAILED_PRECONDITION: called before for this tensor in this step.
+ */
+hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
+
+/*
+ * Combines the step's gradients: afterwards each gradient is the mean over the ranks, and each buffer, too. Collective.
+ *
+ * `loss` is this rank's loss of the step, and NaN if the program does not know it. Returns the ranks' mean in
+ * `*mean_loss`, unless NULL. `used`, unless NULL, has a byte for each parameter: 1 if this rank's gradient of it was
+ * computed. Afterwards it is 1 if any rank's was. A gradient that no rank computed is zero, as far as the ranks wrote
+ * nothing to it.
+ *
+ * If gradients are accumulated over several backward passes, the program may combine once after the last one, or after
+ * each one: combining gradients that are equal on all ranks does not change them.
+ */
+hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* used);
+
+typedef struct hooke_step {
+  uint64_t samples; /* Samples of this rank in the step; 0: not known. */
+  double epoch;     /* Passes over the data so far, by all groups together; 0: from the plan, if it is known. */
+} hooke_step;
+
+/*
+ * Counts the step, and exchanges with the servers if the job's rule and interval say so. Collective, after
+ * hooke_combine and the optimizer. If a step is to be skipped, for instance because gradients overflowed, all ranks
+ * leave this call out and zero the gradients. `*step`, unless NULL, is the number of steps done by the group.
+ *
+ * HOOKE_INVALID_ARGUMENT: the loss is not finite on any rank, although it was given: training has diverged.
+ */
+hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step);
+
+/* ---- The center ---- */
+
+/*
+ * Calls `work` while the registered values are the center's; then puts the group's own values back. Collective.
+ * Without servers the values are the group's own. If a server is away, `work` is not called, a notice goes to the job's
+ * log, and the result is HOOKE_OK. If `work` returns another value than 0, the result is HOOKE_INTERNAL.
+ */
+hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* argument);
+
+/* Reports an evaluation of the center to the job; `hooke watch` shows it. Not collective; rank 0's report counts. */
+hooke_code hooke_evaluated(hooke_job* job, double accuracy, double loss, uint64_t samples);
+
+/* ---- Collectives for the program's own needs, on any host memory ---- */
+
+typedef enum hooke_reduction { HOOKE_SUM = 0, HOOKE_MEAN = 1, HOOKE_MIN = 2, HOOKE_MAX = 3 } hooke_reduction;
+
+/* Collective. Afterwards every rank has the reduction of all ranks' `count` values, bitwise the same. */
+hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction);
+/* Collective. Afterwards every rank has the `count` values of rank `root`. */
+hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_type type, uint32_t root);
+/* Collective. `values` has ranks * count values; rank r has filled in its own, from r * count on. Afterwards every rank
+   has all. */
+hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_type type);
+/* Collective. Returns after all ranks have called it. */
+hooke_code hooke_barrier(hooke_job* job);
+
+/* ---- Reports and the end ---- */
+
+/* Sends one line of UTF-8 to the job's log. Not collective. */
+hooke_code hooke_notice(hooke_job* job, const char* text);
+
+/*
+ * Ends training. Collective, once: a last exchange, which every server must take, and the servers write the center to
+ * disk. Afterwards hooke_with_center and the collectives may still be called, but no step.
+ */
+hooke_code hooke_finish(hooke_job* job);
+
+/*
+ * Leaves the group, frees the job and its memory, and ends MPI. Collective. Ends training, if hooke_begin was called and
+ * hooke_finish was not. After an error the process should end by hooke_fail.
+ */
+hooke_code hooke_leave(hooke_job* job);
+
+/*
+ * Tells the job that this rank gives up, and why, then ends the process at once with exit status 1, without exit
+ * handlers. The other ranks of the group end, too. Not collective. `code` decides what the coordinator does: after
+ * HOOKE_UNAVAILABLE, HOOKE_DEADLINE_EXCEEDED and HOOKE_ABORTED it starts the group again; after others, such as
+ * HOOKE_INVALID_ARGUMENT for a fault of the program, the job fails. `job` may be NULL: then it only ends the process.
+ */
+void hooke_fail(hooke_job* job, hooke_code code, const char* message);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  /* HOOKE_WORKER_API_HOOKE_H_ */
