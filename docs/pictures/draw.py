@@ -102,7 +102,7 @@ def collective():
     """The layers of an all-reduce, for one node and for several."""
     p = Picture(860, 640, "The layers of an all-reduce: bucket hook, issue order, group, choice, algorithm, bytes")
     top = [
-        ("bucket hook", "backward has written all gradients of a bucket", "worker/rank/group_step.cc"),
+        ("bucket hook", "backward has written all gradients of a bucket", "worker/training/group_step.cc"),
         ("issue order", "calls the buckets in one order on all ranks", "mpi_group/issue_order/issue_order.cc"),
         ("group", "AllReduce(bucket, mean): measures, numbers, checks", "mpi_group/groups/transport_group.cc"),
         ("choice", "the first rule that fits: tuning, then defaults", "mpi_group/choose_algorithm.cc, default_rules.cc"),

@@ -230,8 +230,8 @@ hooke_code hooke_notice(hooke_job* job, const char* text);
 hooke_code hooke_finish(hooke_job* job);
 
 /*
- * Leaves the group, frees the job and its memory, and ends MPI. Collective. Ends training, if hooke_begin was called and
- * hooke_finish was not. After an error the process should end by hooke_fail.
+ * Leaves the group, frees the job and its memory, and ends MPI. Collective. Ends training, if hooke_begin was called
+ * and hooke_finish was not. After an error the process should end by hooke_fail.
  */
 hooke_code hooke_leave(hooke_job* job);
 
@@ -247,4 +247,4 @@ void hooke_fail(hooke_job* job, hooke_code code, const char* message);
 }
 #endif
 
-#endif  /* HOOKE_WORKER_API_HOOKE_H_ */
+#endif /* HOOKE_WORKER_API_HOOKE_H_ */

@@ -14,7 +14,7 @@
 #include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
-#include "worker/rank/rank_zero.h"
+#include "worker/training/rank_zero.h"
 
 namespace hooke {
 namespace {

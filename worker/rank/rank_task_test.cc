@@ -22,6 +22,7 @@
 #include "worker/exchange/in_memory_server.h"
 #include "worker/exchange/restartable_server_test.h"
 #include "worker/model/model.h"
+#include "worker/training/job_training.h"
 
 namespace hooke {
 namespace {

@@ -126,7 +126,7 @@ class RulesTest : public ::testing::Test {
 
   std::vector<float> RunRank(const v1::JobSpec& job, RuleName rule, const RankRun& run) {
     QuadraticModel model(kParameters);
-    Arena arena = *Arena::Make({.parameters = kParameters, .buffers = 1, .statistics = kTrainerStatistics});
+    Arena arena = *Arena::Make({.parameters = kParameters, .buffers = 1, .statistics = kTrainingStatistics});
     EXPECT_TRUE(model.Bind(arena).ok());
     model.Initialize(static_cast<uint64_t>(kStart));
     SamplerOptions sampling;
@@ -152,21 +152,21 @@ class RulesTest : public ::testing::Test {
                              }
                            }};
     TrainerOptions options;
-    options.optimizer.momentum = job.train().optimizer().momentum();
-    options.sender.set_job_id("job-1");
-    options.sender.set_group(run.group);
-    options.sender.set_rank(sampling.rank);
-    options.sender.set_incarnation(1);
+    options.training.optimizer->momentum = job.train().optimizer().momentum();
+    options.training.sender.set_job_id("job-1");
+    options.training.sender.set_group(run.group);
+    options.training.sender.set_rank(sampling.rank);
+    options.training.sender.set_incarnation(1);
     options.groups = sampling.groups;
     options.batch = kBatch;
     options.epochs = job.train().epochs();
-    options.rhythm.interval = job.averaging().interval();
-    options.rhythm.delay = job.averaging().delay();
-    options.rhythm.fragments = std::max<uint32_t>(job.averaging().fragments(), 1);
-    options.rule = rule;
-    options.grace = absl::Seconds(job.averaging().grace_seconds());
-    options.awaits_quorum = InRounds(rule) && job.averaging().quorum() > 1;
-    options.exchange_timeout = exchange_timeout_;
+    options.training.rhythm.interval = job.averaging().interval();
+    options.training.rhythm.delay = job.averaging().delay();
+    options.training.rhythm.fragments = std::max<uint32_t>(job.averaging().fragments(), 1);
+    options.training.rule = rule;
+    options.training.grace = absl::Seconds(job.averaging().grace_seconds());
+    options.training.awaits_quorum = InRounds(rule) && job.averaging().quorum() > 1;
+    options.training.exchange_timeout = exchange_timeout_;
     const bool cosine = job.train().schedule().name() == v1::ScheduleSpec::COSINE;
     options.schedule.name = cosine ? LearningRateName::kCosine : LearningRateName::kConstant;
     options.schedule.learning_rate = kRate;
@@ -174,7 +174,7 @@ class RulesTest : public ::testing::Test {
     options.schedule.final_fraction = 0.5;
     const std::unique_ptr<ServerCalls> calls = DialServer(server_.address());
     CenterOptions center;
-    center.sender = options.sender;
+    center.sender = options.training.sender;
     center.job = ShardJob(job, {sampler.steps_per_epoch(), kParameters});
     center.layout = model.layout();
     center.partition = Partition(kParameters + 1);

@@ -15,9 +15,9 @@
 #include "mpi_group/groups/in_process_group.h"
 #include "worker/exchange/center_client.h"
 #include "worker/exchange/in_memory_server.h"
-#include "worker/rank/rank_zero.h"
 #include "worker/rank/trainer.h"
 #include "worker/rank/trainer_run.h"
+#include "worker/training/rank_zero.h"
 
 namespace hooke {
 namespace {
@@ -58,7 +58,7 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
 // An optimizer without state has lost nothing, so there is no notice.
 TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
   options_.epochs = 1;
-  options_.optimizer.momentum = 0;
+  options_.training.optimizer->momentum = 0;
   ASSERT_EQ(*Run({.ranks = 2}).steps[0], 12u);
   options_.epochs = 2;
   EXPECT_EQ(*Run({.ranks = 2, .incarnation = 2}).steps[0], 24u);
@@ -68,7 +68,7 @@ TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
 // A server that goes away does not stop training. There is one notice when it goes and one when it is back, and
 // exchanges work again.
 TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
-  options_.exchange_timeout = absl::Milliseconds(200);
+  options_.training.exchange_timeout = absl::Milliseconds(200);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
@@ -91,7 +91,7 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
 // Only rank 0 exchanges with the first server. Its reports make the job's status, so it also counts what the other rank
 // missed.
 TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
-  options_.exchange_timeout = absl::Milliseconds(200);
+  options_.training.exchange_timeout = absl::Milliseconds(200);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
@@ -121,19 +121,19 @@ TEST_F(TrainerFailuresTest, RecreatesALostCenter) {
 
 // Attaching may take longer than the limit of a collective. The other ranks wait for rank 0 all the same.
 TEST_F(TrainerFailuresTest, AttachesLongerThanACollective) {
-  options_.collective_timeout = absl::Seconds(2);
+  options_.training.collective_timeout = absl::Seconds(2);
   servers_[0]->MakeWait(12);  // Rank 0 asks every quarter of a second.
   const absl::Time start = absl::Now();
   GroupResult result = Run({.ranks = 3});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
-  EXPECT_GT(absl::Now() - start, options_.collective_timeout);
+  EXPECT_GT(absl::Now() - start, options_.training.collective_timeout);
   ExpectSame(result.vectors);
 }
 
 // If a group cannot attach, every rank returns rank 0's error.
 TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
   servers_[1]->SetReachable(false);
-  options_.attach_timeout = absl::Milliseconds(400);
+  options_.training.attach_timeout = absl::Milliseconds(400);
   GroupResult result = Run({.ranks = 3});
   for (const absl::StatusOr<uint64_t>& steps : result.steps) {
     EXPECT_EQ(steps.status().code(), absl::StatusCode::kDeadlineExceeded);
@@ -144,8 +144,8 @@ TEST_F(TrainerFailuresTest, AttachFailureReachesAllRanks) {
 // If a server misses the last exchange, the group fails on all ranks. The next start of the group goes on from the
 // exchange before, and ends with all servers.
 TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
-  options_.collective_timeout = absl::Seconds(3);
-  options_.exchange_timeout = absl::Seconds(1);
+  options_.training.collective_timeout = absl::Seconds(3);
+  options_.training.exchange_timeout = absl::Seconds(1);
   GroupToTrain run;
   run.ranks = 3;
   run.seed = 40;
@@ -170,7 +170,7 @@ TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
 // When the group has ended, the result of the last exchange is on every server's disk. That holds even if an earlier
 // incarnation made that exchange and could not save.
 TEST_F(TrainerFailuresTest, EndsWithTheCenterOnDisk) {
-  options_.attach_timeout = absl::Seconds(1);
+  options_.training.attach_timeout = absl::Seconds(1);
   servers_[1]->SetSaveError(absl::InternalError("input/output error"));
   GroupResult result = Run({.ranks = 2, .seed = 40});
   for (const absl::StatusOr<uint64_t>& steps : result.steps) {
@@ -205,7 +205,7 @@ TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
 // If the server of one part is away, an evaluation does not read the center, because that would delay training.
 TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   options_.evaluate_every = 1;
-  options_.exchange_timeout = absl::Milliseconds(200);
+  options_.training.exchange_timeout = absl::Milliseconds(200);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
@@ -225,8 +225,8 @@ TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
 // again.
 TEST_F(TrainerFailuresTest, EvaluationOutlivesALostShard) {
   options_.evaluate_every = 1;
-  options_.rhythm.interval = 5;
-  options_.exchange_timeout = absl::Seconds(1);
+  options_.training.rhythm.interval = 5;
+  options_.training.exchange_timeout = absl::Seconds(1);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {

@@ -89,13 +89,13 @@ class TrainerRun : public ::testing::Test {
   TrainerRun() {
     options_.epochs = 2;
     options_.batch = 4;
-    options_.rhythm.interval = 3;
+    options_.training.rhythm.interval = 3;
     options_.schedule.learning_rate = 0.1;
     options_.schedule.total_epochs = 2;
-    options_.optimizer.momentum = 0.5;
-    options_.collective_timeout = absl::Seconds(20);
-    options_.exchange_timeout = absl::Seconds(10);
-    options_.attach_timeout = absl::Seconds(20);
+    options_.training.optimizer->momentum = 0.5;
+    options_.training.collective_timeout = absl::Seconds(20);
+    options_.training.exchange_timeout = absl::Seconds(10);
+    options_.training.attach_timeout = absl::Seconds(20);
     for (auto& server : servers_) calls_.push_back(server->Dial());
   }
 
@@ -104,7 +104,7 @@ class TrainerRun : public ::testing::Test {
     result.steps.resize(run.ranks);
     result.vectors.resize(run.ranks);
     GroupOptions group_options;
-    group_options.deadline = options_.collective_timeout;
+    group_options.deadline = options_.training.collective_timeout;
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(run.ranks, group_options);
     std::vector<std::thread> threads;
     threads.reserve(groups.size());
@@ -117,7 +117,7 @@ class TrainerRun : public ::testing::Test {
 
   void RunRank(const GroupToTrain& run, Group* group, GroupResult* result) {
     QuadraticModel model(kValues, 5);
-    Arena arena = *Arena::Make({.parameters = kValues, .buffers = 1, .statistics = kTrainerStatistics});
+    Arena arena = *Arena::Make({.parameters = kValues, .buffers = 1, .statistics = kTrainingStatistics});
     ASSERT_TRUE(model.Bind(arena).ok());
     model.Initialize(run.seed);
     SamplerOptions sampling;
@@ -150,13 +150,14 @@ class TrainerRun : public ::testing::Test {
                       std::fill(pixels.begin(), pixels.end(), 3.0f);
                     }};
     TrainerOptions options = options_;
-    options.sender.set_job_id("job-1");
-    options.sender.set_group(run.group);
-    options.sender.set_rank(static_cast<uint32_t>(group->rank()));
-    options.sender.set_incarnation(run.incarnation);
+    options.training.sender.set_job_id("job-1");
+    options.training.sender.set_group(run.group);
+    options.training.sender.set_rank(static_cast<uint32_t>(group->rank()));
+    options.training.sender.set_incarnation(run.incarnation);
     CenterOptions center;
-    center.sender = options.sender;
-    center.job.set_rule(options.rule == RuleName::kNone ? v1::AveragingSpec::NONE : v1::AveragingSpec::ELASTIC);
+    center.sender = options.training.sender;
+    center.job.set_rule(options.training.rule == RuleName::kNone ? v1::AveragingSpec::NONE
+                                                                 : v1::AveragingSpec::ELASTIC);
     center.job.set_alpha(0.5);
     center.job.set_groups(options_.groups);
     center.job.set_ranks(static_cast<uint32_t>(run.ranks));

@@ -70,8 +70,8 @@ TEST_F(TrainerTest, ExchangesByTime) {
   GroupToTrain run;
   run.ranks = 3;
   run.before_step = [&seconds](uint64_t step) { seconds += step < 8 ? 1 : 3; };
-  options_.interval_time = absl::Seconds(4);
-  options_.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+  options_.training.interval_time = absl::Seconds(4);
+  options_.training.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
   GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
   ExpectSame(result.vectors);
@@ -82,8 +82,8 @@ TEST_F(TrainerTest, ExchangesByTime) {
 // With a delay, steps go on while a server holds its answers back, also during an evaluation. At the end no exchange is
 // in flight.
 TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
-  options_.rhythm.interval = 6;
-  options_.rhythm.delay = 4;
+  options_.training.rhythm.interval = 6;
+  options_.training.rhythm.delay = 4;
   options_.evaluate_every = 1;  // An epoch has 12 steps.
   std::vector<uint64_t> steps;
   GroupToTrain run;
@@ -108,7 +108,7 @@ TEST_F(TrainerTest, TrainsOnWhileAnExchangeIsOnItsWay) {
 
 // Post-local SGD exchanges after each step in the first epoch, then by the interval.
 TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
-  options_.rhythm.each_step_until = 12;
+  options_.training.rhythm.each_step_until = 12;
   const GroupResult result = Run({.ranks = 2});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(24)));
   EXPECT_EQ(result.progress.exchanges(), 12u + 4u);
@@ -119,8 +119,8 @@ TEST_F(TrainerTest, ExchangesAfterEachStepAtFirst) {
 TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
   options_.groups = 2;
   options_.epochs = 10;
-  options_.rhythm.interval = 12;
-  options_.adapts_interval = true;
+  options_.training.rhythm.interval = 12;
+  options_.training.adapts_interval = true;
   uint64_t exchanges[2] = {};
   for (const uint32_t group : {0, 1}) {
     std::atomic<int> seconds{0};
@@ -128,7 +128,7 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
     run.group = group;
     run.ranks = 2;
     run.before_step = [&](uint64_t) { seconds += group == 0 ? 1 : 3; };
-    options_.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+    options_.training.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
     const GroupResult result = Run(run);
     EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(60)));
     ExpectSame(result.vectors);
@@ -173,7 +173,7 @@ TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
   for (const uint64_t each_step_until : {0, 13}) {
     SCOPED_TRACE(each_step_until);
     for (auto& server : servers_) server->Forget();
-    options_.rhythm.each_step_until = each_step_until;
+    options_.training.rhythm.each_step_until = each_step_until;
     const GroupResult result = Run({.ranks = 1, .seed = 40});
     ASSERT_EQ(*result.steps[0], 48u);
     const ElasticValues should = ElasticReference(options_.batch, each_step_until);
@@ -184,7 +184,7 @@ TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
 
 // With one step per exchange, x and c follow the elastic rule exactly.
 TEST_F(TrainerTest, FollowsTheRuleByHand) {
-  options_.rhythm.interval = 1;
+  options_.training.rhythm.interval = 1;
   // Gradients change almost nothing, so only the elastic rule moves the values.
   options_.schedule.learning_rate = 1e-30;
   ASSERT_TRUE(Run({.group = 0, .seed = 8}).steps[0].ok());
@@ -195,17 +195,17 @@ TEST_F(TrainerTest, FollowsTheRuleByHand) {
 TEST_F(TrainerTest, AggregationDoesNotChangeExchanges) {
   options_.evaluate_every = 1;
   options_.groups = 2;
-  options_.group_step.overlap = false;
+  options_.training.group_step.overlap = false;
   const GroupResult plain = Run({.ranks = 2, .seed = 40});
   ASSERT_TRUE(plain.steps[0].ok()) << plain.steps[0].status();
   const std::vector<float> center = servers_[0]->center();
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {
     for (IssuePolicy order : {IssuePolicy::kFunneled, IssuePolicy::kConcurrent, IssuePolicy::kChained}) {
       for (auto& server : servers_) server->Forget();
-      options_.group_step.kind = kind;
-      options_.group_step.overlap = true;
-      options_.group_step.order = order;
-      options_.group_step.bucket_bytes = 4 * kValues / 3;
+      options_.training.group_step.kind = kind;
+      options_.training.group_step.overlap = true;
+      options_.training.group_step.order = order;
+      options_.training.group_step.bucket_bytes = 4 * kValues / 3;
       const GroupResult result = Run({.ranks = 2, .seed = 40});
       EXPECT_THAT(result.steps, Each(*plain.steps[0])) << static_cast<int>(kind) << NameOf(order);
       EXPECT_EQ(result.vectors, plain.vectors);
@@ -241,7 +241,7 @@ TEST_F(TrainerTest, EvaluatesTheCenter) {
 // Under rule none groups start from one center and train alone. Group 0's values become the center at its evaluations
 // and at its end.
 TEST_F(TrainerTest, RuleNonePublishesGroupZero) {
-  options_.rule = RuleName::kNone;
+  options_.training.rule = RuleName::kNone;
   options_.groups = 2;
   options_.evaluate_every = 1;
   GroupResult zero = Run({.group = 0, .ranks = 2, .seed = 40});

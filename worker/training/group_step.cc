@@ -1,4 +1,4 @@
-#include "worker/rank/group_step.h"
+#include "worker/training/group_step.h"
 
 #include <algorithm>
 #include <utility>
@@ -65,8 +65,7 @@ GroupStep::Plan GroupStep::MakePlan(const ModelLayout& layout, uint64_t bucket_b
 
 absl::StatusOr<std::unique_ptr<GroupStep>> GroupStep::Make(const Dependencies& deps, const GroupStepOptions& options) {
   const GroupStepOptions effective = Effective(options, deps.group->size());
-  std::unique_ptr<GroupStep> step(
-      new GroupStep(deps, effective, MakePlan(deps.model->layout(), effective.bucket_bytes)));
+  std::unique_ptr<GroupStep> step(new GroupStep(deps, effective, MakePlan(*deps.layout, effective.bucket_bytes)));
   if (absl::Status status = step->MakeOptimizers(); !status.ok()) return status;
   if (absl::Status status = step->OpenLanes(); !status.ok()) return status;
   if (absl::Status status = step->MakeOrders(); !status.ok()) return status;
@@ -78,16 +77,9 @@ GroupStep::GroupStep(const Dependencies& deps, const GroupStepOptions& options, 
       options_(options),
       plan_(std::move(plan)),
       missing_(plan_.buckets.size()),
-      arrived_(plan_.buckets.size()) {
-  BatchHooks hooks;
-  if (options_.overlap) {
-    hooks.before_use = [this](size_t parameter) { BeforeUse(parameter); };
-    hooks.gradient_ready = [this](size_t parameter) { GradientReady(parameter); };
-  }
-  deps_.model->SetHooks(std::move(hooks));
-}
+      arrived_(plan_.buckets.size()) {}
 
-GroupStep::~GroupStep() { deps_.model->SetHooks({}); }
+GroupStep::~GroupStep() = default;
 
 absl::Status GroupStep::MakeOptimizers() {
   if (!deps_.optimizer.has_value()) return absl::OkStatus();
@@ -176,13 +168,22 @@ std::vector<TensorList> GroupStep::ParameterLists() const {
   return lists;
 }
 
-absl::StatusOr<float> GroupStep::Run(const Batch& batch, double learning_rate) {
-  const Arena& arena = *deps_.arena;
+BatchHooks GroupStep::Hooks() {
+  BatchHooks hooks;
+  if (!options_.overlap) return hooks;
+  hooks.before_use = [this](size_t parameter) { BeforeUse(parameter); };
+  hooks.gradient_ready = [this](size_t parameter) { GradientReady(parameter); };
+  return hooks;
+}
+
+void GroupStep::Begin() {
   for (size_t b = 0; b < missing_.size(); ++b) missing_[b] = plan_.buckets[b].parameters;
   deps_.reporter->Enter(Phase::COMPUTE);
-  absl::StatusOr<float> loss = deps_.model->TrainBatch(batch);
-  if (!loss.ok()) return loss.status();
-  arena.statistics()[0] = *loss;
+}
+
+absl::StatusOr<float> GroupStep::Finish(float loss, double learning_rate) {
+  const Arena& arena = *deps_.arena;
+  arena.statistics()[0] = loss;
 
   deps_.reporter->Enter(Phase::COLLECTIVE);
   if (absl::Status status = AwaitParameters(); !status.ok()) return status;
@@ -207,6 +208,7 @@ absl::StatusOr<float> GroupStep::Run(const Batch& batch, double learning_rate) {
 }
 
 void GroupStep::GradientReady(size_t parameter) {
+  if (!options_.overlap) return;
   if (distributing_)
     // Backward has begun, so forward has used every layer. failure_ keeps the error.
     AwaitParameters().IgnoreError();

@@ -1,4 +1,4 @@
-#include "worker/rank/rank_zero.h"
+#include "worker/training/rank_zero.h"
 
 #include <algorithm>
 #include <cstdint>

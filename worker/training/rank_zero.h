@@ -1,5 +1,5 @@
-#ifndef HOOKE_WORKER_RANK_RANK_ZERO_H_
-#define HOOKE_WORKER_RANK_RANK_ZERO_H_
+#ifndef HOOKE_WORKER_TRAINING_RANK_ZERO_H_
+#define HOOKE_WORKER_TRAINING_RANK_ZERO_H_
 
 // Lets rank 0 do some work for the group, for example at the servers, while the other ranks wait. The work may take
 // longer than the limit of a collective.
@@ -39,4 +39,4 @@ absl::Status InRankZero(Group& group, const RankZeroCall& call, const RankZeroWo
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_RANK_RANK_ZERO_H_
+#endif  // HOOKE_WORKER_TRAINING_RANK_ZERO_H_

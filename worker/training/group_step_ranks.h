@@ -1,5 +1,5 @@
-#ifndef HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
-#define HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
+#ifndef HOOKE_WORKER_TRAINING_GROUP_STEP_RANKS_H_
+#define HOOKE_WORKER_TRAINING_GROUP_STEP_RANKS_H_
 
 // For tests: ranks that are threads and step together, with every combination of options that GroupStep supports.
 
@@ -14,8 +14,9 @@
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
+#include "worker/model/model.h"
 #include "worker/model/quadratic_model.h"
-#include "worker/rank/group_step.h"
+#include "worker/training/group_step.h"
 
 namespace hooke {
 
@@ -73,16 +74,24 @@ struct RankRun {
   absl::Duration collective_timeout = absl::Seconds(20);
 };
 
+// One step of a model.
+inline absl::StatusOr<float> RunBatch(GroupStep& step, Model& model, const Batch& batch, double learning_rate) {
+  step.Begin();
+  absl::StatusOr<float> loss = model.TrainBatch(batch);
+  return loss.ok() ? step.Finish(*loss, learning_rate) : loss;
+}
+
 inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, Reporter& reporter, RankState* state) {
   GroupStep::Dependencies deps;
   deps.group = run.group;
-  deps.model = &model;
+  deps.layout = &model.layout();
   deps.arena = &arena;
   deps.optimizer = OptimizerOptions{.momentum = 0.5};
   deps.reporter = &reporter;
   deps.collective_timeout = run.collective_timeout;
   absl::StatusOr<std::unique_ptr<GroupStep>> group_step = GroupStep::Make(deps, run.options);
   if (!group_step.ok()) return group_step.status();
+  model.SetHooks((*group_step)->Hooks());
   const auto rank = static_cast<uint64_t>(run.group->rank());
   for (int step = 0; step < run.steps; ++step) {
     std::vector<int64_t> labels = {run.group->rank(), 3};
@@ -90,7 +99,7 @@ inline absl::Status Train(const RankRun& run, const Arena& arena, Model& model, 
     for (size_t i = 0; i < pixels.size(); ++i) {
       pixels[i] = static_cast<float>((i * 31 + rank * 7 + static_cast<uint64_t>(step)) % 13) / 13;
     }
-    absl::StatusOr<float> loss = (*group_step)->Run({pixels, labels}, 0.1);
+    absl::StatusOr<float> loss = RunBatch(**group_step, model, {pixels, labels}, 0.1);
     if (!loss.ok()) return loss.status();
     state->losses.push_back(*loss);
     // Awaits the parameters after every fourth step and the last one, as a caller does that sometimes needs the vector.
@@ -153,4 +162,4 @@ inline void ExpectNear(const std::vector<float>& a, const std::vector<float>& b,
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_RANK_GROUP_STEP_RANKS_H_
+#endif  // HOOKE_WORKER_TRAINING_GROUP_STEP_RANKS_H_

@@ -1,7 +1,14 @@
-#ifndef HOOKE_WORKER_RANK_GROUP_STEP_H_
-#define HOOKE_WORKER_RANK_GROUP_STEP_H_
+#ifndef HOOKE_WORKER_TRAINING_GROUP_STEP_H_
+#define HOOKE_WORKER_TRAINING_GROUP_STEP_H_
 
-// One optimizer step of a group: forward, backward, the aggregation of the gradients, and the optimizer.
+// The group's part in a step: it combines the ranks' gradients and steps the optimizer. Forward and backward are the
+// caller's: a built-in model, or a user's own program.
+//
+//   Begin                      before forward
+//   BeforeUse, GradientReady   during forward and backward, with overlap (Hooks)
+//   Finish                     after backward
+//
+// There are three ways to combine gradients:
 //
 //   all-reduce  Every rank gets the mean gradient and steps its own optimizer.
 //   rooted      Only rank 0 gets the mean gradient and steps an optimizer. Then it broadcasts the parameters bucket by
@@ -32,6 +39,7 @@
 #include "mpi_group/issue_order/issue_order.h"
 #include "worker/model/arena.h"
 #include "worker/model/model.h"
+#include "worker/model/model_layout.h"
 #include "worker/report/reporter.h"
 
 namespace hooke {
@@ -52,31 +60,47 @@ struct GroupStepOptions {
 
 class GroupStep {
  public:
-  // All these objects outlive the group step. It uses the model's hooks as long as it lives.
+  // All these objects outlive the group step.
   struct Dependencies {
     Group* group = nullptr;
-    Model* model = nullptr;        // Bound to the arena.
-    const Arena* arena = nullptr;  // It has kGroupStepStatistics statistics.
-    // `nullopt`: the servers step instead; `kind` must be kAllReduce.
+    const ModelLayout* layout = nullptr;  // Used only by Make.
+    // It has the sizes of the layout. The first of its statistics is the step's loss. All statistics are averaged over
+    // the ranks.
+    const Arena* arena = nullptr;
+    // `nullopt`: somebody else steps, the servers or the user's program; `kind` must be kAllReduce.
     std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
   };
 
-  // Collective. INVALID_ARGUMENT on all ranks: the ranks' options or models differ. INVALID_ARGUMENT also if
+  // Collective. INVALID_ARGUMENT on all ranks: the ranks' options or layouts differ. INVALID_ARGUMENT also if
   // CheckOptimizer refuses the options.
   static absl::StatusOr<std::unique_ptr<GroupStep>> Make(const Dependencies& deps, const GroupStepOptions& options);
   ~GroupStep();
   GroupStep(const GroupStep&) = delete;
   GroupStep& operator=(const GroupStep&) = delete;
 
-  // Collective. Runs one step and returns the mean loss of all ranks' batches before the step. Afterwards all ranks
-  // have the same parameters, except for those whose collectives still run: see AwaitParameters. Errors are the model's
-  // and the group's.
-  absl::StatusOr<float> Run(const Batch& batch, double learning_rate);
+  // For a model: its calls of BeforeUse and GradientReady. Without overlap the hooks are empty. They are valid as long
+  // as the group step lives.
+  BatchHooks Hooks();
 
-  // Returns when the whole vector of the arena has arrived. Must be called before anything but Run reads or writes the
-  // vector or calls a collective. A second call after the same step does nothing.
+  // A step begins. Call it before forward reads the parameters.
+  void Begin();
+
+  // Forward is about to use this parameter. Returns when the parameter has arrived. An error shows in Finish.
+  void BeforeUse(size_t parameter);
+
+  // Backward has completed this parameter's gradient, and does not touch it again before Finish. Called at most once
+  // per parameter and step.
+  void GradientReady(size_t parameter);
+
+  // Collective. Combines all gradients, steps the optimizer if there is one, and returns the mean of the ranks' losses.
+  // Afterwards all ranks have the same parameters, except for those whose collectives still run: see AwaitParameters.
+  // Errors are the group's.
+  absl::StatusOr<float> Finish(float loss, double learning_rate);
+
+  // Returns when the whole vector of the arena has arrived. Must be called before anybody reads or writes the vector
+  // outside of a step, or calls a collective. A second call after the same step does nothing.
   absl::Status AwaitParameters();
 
  private:
@@ -102,8 +126,6 @@ class GroupStep {
   std::vector<TensorList> GradientLists() const;
   std::vector<TensorList> ParameterLists() const;
 
-  void BeforeUse(size_t parameter);
-  void GradientReady(size_t parameter);
   void MakeReady(IssueOrder& order, size_t bucket);
   // With rooted and sharded: starts to send the new parameters to the ranks that did not compute them.
   absl::Status Distribute();
@@ -130,4 +152,4 @@ class GroupStep {
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_RANK_GROUP_STEP_H_
+#endif  // HOOKE_WORKER_TRAINING_GROUP_STEP_H_

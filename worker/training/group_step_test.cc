@@ -1,4 +1,4 @@
-#include "worker/rank/group_step.h"
+#include "worker/training/group_step.h"
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/model/quadratic_model.h"
-#include "worker/rank/group_step_ranks.h"
+#include "worker/training/group_step_ranks.h"
 
 namespace hooke {
 namespace {

@@ -5,8 +5,8 @@
 #include "gtest/gtest.h"
 #include "mpi_group/rank_threads.h"
 #include "worker/model/model.h"
-#include "worker/rank/group_step.h"
-#include "worker/rank/group_step_ranks.h"
+#include "worker/training/group_step.h"
+#include "worker/training/group_step_ranks.h"
 
 namespace hooke {
 namespace {

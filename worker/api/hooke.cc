@@ -1,0 +1,309 @@
+#include "worker/api/hooke.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "job/visible_text.h"
+#include "mpi_group/call.h"
+#include "mpi_group/data_type.h"
+#include "mpi_group/group.h"
+#include "mpi_group/tensor_list.h"
+#include "proto/worker.pb.h"
+#include "worker/api/rank_job.h"
+#include "worker/exchange/grpc_server_calls.h"
+#include "worker/training/job_training.h"
+#include "worker/training/rank_process.h"
+
+struct hooke_job {
+  std::unique_ptr<hooke::RankProcess> process;
+  std::unique_ptr<hooke::RankJob> rank;
+  pid_t pid = 0;
+};
+
+namespace hooke {
+namespace {
+
+constexpr char kProgram[] = "hooke";
+constexpr char kStartVariable[] = "HOOKE_START";
+// What mpirun and srun set for the processes that they start: Open MPI, PMI-1 and PMI-2, PMIx.
+constexpr const char* kLauncherVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK"};
+
+std::string& Message() {
+  thread_local std::string message;
+  return message;
+}
+
+hooke_code Answer(const absl::Status& status) {
+  if (status.ok()) return HOOKE_OK;
+  Message() = std::string(status.message());
+  return static_cast<hooke_code>(status.code());
+}
+
+// Runs `body` unless the job cannot be used here. Nothing that it throws reaches the caller, which is C.
+hooke_code Guarded(const hooke_job* job, const std::function<absl::Status()>& body) try {
+  if (job == nullptr) return Answer(absl::InvalidArgumentError("the job is NULL: call hooke_join first"));
+  if (job->pid != getpid()) {
+    return Answer(absl::FailedPreconditionError(
+        "this process was forked from a rank, for instance as a data loader; only the rank itself may use the job"));
+  }
+  return Answer(body());
+} catch (const std::exception& error) {
+  return Answer(absl::InternalError(error.what()));
+}
+
+bool HasLauncher() {
+  for (const char* variable : kLauncherVariables) {
+    if (std::getenv(variable) != nullptr) return true;
+  }
+  return false;
+}
+
+// A group that mpirun, or nobody, started, outside of any job.
+v1::GroupStart StartWithoutJob() {
+  v1::GroupStart start;
+  start.set_task(v1::GroupStart::TRAIN);
+  start.set_incarnation(1);
+  return start;
+}
+
+// A rank of a job must not outlive its launcher, because nobody else would end it.
+absl::Status EndWithLauncher() {
+  const pid_t launcher = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == launcher) return absl::OkStatus();
+  return absl::CancelledError("the process that started this rank has ended");
+}
+
+absl::StatusOr<std::unique_ptr<RankProcess>> StartProcess() {
+  const char* const path = std::getenv(kStartVariable);
+  RankProcessOptions options;
+  options.program = kProgram;
+  options.mpi = path != nullptr || HasLauncher();
+  options.quiet = true;
+  v1::GroupStart start = StartWithoutJob();
+  if (path != nullptr) {
+    absl::StatusOr<v1::GroupStart> read = ReadStartFile(path);
+    if (!read.ok()) return read.status();
+    start = *std::move(read);
+    if (absl::Status status = EndWithLauncher(); !status.ok()) return status;
+  }
+  return RankProcess::Start(start, std::move(options));
+}
+
+absl::Status Join(uint32_t api_version, hooke_job** job) {
+  static bool joined = false;
+  if (job == nullptr) return absl::InvalidArgumentError("hooke_join: `job` is NULL");
+  if (api_version != HOOKE_API_VERSION) {
+    return absl::FailedPreconditionError(absl::StrCat("the program wants version ", api_version,
+                                                      " of libhooke's interface, and this library has version ",
+                                                      HOOKE_API_VERSION, "; install matching versions"));
+  }
+  if (joined) return absl::FailedPreconditionError("this process has joined already; a process joins once");
+  joined = true;
+  absl::StatusOr<std::unique_ptr<RankProcess>> process = StartProcess();
+  if (!process.ok()) return process.status();
+  const auto ranks = static_cast<uint32_t>((*process)->group().size());
+  v1::GroupStart start = (*process)->start();
+  if (std::getenv(kStartVariable) == nullptr) {
+    start.mutable_job()->mutable_groups()->set_count(1);
+    start.mutable_job()->mutable_groups()->set_ranks(ranks);
+  } else if (absl::Status status = CheckStart(start, static_cast<int>(ranks)); !status.ok()) {
+    return status;
+  }
+  (*process)->reporter().Enter(v1::RankProgress::STARTING);
+  auto made = std::make_unique<hooke_job>();
+  made->pid = getpid();
+  RankJob::Dependencies deps;
+  deps.group = &(*process)->group();
+  deps.reporter = &(*process)->reporter();
+  deps.dial = [](const std::string& address) { return DialServer(address); };
+  made->rank = std::make_unique<RankJob>(start, deps);
+  made->process = *std::move(process);
+  *job = made.release();
+  return absl::OkStatus();
+}
+
+absl::Status Leave(hooke_job* job) {
+  if (job->rank->NeedsFinish()) {
+    if (absl::Status status = job->rank->Finish(); !status.ok()) return status;
+  }
+  // No rank leaves before all have come, because a rank that has left looks like one that died.
+  absl::Status status = job->rank->Collective([](Group& group) { return group.Barrier(); });
+  if (!status.ok()) return status;
+  const uint64_t steps = job->rank->step();
+  job->rank.reset();
+  return job->process->Finish(steps);
+}
+
+absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
+  if (static_cast<uint32_t>(type) > HOOKE_INT64) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no hooke_type ", static_cast<uint32_t>(type)));
+  }
+  if (values == nullptr && count > 0) return absl::InvalidArgumentError("`values` is NULL");
+  return absl::OkStatus();
+}
+
+// hooke_type has DataType's numbers.
+TensorList ListOf(void* values, uint64_t count, hooke_type type) {
+  const auto data_type = static_cast<DataType>(type);
+  return TensorList(data_type, absl::MakeSpan(static_cast<char*>(values), count * SizeOf(data_type)));
+}
+
+static_assert(HOOKE_FLOAT32 == static_cast<int>(DataType::kFloat32) &&
+              HOOKE_FLOAT64 == static_cast<int>(DataType::kFloat64) &&
+              HOOKE_BFLOAT16 == static_cast<int>(DataType::kBFloat16) &&
+              HOOKE_FLOAT16 == static_cast<int>(DataType::kFloat16) &&
+              HOOKE_INT32 == static_cast<int>(DataType::kInt32) && HOOKE_INT64 == static_cast<int>(DataType::kInt64));
+static_assert(HOOKE_SUM == static_cast<int>(ReduceOp::kSum) && HOOKE_MEAN == static_cast<int>(ReduceOp::kMean) &&
+              HOOKE_MIN == static_cast<int>(ReduceOp::kMin) && HOOKE_MAX == static_cast<int>(ReduceOp::kMax));
+
+}  // namespace
+}  // namespace hooke
+
+using hooke::Guarded;
+
+const char* hooke_message() { return hooke::Message().c_str(); }
+
+hooke_code hooke_join(uint32_t api_version, hooke_job** job) try {
+  return hooke::Answer(hooke::Join(api_version, job));
+} catch (const std::exception& error) {
+  return hooke::Answer(absl::InternalError(error.what()));
+}
+
+hooke_code hooke_get_place(const hooke_job* job, hooke_place* place) {
+  return Guarded(job, [&] {
+    if (place == nullptr) return absl::InvalidArgumentError("hooke_get_place: `place` is NULL");
+    *place = job->rank->Place();
+    return absl::OkStatus();
+  });
+}
+
+hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count) {
+  return Guarded(job, [&] {
+    if (tensors == nullptr && count > 0) return absl::InvalidArgumentError("hooke_register: `tensors` is NULL");
+    return job->rank->Register(absl::MakeSpan(tensors, count));
+  });
+}
+
+hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step) {
+  return Guarded(job, [&] {
+    const absl::StatusOr<uint64_t> first = job->rank->Begin(plan == nullptr ? hooke_plan{} : *plan);
+    if (first.ok() && first_step != nullptr) *first_step = *first;
+    return first.status();
+  });
+}
+
+hooke_code hooke_gradient_ready(hooke_job* job, size_t index) {
+  return Guarded(job, [&] { return job->rank->GradientReady(index); });
+}
+
+hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* used) {
+  return Guarded(job, [&] {
+    const absl::StatusOr<float> mean = job->rank->Combine(loss, used);
+    if (mean.ok() && mean_loss != nullptr) *mean_loss = *mean;
+    return mean.status();
+  });
+}
+
+hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step) {
+  return Guarded(job, [&] {
+    const absl::StatusOr<uint64_t> steps = job->rank->EndStep(done == nullptr ? hooke_step{} : *done);
+    if (steps.ok() && step != nullptr) *step = *steps;
+    return steps.status();
+  });
+}
+
+hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* argument) {
+  return Guarded(job, [&] {
+    if (work == nullptr) return absl::InvalidArgumentError("hooke_with_center: `work` is NULL");
+    return job->rank->WithCenter([&] {
+      const int result = work(argument);
+      if (result == 0) return absl::OkStatus();
+      return absl::InternalError(absl::StrCat("the program's work on the center failed with ", result));
+    });
+  });
+}
+
+hooke_code hooke_evaluated(hooke_job* job, double accuracy, double loss, uint64_t samples) {
+  return Guarded(job, [&] { return job->rank->Evaluated(accuracy, loss, samples); });
+}
+
+hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction) {
+  return Guarded(job, [&] {
+    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    if (static_cast<uint32_t>(reduction) > HOOKE_MAX) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no hooke_reduction ", static_cast<uint32_t>(reduction)));
+    }
+    return job->rank->Collective([&](hooke::Group& group) {
+      return group.AllReduce(hooke::ListOf(values, count, type), static_cast<hooke::ReduceOp>(reduction));
+    });
+  });
+}
+
+hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_type type, uint32_t root) {
+  return Guarded(job, [&] {
+    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    if (root >= job->rank->Place().ranks) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("hooke_broadcast: there is no rank ", root, "; the group has ", job->rank->Place().ranks));
+    }
+    return job->rank->Collective([&](hooke::Group& group) {
+      return group.Broadcast(hooke::ListOf(values, count, type), static_cast<int>(root));
+    });
+  });
+}
+
+hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_type type) {
+  return Guarded(job, [&] {
+    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    return job->rank->Collective([&](hooke::Group& group) {
+      const auto ranks = static_cast<uint64_t>(group.size());
+      return group.AllGather(hooke::ListOf(values, ranks * count, type), hooke::EvenParts(ranks * count, group.size()));
+    });
+  });
+}
+
+hooke_code hooke_barrier(hooke_job* job) {
+  return Guarded(job, [&] { return job->rank->Collective([](hooke::Group& group) { return group.Barrier(); }); });
+}
+
+hooke_code hooke_notice(hooke_job* job, const char* text) {
+  return Guarded(job, [&] {
+    if (text == nullptr) return absl::InvalidArgumentError("hooke_notice: `text` is NULL");
+    job->process->reporter().Notice(hooke::Escaped(text));
+    return absl::OkStatus();
+  });
+}
+
+hooke_code hooke_finish(hooke_job* job) {
+  return Guarded(job, [&] { return job->rank->Finish(); });
+}
+
+hooke_code hooke_leave(hooke_job* job) {
+  const hooke_code code = Guarded(job, [&] { return hooke::Leave(job); });
+  if (code == HOOKE_OK) delete job;
+  return code;
+}
+
+void hooke_fail(hooke_job* job, hooke_code code, const char* message) {
+  const std::string text = hooke::Escaped(message == nullptr ? "the program gave up" : message);
+  absl::Status why(static_cast<absl::StatusCode>(code), text);
+  if (why.ok()) why = absl::UnknownError(text);
+  // A forked process must not touch what belongs to the rank.
+  if (job == nullptr || job->pid != getpid() || job->process == nullptr) {
+    hooke::EndWithoutRank(hooke::kProgram, -1, why);
+  }
+  job->process->GiveUp(why);
+}

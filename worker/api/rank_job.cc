@@ -1,0 +1,339 @@
+#include "worker/api/rank_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "algorithms/rule_facts.h"
+#include "job/job_defaults.h"
+#include "job/visible_text.h"
+#include "mpi_group/tensor_list.h"
+#include "worker/exchange/agreement.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kNameBytesMax = 1024;
+constexpr uint32_t kDimensionsMax = 16;
+constexpr uint64_t kValuesMax = uint64_t{1} << 40;  // More than any memory holds; sums of it do not overflow.
+
+absl::Status BadTensor(size_t index, const hooke_tensor& tensor, absl::string_view problem) {
+  const std::string name = tensor.name == nullptr ? "" : absl::StrCat(" (", tensor.name, ")");
+  return absl::InvalidArgumentError(absl::StrCat("tensor ", index, name, " ", problem));
+}
+
+absl::Status CheckTensor(size_t index, const hooke_tensor& tensor) {
+  if (tensor.name == nullptr || *tensor.name == 0) return BadTensor(index, tensor, "has no name");
+  const absl::string_view name = tensor.name;
+  if (name.size() > kNameBytesMax || !IsVisibleText(name)) {
+    return BadTensor(index, {},
+                     absl::StrCat("has a name that is not visible UTF-8 of at most ", kNameBytesMax, " bytes"));
+  }
+  if (tensor.dimensions > kDimensionsMax) {
+    return BadTensor(index, tensor, absl::StrCat("has more than ", kDimensionsMax, " dimensions"));
+  }
+  if (tensor.kind > HOOKE_BUFFER) return BadTensor(index, tensor, "is neither a parameter nor a buffer");
+  if (tensor.type != HOOKE_FLOAT32) {
+    return BadTensor(index, tensor, "is not float32; this version of Hooke trains float32 values: convert it first");
+  }
+  if (tensor.device != HOOKE_HOST) {
+    return BadTensor(index, tensor,
+                     absl::StrCat("is on device ", tensor.device,
+                                  "; this version of Hooke trains values in host memory: move the model to the CPU"));
+  }
+  if (tensor.dimensions > 0 && tensor.shape == nullptr) return BadTensor(index, tensor, "has no shape");
+  uint64_t values = 1;
+  for (uint32_t i = 0; i < tensor.dimensions; ++i) {
+    if (tensor.shape[i] > 0 && values > kValuesMax / tensor.shape[i]) return BadTensor(index, tensor, "is too large");
+    values *= tensor.shape[i];
+  }
+  if (values > 0 && tensor.values == nullptr) return BadTensor(index, tensor, "has no values");
+  return absl::OkStatus();
+}
+
+NamedShape ShapeOf(const hooke_tensor& tensor) {
+  return {tensor.name, std::vector<uint64_t>(tensor.shape, tensor.shape + tensor.dimensions)};
+}
+
+// One line that says everything in which ranks may not differ.
+std::string Describe(const hooke_tensor& tensor) {
+  const NamedShape shape = ShapeOf(tensor);
+  return absl::StrCat(tensor.kind == HOOKE_PARAMETER ? "parameter " : "buffer ", shape.name, " [",
+                      absl::StrJoin(shape.shape, " x "), "]");
+}
+
+// Broadcasts rank 0's text of any length. Collective.
+absl::Status BroadcastText(Group& group, std::string& text) {
+  uint64_t bytes = text.size();
+  if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&bytes, 1)); !status.ok()) return status;
+  std::vector<uint64_t> words((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  if (group.rank() == 0) std::memcpy(words.data(), text.data(), bytes);
+  if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(words)); !status.ok()) return status;
+  text.assign(reinterpret_cast<const char*>(words.data()), bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RankJob::RankJob(const v1::GroupStart& start, const Dependencies& deps)
+    : start_(start),
+      job_(FillDefaults(start.job())),
+      deps_(deps),
+      rule_(start.servers().empty() ? "none" : FactsOf(*RuleOf(job_.averaging().rule())).name) {}
+
+hooke_place RankJob::Place() const {
+  hooke_place place = {};
+  place.job = start_.job_id().c_str();
+  place.group = start_.group();
+  place.groups = job_.groups().count();
+  place.rank = static_cast<uint32_t>(deps_.group->rank());
+  place.ranks = static_cast<uint32_t>(deps_.group->size());
+  place.incarnation = std::max<uint32_t>(start_.incarnation(), 1);
+  place.has_servers = start_.servers().empty() ? 0 : 1;
+  place.steps_locally = start_.servers().empty() || FactsOf(*RuleOf(job_.averaging().rule())).steps_locally ? 1 : 0;
+  place.seed = job_.train().seed();
+  place.rule = rule_.c_str();
+  return place;
+}
+
+absl::Status RankJob::CheckStage(Stage wanted, const char* call, const char* otherwise) const {
+  if (!lost_.ok()) return lost_;
+  if (stage_ == wanted) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(call, ": ", otherwise));
+}
+
+absl::Status RankJob::Note(absl::Status status) {
+  if (!status.ok() && lost_.ok()) lost_ = status;
+  return status;
+}
+
+absl::Status RankJob::CheckTensors(absl::Span<const hooke_tensor> tensors) const {
+  std::set<absl::string_view> names;
+  bool buffers = false;
+  uint64_t values = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (absl::Status status = CheckTensor(i, tensors[i]); !status.ok()) return status;
+    if (!names.insert(tensors[i].name).second) return BadTensor(i, tensors[i], "has the name of another one");
+    if (tensors[i].kind == HOOKE_PARAMETER && buffers) {
+      return BadTensor(i, tensors[i], "is a parameter behind a buffer; give all parameters first");
+    }
+    buffers = tensors[i].kind == HOOKE_BUFFER;
+    values += ShapeOf(tensors[i]).values();
+    if (values > kValuesMax) return BadTensor(i, tensors[i], "makes the model too large");
+  }
+  return absl::OkStatus();
+}
+
+// INVALID_ARGUMENT on all ranks if the lists differ from rank 0's.
+absl::Status RankJob::CompareTensors(absl::Span<const hooke_tensor> tensors) {
+  std::vector<std::string> own;
+  own.reserve(tensors.size());
+  for (const hooke_tensor& tensor : tensors) own.push_back(Describe(tensor));
+  // Names may hold any character but NUL.
+  std::string text = absl::StrJoin(own, absl::string_view("\0", 1));
+  const std::string mine = text;
+  if (absl::Status status = BroadcastText(*deps_.group, text); !status.ok()) return status;
+  absl::Status outcome;
+  if (text != mine) {
+    const std::vector<std::string> first = absl::StrSplit(text, '\0');
+    const size_t at =
+        static_cast<size_t>(std::mismatch(own.begin(), own.end(), first.begin(), first.end()).first - own.begin());
+    const std::string none = "nothing";
+    outcome = absl::InvalidArgumentError(
+        absl::StrCat("the ranks register different tensors: number ", at, " is ", at < first.size() ? first[at] : none,
+                     " on rank 0 and ", at < own.size() ? own[at] : none, " on rank ", deps_.group->rank()));
+  }
+  absl::Status agreed = AgreeOnOutcome(*deps_.group, outcome);
+  return agreed.ok() ? outcome : agreed;
+}
+
+absl::Status RankJob::Register(absl::Span<hooke_tensor> tensors) {
+  if (absl::Status status = CheckStage(Stage::kJoined, "hooke_register", "tensors are registered already");
+      !status.ok()) {
+    return status;
+  }
+  absl::Status checked = CheckTensors(tensors);
+  if (absl::Status status = AgreeOnOutcome(*deps_.group, checked); !status.ok()) return Note(status);
+  if (!checked.ok()) return Note(checked);
+  if (absl::Status status = CompareTensors(tensors); !status.ok()) return Note(status);
+  for (const hooke_tensor& tensor : tensors) {
+    (tensor.kind == HOOKE_PARAMETER ? layout_.parameters : layout_.buffers).push_back(ShapeOf(tensor));
+  }
+  const uint64_t statistics = kTrainingStatistics + 1 + layout_.parameters.size();
+  absl::StatusOr<Arena> arena = MakeGroupArena(*deps_.group, layout_, statistics);
+  if (!arena.ok()) return Note(arena.status());
+  arena_ = std::make_unique<Arena>(*std::move(arena));
+  uint64_t at = 0;
+  for (hooke_tensor& tensor : tensors) {
+    const uint64_t values = ShapeOf(tensor).values();
+    float* const place = arena_->vector().data() + at;
+    if (values > 0) std::memcpy(place, tensor.values, values * sizeof(float));
+    tensor.values = place;
+    tensor.gradient = tensor.kind == HOOKE_PARAMETER ? arena_->gradients().data() + at : nullptr;
+    at += values;
+  }
+  ready_.resize(layout_.parameters.size());
+  stage_ = Stage::kRegistered;
+  return absl::OkStatus();
+}
+
+absl::Status RankJob::CheckPlan(const hooke_plan& plan) const {
+  if (start_.servers().empty() || plan.steps_per_epoch > 0) return absl::OkStatus();
+  const RuleFacts& facts = FactsOf(*RuleOf(job_.averaging().rule()));
+  const bool by_schedule = job_.train().schedule().name() != v1::ScheduleSpec::CONSTANT &&
+                           (facts.relative_to_rate || facts.sends == RuleSends::kGradients);
+  if (!by_schedule && job_.averaging().post_local_epochs() == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the job's ", by_schedule ? "train.schedule" : "averaging.post_local_epochs",
+      " counts epochs, so hooke_begin needs the plan's steps_per_epoch (in Python: make a sampler with job.sampler)"));
+}
+
+absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
+  absl::Status checked =
+      CheckStage(Stage::kRegistered, "hooke_begin",
+                 stage_ == Stage::kJoined ? "register the tensors first" : "training has begun already");
+  if (!checked.ok()) return checked;
+  checked = CheckPlan(plan);
+  if (checked.ok() && job_.collectives().aggregation() != v1::CollectivesSpec::ALLREDUCE) {
+    checked = absl::FailedPreconditionError(
+        "collectives.aggregation: a program with an optimizer of its own needs `allreduce`; correct the job file");
+  }
+  if (!checked.ok()) return Note(checked);
+  plan_ = plan;
+  const RankNumbers numbers = {deps_.group->rank(), std::max<uint64_t>(plan.steps_per_epoch, 1)};
+  absl::StatusOr<GroupTrainingOptions> options = TrainingOptionsOf(start_, job_, numbers);
+  if (!options.ok()) return Note(options.status());
+  options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;
+  options->optimizer = std::nullopt;
+  center_ = DialCenter(start_, job_, numbers, layout_, std::nullopt, deps_.dial);
+  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return Note(status);
+  deps_.group->SetDeadline(CollectiveTimeout(start_));
+  training_ =
+      std::make_unique<GroupTraining>(GroupTrainingDependencies{deps_.group, &layout_, arena_.get(), deps_.reporter,
+                                                                center_ == nullptr ? nullptr : &center_->client},
+                                      *std::move(options));
+  const absl::StatusOr<uint64_t> first = training_->Begin();
+  if (!first.ok()) return Note(first.status());
+  step_ = *first;
+  deps_.reporter->SetPlan({.step = step_, .steps_total = plan.steps_total, .epoch = Epoch(step_)});
+  stage_ = Stage::kTraining;
+  return step_;
+}
+
+double RankJob::Epoch(uint64_t step) const {
+  return plan_.steps_per_epoch == 0 ? 0 : static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
+}
+
+void RankJob::BeginStepIfNone() {
+  if (in_step_) return;
+  in_step_ = true;
+  combined_ = false;
+  std::fill(ready_.begin(), ready_.end(), false);
+  training_->BeginStep();
+}
+
+absl::Status RankJob::GradientReady(size_t index) {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_gradient_ready", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  if (index >= ready_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hooke_gradient_ready: there is no parameter ", index, "; there are ", ready_.size()));
+  }
+  BeginStepIfNone();
+  if (ready_[index]) {
+    return absl::FailedPreconditionError(absl::StrCat("the gradient of ", layout_.parameters[index].name,
+                                                      " is ready already; call hooke_combine once per step"));
+  }
+  ready_[index] = true;
+  training_->GradientReady(index);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<float> RankJob::Combine(float loss, uint8_t* used) {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_combine", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  BeginStepIfNone();
+  const bool knows = !std::isnan(loss);
+  Given()[0] = knows ? 1 : 0;
+  for (size_t i = 0; i < ready_.size(); ++i) Used()[i] = used == nullptr || used[i] != 0 ? 1 : 0;
+  const absl::StatusOr<float> sum = training_->Combine(knows ? loss : 0, 0);
+  if (!sum.ok()) return Note(sum.status());
+  in_step_ = false;
+  combined_ = true;
+  loss_.reset();
+  if (Given()[0] > 0) loss_ = *sum / Given()[0];
+  for (size_t i = 0; used != nullptr && i < ready_.size(); ++i) used[i] = Used()[i] > 0 ? 1 : 0;
+  return loss_.value_or(std::nanf(""));
+}
+
+absl::StatusOr<uint64_t> RankJob::EndStep(const hooke_step& done) {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_end_step", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  if (!combined_)
+    return absl::FailedPreconditionError("hooke_end_step: there was no hooke_combine since the last step");
+  if (loss_.has_value() && !std::isfinite(*loss_)) {
+    return Note(absl::InvalidArgumentError(absl::StrCat("training has diverged: the loss at step ", step_ + 1, " is ",
+                                                        *loss_, "; try a smaller learning rate")));
+  }
+  combined_ = false;
+  StepDone step;
+  step.step = ++step_;
+  step.epoch = done.epoch > 0 ? done.epoch : Epoch(step_);
+  step.loss = loss_.value_or(std::nanf(""));
+  step.samples = done.samples * static_cast<uint64_t>(deps_.group->size());
+  if (absl::Status status = training_->EndStep(step); !status.ok()) return Note(status);
+  return step_;
+}
+
+absl::Status RankJob::WithCenter(const std::function<absl::Status()>& work) {
+  if (!lost_.ok()) return lost_;
+  if (training_ == nullptr) return absl::FailedPreconditionError("hooke_with_center: training has not begun");
+  if (in_step_) return absl::FailedPreconditionError("hooke_with_center: call hooke_combine first");
+  return Note(training_->WithCenter(absl::StrCat("was not looked at after step ", step_), work));
+}
+
+absl::Status RankJob::Evaluated(double accuracy, double loss, uint64_t samples) {
+  if (deps_.group->rank() != 0) return absl::OkStatus();
+  v1::CenterEvaluated evaluated;
+  evaluated.set_step(step_);
+  evaluated.set_epoch(Epoch(step_));
+  evaluated.set_accuracy(accuracy);
+  evaluated.set_loss(loss);
+  evaluated.set_samples(samples);
+  deps_.reporter->Evaluated(evaluated);
+  return absl::OkStatus();
+}
+
+absl::Status RankJob::Collective(const std::function<absl::Status(Group& group)>& call) {
+  if (!lost_.ok()) return lost_;
+  if (in_step_) {
+    return absl::FailedPreconditionError("a collective while gradients are on their way; call hooke_combine first");
+  }
+  return Note(call(*deps_.group));
+}
+
+absl::Status RankJob::Finish() {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_finish", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  if (in_step_) return absl::FailedPreconditionError("hooke_finish: call hooke_combine first");
+  if (absl::Status status = training_->Finish(step_); !status.ok()) return Note(status);
+  stage_ = Stage::kFinished;
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

@@ -1,0 +1,279 @@
+#include "worker/training/group_training.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/rule_facts.h"
+#include "mpi_group/tensor_list.h"
+#include "worker/exchange/agreement.h"
+#include "worker/exchange/exchange_deadline.h"
+#include "worker/exchange/server_exchange.h"
+#include "worker/report/want_of_server.h"
+
+namespace hooke {
+namespace {
+
+using Phase = v1::RankProgress;
+
+// The state that a group's own optimizer loses when the group starts again; "" if there is none.
+std::string LostState(const std::optional<OptimizerOptions>& optimizer) {
+  if (!optimizer.has_value()) return "state";
+  if (OptimizerStateValues(*optimizer) == 0) return "";
+  return optimizer->name == OptimizerName::kSgd ? "momentum" : "moments";
+}
+
+}  // namespace
+
+absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector) {
+  RankZeroWork pull;
+  pull.attempt = [&](absl::Time deadline) { return center.Pull(vector, deadline); };
+  pull.stop = [&] { center.Stop(); };
+  absl::Status pulled = InRankZero(group, call, pull);
+  if (!pulled.ok()) return pulled;
+  return group.Broadcast(TensorList(vector), 0);
+}
+
+GroupTraining::GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options)
+    : deps_(deps), options_(std::move(options)) {}
+
+RankZeroCall GroupTraining::CallFor(absl::Duration timeout) const {
+  RankZeroCall call;
+  call.timeout = timeout;
+  call.collective_timeout = options_.collective_timeout;
+  call.clock = options_.clock;
+  call.sleep = options_.sleep;
+  return call;
+}
+
+absl::StatusOr<uint64_t> GroupTraining::Begin() {
+  deps_.reporter->Enter(Phase::ATTACHING);
+  Attached attached;
+  if (deps_.center != nullptr) {
+    absl::StatusOr<Attached> center = BeginFromCenter();
+    if (!center.ok()) return center.status();
+    attached = *center;
+  }
+  absl::Status status = deps_.group->Broadcast(TensorList(deps_.arena->vector()), 0);
+  if (!status.ok()) return status;
+  if (deps_.center != nullptr) OpenExchange(attached);
+  if (absl::Status made = MakeGroupStep(); !made.ok()) return made;
+  step_ = last_begun_ = attached.last_sequence;
+  NoteFreshOptimizer(step_);
+  return step_;
+}
+
+// Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks learn
+// the outcome.
+absl::StatusOr<Attached> GroupTraining::BeginFromCenter() {
+  Attached attached;
+  const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(deps_.arena->vector().size()));
+  RankZeroWork begin;
+  begin.attempt = [&](absl::Time deadline) {
+    absl::StatusOr<Attached> center = deps_.center->Attach(deps_.arena->vector(), deadline);
+    if (!center.ok()) return center.status();
+    attached = *center;
+    return deps_.center->Pull(deps_.arena->vector(), deadline + call.timeout);
+  };
+  begin.stop = [this] { deps_.center->Stop(); };
+  absl::Status outcome = InRankZero(*deps_.group, call, begin);
+  if (!outcome.ok()) return outcome;
+  uint64_t numbers[] = {attached.last_sequence, attached.window_blocks};
+  absl::Status status = BroadcastNumbers(*deps_.group, absl::MakeSpan(numbers));
+  if (!status.ok()) return status;
+  return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
+}
+
+// Makes the exchange and its schedule. Called when all ranks hold the center's values.
+void GroupTraining::OpenExchange(const Attached& attached) {
+  GroupExchangeOptions options;
+  options.sender = options_.sender;
+  options.rule = options_.rule;
+  options.encoding = options_.encoding;
+  options.overlaps = options_.rhythm.delay > 0 || options_.rhythm.fragments > 1;
+  options.window_blocks = attached.window_blocks;
+  options.grace = options_.grace;
+  options.awaits_quorum = options_.awaits_quorum;
+  options.exchange_timeout = options_.exchange_timeout;
+  options.collective_timeout = options_.collective_timeout;
+  options.clock = options_.clock;
+  const GroupExchangeDependencies deps = {deps_.group, deps_.arena, deps_.center, deps_.reporter};
+  exchange_ = std::make_unique<GroupExchange>(deps, std::move(options));
+  ExchangeScheduleOptions schedule;
+  schedule.rhythm = options_.rhythm;
+  schedule.interval_time = options_.interval_time;
+  schedule.adapts = options_.adapts_interval;
+  schedule.first_step = attached.last_sequence;
+  schedule.in_rounds = InRounds(options_.rule);
+  schedule.skips_first_server = [exchange = exchange_.get()] { return exchange->SkipsFirstServer(); };
+  schedule.ask_timeout = options_.exchange_timeout / 10;
+  schedule.clock = options_.clock;
+  schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), deps_.group, deps_.center);
+}
+
+absl::Status GroupTraining::MakeGroupStep() {
+  GroupStep::Dependencies deps;
+  deps.group = deps_.group;
+  deps.layout = deps_.layout;
+  deps.arena = deps_.arena;
+  if (StepsLocally()) deps.optimizer = options_.optimizer;
+  deps.reporter = deps_.reporter;
+  deps.collective_timeout = options_.collective_timeout;
+  absl::StatusOr<std::unique_ptr<GroupStep>> group_step = GroupStep::Make(deps, options_.group_step);
+  if (!group_step.ok()) return group_step.status();
+  group_step_ = *std::move(group_step);
+  return absl::OkStatus();
+}
+
+// Sends a notice if the group starts again without its optimizer's state. The center keeps the group's parameters, but
+// nobody keeps that state.
+void GroupTraining::NoteFreshOptimizer(uint64_t first_step) {
+  const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < options_.rhythm.steps_total;
+  if (!goes_on || !StepsLocally() || deps_.group->rank() != 0) return;
+  const std::string lost = LostState(options_.optimizer);
+  if (lost.empty()) return;
+  deps_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
+                                      first_step, " with its optimizer's ", lost,
+                                      options_.optimizer.has_value() ? " at zero" : " as at the start",
+                                      ": a restart does not keep ", lost == "moments" ? "them" : "it"));
+}
+
+void GroupTraining::BeginStep() {
+  step_began_ = options_.clock();
+  group_step_->Begin();
+}
+
+absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
+  if (Exchanges()) {
+    schedule_->Propose(MomentAt(step_ + 1), Proposal());
+    Missed() = exchange_->missed() ? 1.0f : 0.0f;
+    Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
+  }
+  absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
+  if (mean.ok()) NoteMissed();
+  return mean;
+}
+
+absl::Status GroupTraining::EndStep(const StepDone& done) {
+  step_ = done.step;
+  if (exchange_ != nullptr) exchange_->AddGradient();
+  deps_.reporter->ReportStep(done);
+  const ExchangePlan plan = PlanAfter(step_);
+  if (plan.begins || plan.finishes || Publishes(step_) || step_ >= options_.rhythm.steps_total) {
+    // An exchange, an evaluation or the end of training is about to use the vector and the group.
+    deps_.reporter->Enter(Phase::COLLECTIVE);
+    if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  }
+  if (schedule_ != nullptr) schedule_->NoteStepTime(options_.clock() - step_began_);
+  return Exchange(step_);
+}
+
+// Counts exchanges that missed a server only on another rank. A rank knows only its own servers. It learns from the
+// next step's collective that another rank has missed one.
+void GroupTraining::NoteMissed() {
+  if (!Exchanges()) return;
+  group_skips_ = Skips() > 0;
+  if (exchange_->finished() == exchanges_judged_) return;
+  exchanges_judged_ = exchange_->finished();
+  if (Missed() > 0 && !exchange_->missed()) deps_.reporter->AddMissedByOthers();
+}
+
+bool GroupTraining::Exchanges() const {
+  return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
+}
+
+ExchangeSchedule::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
+
+ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
+  if (!Exchanges()) return {};
+  if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
+  // Under kNone, group 0 exchanges only so that others can read the center.
+  ExchangePlan plan;
+  plan.begins = plan.waits = Publishes(step) || step == options_.rhythm.steps_total;
+  return plan;
+}
+
+absl::Status GroupTraining::Exchange(uint64_t step) {
+  const ExchangePlan plan = PlanAfter(step);
+  if (plan.finishes) {
+    if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
+  }
+  if (!plan.begins) return absl::OkStatus();
+  schedule_->Begun(step, plan);
+  last_begun_ = step;
+  exchange_->Begin({step, plan.fragment, step == options_.rhythm.steps_total});
+  return plan.waits ? exchange_->Finish() : absl::OkStatus();
+}
+
+absl::Status GroupTraining::Finish(uint64_t step) {
+  deps_.reporter->Enter(Phase::FINISHING);
+  if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  if (Exchanges()) {
+    uint64_t sequence = step;
+    if (step != options_.rhythm.steps_total) {
+      absl::StatusOr<uint64_t> last = ExchangeEarly(step);
+      if (!last.ok()) return last.status();
+      sequence = *last;
+    }
+    if (absl::Status status = SaveCenter(sequence); !status.ok()) return status;
+  }
+  // No rank leaves before all have ended, because a rank that has left looks like one that died.
+  return deps_.group->Barrier();
+}
+
+// The last exchange of a training that ends before its last step, or whose last step was not known. Returns the
+// exchange's sequence. If there was an exchange after this very step, servers would take a second one for its
+// repetition. So the last one gets the next number.
+absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
+  if (exchange_->in_flight_since().has_value()) {
+    if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
+  }
+  const uint64_t sequence = last_begun_ == step ? step + 1 : step;
+  exchange_->Begin({sequence, {0, 1}, /*last=*/true});
+  if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
+  return sequence;
+}
+
+// Makes the servers save the center. It does so even if an earlier incarnation made the last exchange, because that one
+// may have failed here.
+absl::Status GroupTraining::SaveCenter(uint64_t step) {
+  RankZeroWork save;
+  save.attempt = [this, step](absl::Time deadline) {
+    return deps_.center->Save(step, deps_.arena->vector(), deadline);
+  };
+  save.stop = [this] { deps_.center->Stop(); };
+  absl::Status saved = InRankZero(*deps_.group, CallFor(options_.attach_timeout), save);
+  if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
+  // A new start of the group may mend all other errors: it goes on from what the servers still have.
+  return ForWantOf(WantedServer(saved),
+                   absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
+}
+
+absl::Status GroupTraining::WithCenter(const std::string& purpose, const std::function<absl::Status()>& work) {
+  deps_.reporter->Enter(Phase::EVALUATING);
+  if (deps_.center == nullptr) return work();
+  if (group_skips_) {
+    // A part of the center is away. Reading it would delay training at each evaluation.
+    if (deps_.group->rank() != 0) return absl::OkStatus();
+    deps_.reporter->Notice(absl::StrCat("the center ", purpose, ": a server is away"));
+    return absl::OkStatus();
+  }
+  // The center replaces the group's values in the arena while `work` uses it.
+  const absl::Span<float> vector = deps_.arena->vector();
+  const std::vector<float> own(vector.begin(), vector.end());
+  const RankZeroCall call = CallFor(options_.exchange_timeout + TransferTime(vector.size()));
+  absl::Status status = PullInGroup(*deps_.group, *deps_.center, call, vector);
+  if (status.ok()) {
+    status = work();
+  } else if (!IsFatalExchangeError(status)) {
+    // If the servers failed, the next exchange repairs a lost shard. If the group failed, the next collective shows it.
+    deps_.reporter->Notice(absl::StrCat("the center ", purpose, ": ", status.message()));
+    status = absl::OkStatus();
+  }
+  std::copy(own.begin(), own.end(), vector.begin());
+  return status;
+}
+
+}  // namespace hooke

@@ -1,0 +1,179 @@
+#ifndef HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_
+#define HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_
+
+// A rank's part in the training of its group, without the model and the data: those are the caller's. The built-in
+// trainer (worker/rank/trainer.h) and the C interface (worker/api/hooke.h) both train by it. The main header of the
+// folder. Every rank of the group makes the same calls, in lockstep:
+//
+//   Begin      attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector
+//   each step:
+//     BeginStep, then the hooks during forward and backward
+//     Combine    mean gradients of all ranks; the group's optimizer, if it has one here
+//     EndStep    count the step; exchange with the servers when ExchangePlan says so (group_exchange.h)
+//   WithCenter   look at the center, between two steps
+//   Finish     a last exchange, which every server must take and write to disk
+//
+// A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, for example
+// whether the center is there, rank 0 decides and broadcasts. If a server misses an exchange, that concerns only its
+// part of the slice, and the ranks need not agree. But no later exchange makes up for the last one. If a server misses
+// the last exchange, the group fails, and is then started again.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "algorithms/center_rule.h"
+#include "algorithms/compression.h"
+#include "algorithms/exchange_plan.h"
+#include "algorithms/optimizer.h"
+#include "mpi_group/group.h"
+#include "proto/parameter_server.pb.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/exchange_schedule.h"
+#include "worker/exchange/group_exchange.h"
+#include "worker/model/arena.h"
+#include "worker/model/model.h"
+#include "worker/model/model_layout.h"
+#include "worker/report/progress_meter.h"
+#include "worker/report/reporter.h"
+#include "worker/training/group_step.h"
+#include "worker/training/rank_zero.h"
+
+namespace hooke {
+
+// All these objects outlive the GroupTraining. While it is used, other threads may use only the reporter.
+struct GroupTrainingDependencies {
+  Group* group = nullptr;
+  const ModelLayout* layout = nullptr;
+  const Arena* arena = nullptr;  // It has the layout's sizes, and at least kTrainingStatistics statistics.
+  Reporter* reporter = nullptr;
+  // Null: no servers. The group trains alone.
+  CenterClient* center = nullptr;
+};
+
+// The steps_total of a training whose length is not known.
+inline constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
+
+struct GroupTrainingOptions {
+  v1::Sender sender;
+  // When the group exchanges (exchange_plan.h), and how many steps it makes in all.
+  ExchangeRhythm rhythm;
+  // If not zero, the group exchanges when this much time has passed on rank 0's clock, instead of by the interval.
+  absl::Duration interval_time = absl::ZeroDuration();
+  // Whether slower groups exchange after fewer steps. rhythm.interval is then the fastest group's interval.
+  bool adapts_interval = false;
+  // Under kNone only group 0 exchanges, where `publishes` says so and at the end.
+  RuleName rule = RuleName::kElastic;
+  Encoding encoding;  // Encoding of the values that the group sends.
+  // How much longer than exchange_timeout an exchange may take, because servers wait for other groups.
+  absl::Duration grace = absl::ZeroDuration();
+  // Whether servers may wait even longer than `grace`, until a quorum of the groups has come.
+  bool awaits_quorum = false;
+  GroupStepOptions group_step;
+  // The group's own optimizer. It is not used by rules under which the servers step. nullopt: the caller changes the
+  // parameters itself, between Combine and EndStep.
+  std::optional<OptimizerOptions> optimizer = OptimizerOptions();
+  // Whether the center is looked at after this step; null: never. Under kNone group 0 then exchanges first.
+  std::function<bool(uint64_t step)> publishes;
+  absl::Duration collective_timeout = absl::Seconds(30);
+  absl::Duration exchange_timeout = absl::Seconds(5);
+  // Limit for attaching, and again for reading the center. To each limit the TransferTime of the center is added.
+  absl::Duration attach_timeout = absl::Seconds(60);
+  std::function<absl::Time()> clock = absl::Now;
+  std::function<void(absl::Duration)> sleep = absl::SleepFor;
+};
+
+// Collective. Rank 0 reads the center; after OK all ranks hold it in `vector`. If servers cannot be reached, rank 0
+// tries again until the call's timeout.
+absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
+
+// Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
+// next exchange, whether a rank's last exchange missed a server, and whether a rank's exchanges skip a server now. The
+// caller may have more statistics behind them; Combine averages those over the ranks, too.
+inline constexpr uint64_t kTrainingStatistics = kGroupStepStatistics + kExchangeScheduleStatistics + 2;
+
+class GroupTraining {
+ public:
+  GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options);
+
+  // Collective, once. Returns the steps that the group has done in earlier starts. Errors are those of the servers and
+  // of the group.
+  absl::StatusOr<uint64_t> Begin();
+
+  // Whether parameters change on the ranks, not on the servers (GroupRule::StepsLocally). Valid after Begin.
+  bool StepsLocally() const { return exchange_ == nullptr || exchange_->StepsLocally(); }
+
+  // For the model (GroupStep::Hooks). Valid after Begin.
+  BatchHooks Hooks() { return group_step_->Hooks(); }
+
+  // A step begins.
+  void BeginStep();
+  // For a program that calls no Hooks: GroupStep::GradientReady.
+  void GradientReady(size_t parameter) { group_step_->GradientReady(parameter); }
+
+  // Collective. Combines gradients, buffers and the loss, and steps the optimizer. Returns the ranks' mean loss. Steps
+  // that are not counted by EndStep leave no trace but this.
+  absl::StatusOr<float> Combine(float loss, double learning_rate);
+
+  // Collective. Counts a step whose gradients are combined: done.step is the number of steps with this one. Exchanges
+  // with the center if it is time.
+  absl::Status EndStep(const StepDone& done);
+
+  // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep does it by itself before an
+  // exchange, after the last step and where `publishes` says so.
+  absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
+
+  // Collective, between steps. Calls `work` while the vector is the center, and puts the group's own vector back. If
+  // the center cannot be read because a server is away, it sends a notice instead, with `purpose` in it ("was not
+  // evaluated at step 7"), and returns OK. Without servers `work` sees the group's own vector.
+  absl::Status WithCenter(const std::string& purpose, const std::function<absl::Status()>& work);
+
+  // Collective, once, after the step `step`: usually rhythm.steps_total, but training may end early. The group's last
+  // values are then at the center, and the center is on disk, as far as the rule says so.
+  absl::Status Finish(uint64_t step);
+
+ private:
+  absl::StatusOr<Attached> BeginFromCenter();
+  absl::Status MakeGroupStep();
+  void NoteFreshOptimizer(uint64_t first_step);
+  void OpenExchange(const Attached& attached);
+  absl::Status Exchange(uint64_t step);
+  absl::StatusOr<uint64_t> ExchangeEarly(uint64_t step);
+  void NoteMissed();
+  absl::Status SaveCenter(uint64_t step);
+
+  bool Exchanges() const;
+  bool Publishes(uint64_t step) const { return options_.publishes && options_.publishes(step); }
+  absl::Span<float> Proposal() const {
+    return deps_.arena->statistics().subspan(kGroupStepStatistics, kExchangeScheduleStatistics);
+  }
+  float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics]; }
+  float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics + 1]; }
+  ExchangeSchedule::Moment MomentAt(uint64_t step) const;
+  ExchangePlan PlanAfter(uint64_t step) const;
+  RankZeroCall CallFor(absl::Duration timeout) const;
+
+  const GroupTrainingDependencies deps_;
+  const GroupTrainingOptions options_;
+  std::unique_ptr<GroupStep> group_step_;
+  // Null if there is no center.
+  std::unique_ptr<GroupExchange> exchange_;
+  std::unique_ptr<ExchangeSchedule> schedule_;
+  uint64_t step_ = 0;        // Steps done by the group.
+  uint64_t last_begun_ = 0;  // The step after which the group began its last exchange.
+  absl::Time step_began_;
+  // At the last NoteMissed, some rank's exchanges skipped a server.
+  bool group_skips_ = false;
+  uint64_t exchanges_judged_ = 0;  // GroupExchange::finished() at the last NoteMissed.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_

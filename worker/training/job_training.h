@@ -1,0 +1,72 @@
+#ifndef HOOKE_WORKER_TRAINING_JOB_TRAINING_H_
+#define HOOKE_WORKER_TRAINING_JOB_TRAINING_H_
+
+// From what the coordinator and the worker say about a start of a group (GroupStart) to the objects that train.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mpi_group/group.h"
+#include "proto/job.pb.h"
+#include "proto/parameter_server.pb.h"
+#include "proto/worker.pb.h"
+#include "worker/exchange/center_client.h"
+#include "worker/exchange/server_calls.h"
+#include "worker/model/arena.h"
+#include "worker/model/model_layout.h"
+#include "worker/training/group_training.h"
+
+namespace hooke {
+
+// How long a collective may take while a group starts. Ranks do not start evenly: one may load its libraries from a
+// cold disk, or share its node with other jobs. Once all ranks are ready to train, `collective_timeout_seconds` is the
+// limit.
+constexpr absl::Duration kStartTimeout = absl::Minutes(5);
+
+// The limit of a collective once all ranks are ready to train.
+absl::Duration CollectiveTimeout(const v1::GroupStart& start);
+
+// The limit of a group's collectives until then: kStartTimeout, or the collective timeout if that is longer.
+absl::Duration StartTimeout(const v1::GroupStart& start);
+
+// INVALID_ARGUMENT names the field that is out of range, and what is allowed. An unset field of the job counts as its
+// default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
+absl::Status CheckStart(const v1::GroupStart& start, int ranks);
+
+// What the start does not say.
+struct RankNumbers {
+  int rank = 0;
+  uint64_t steps_per_epoch = 0;  // Steps of a group in an epoch; 0: not known.
+};
+
+// `job` is the start's job with its defaults (FillDefaults). rhythm.steps_total and `publishes` stay unset.
+// INVALID_ARGUMENT: a value of the job is out of range.
+absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& start, const v1::JobSpec& job,
+                                                       const RankNumbers& numbers);
+
+// Makes the arena of a rank. It is one piece of memory, which the ranks of a node share if the group can. Collective.
+absl::StatusOr<Arena> MakeGroupArena(Group& group, const ModelLayout& layout, uint64_t statistics);
+
+// The center's client, and the connections that it uses.
+struct DialedCenter {
+  DialedCenter(std::vector<std::unique_ptr<ServerCalls>> servers, CenterOptions options)
+      : servers(std::move(servers)), client(std::move(options)) {}
+
+  std::vector<std::unique_ptr<ServerCalls>> servers;
+  CenterClient client;
+};
+
+// Makes a client of the job's servers. Null: the start names no servers. `model` is stored with the center, for
+// exports.
+std::unique_ptr<DialedCenter> DialCenter(const v1::GroupStart& start, const v1::JobSpec& job,
+                                         const RankNumbers& numbers, const ModelLayout& layout,
+                                         const std::optional<v1::ModelDescription>& model, const ServerDialer& dial);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_TRAINING_JOB_TRAINING_H_

@@ -1,0 +1,80 @@
+#ifndef HOOKE_WORKER_TRAINING_RANK_PROCESS_H_
+#define HOOKE_WORKER_TRAINING_RANK_PROCESS_H_
+
+// The process of a rank: MPI, the group, and the reports to the worker that started it. One per process. hooke-rank and
+// libhooke begin and end with it.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mpi_group/group.h"
+#include "mpi_group/mpi/mpi_session.h"
+#include "mpi_group/profile/profile.h"
+#include "proto/worker.pb.h"
+#include "worker/report/event_sink.h"
+#include "worker/report/reporter.h"
+
+namespace hooke {
+
+// NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no binary GroupStart.
+absl::StatusOr<v1::GroupStart> ReadStartFile(const std::string& path);
+// The same for a GroupStart as JSON.
+absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path);
+
+struct RankProcessOptions {
+  std::string program;  // Its name in messages on the standard error.
+  // True: start MPI. False: this process is the whole group.
+  bool mpi = true;
+  // Receivers of the reports besides the worker. They are used on rank 0 only.
+  std::function<std::vector<std::unique_ptr<EventSink>>()> more_sinks;
+  // Without a worker, rank 0 logs its progress on the standard error. True: only notices and failures.
+  bool quiet = false;
+};
+
+class RankProcess {
+ public:
+  // Joins MPI and the group of all its ranks, and says hello to the worker, if `start` names one. Collective. Errors
+  // have been reported, as far as they can be: after one, the process ends by EndWithoutRank.
+  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const v1::GroupStart& start, RankProcessOptions options);
+  ~RankProcess();
+
+  const v1::GroupStart& start() const { return start_; }
+  Group& group() { return *group_; }
+  Reporter& reporter() { return *reporter_; }
+
+  // The rank has done its task and leaves the group. Collective. OK: MPI has ended. After an error the process ends by
+  // EndWithoutRank.
+  absl::Status Finish(uint64_t steps);
+
+  // Reports the failure and ends the process with exit status 1, without exit handlers.
+  [[noreturn]] void GiveUp(const absl::Status& why);
+
+ private:
+  RankProcess(const v1::GroupStart& start, RankProcessOptions options) : start_(start), options_(std::move(options)) {}
+
+  absl::Status Join();
+  absl::StatusOr<std::unique_ptr<Group>> MakeGroup();
+  std::unique_ptr<Reporter> MakeReporter();
+  int rank() const { return session_ == nullptr ? 0 : session_->rank(); }
+  int size() const { return session_ == nullptr ? 1 : session_->size(); }
+
+  const v1::GroupStart start_;
+  const RankProcessOptions options_;
+  std::shared_ptr<spdlog::logger> logger_;
+  std::unique_ptr<MpiSession> session_;  // Null without MPI.
+  std::shared_ptr<ProfileRecorder> profile_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<Group> group_;
+};
+
+// Prints the error as `program`'s and ends the process with exit status 1, without exit handlers: MPI's would wait for
+// the other ranks. `rank` may be -1: not known.
+[[noreturn]] void EndWithoutRank(const std::string& program, int rank, const absl::Status& why);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_TRAINING_RANK_PROCESS_H_
