@@ -161,7 +161,7 @@ hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_s
 /*
  * Says that the gradient of tensors[index] is complete in this step; the library may change it from now on. Optional
  * for each tensor: hooke_combine takes the others. Not collective: ranks may call it for different tensors, in any
- * order. HOOKE_FAILED_PRECONDITION: called before for this tensor in this step.
+ * order. HOOKE_FAILED_PRECONDITION: called for this tensor since the last hooke_combine.
  */
 hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
 
