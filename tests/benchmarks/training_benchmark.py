@@ -2,7 +2,7 @@
 """Samples per second of one group of N ranks, with its exchanges, against torch DDP and N independent ranks running at the same time.
 
 `hooke`: mpirun -n N hooke-rank with a server on this machine. Gradients are summed each step, with an elastic exchange each 16 steps.
-`ddp-gloo`: torch DistributedDataParallel over Gloo. Gradients are summed each step (ddp_rival.py; lenet and mlp; Debian's python3-torch).
+`ddp-gloo`: torch DistributedDataParallel over Gloo. Gradients are summed each step (torch_rank.py; lenet and mlp; Debian's python3-torch).
 `alone`: N times mpirun -n 1 hooke-rank with no server, at the same time. Their rates are added. All train lenet (or --model) on Fashion-MNIST
 with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
 start-up does not count. Repetitions alternate; the table shows medians, and the ratio is taken within each repetition.
@@ -117,7 +117,7 @@ def rate(seen, opened):
 
 
 def ddp_commands(folder, arguments, ranks, batch, repetition):
-    rival = [PYTHON, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ddp_rival.py")]
+    rival = [PYTHON, os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_rank.py")]
     options = [f"--size={ranks}", f"--model={arguments.model}", f"--batch={batch}", f"--train={arguments.train}", f"--rendezvous={folder}/ddp-{repetition}"]
     return [[*rival, f"--rank={rank}", *options] for rank in range(ranks)]
 

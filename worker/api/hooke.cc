@@ -10,10 +10,15 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "job/visible_text.h"
 #include "mpi_group/call.h"
@@ -145,6 +150,15 @@ absl::Status Leave(hooke_job* job) {
   const uint64_t steps = job->rank->step();
   job->rank.reset();
   return job->process->Finish(steps);
+}
+
+// The lines of a text, a traceback for instance, in one line that cannot control a terminal.
+std::string OneLine(absl::string_view text) {
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, absl::ByAnyChar("\r\n"), absl::SkipWhitespace())) {
+    lines.push_back(Escaped(absl::StripAsciiWhitespace(line)));
+  }
+  return absl::StrJoin(lines, "; ");
 }
 
 absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
@@ -282,7 +296,7 @@ hooke_code hooke_barrier(hooke_job* job) {
 hooke_code hooke_notice(hooke_job* job, const char* text) {
   return Guarded(job, [&] {
     if (text == nullptr) return absl::InvalidArgumentError("hooke_notice: `text` is NULL");
-    job->process->reporter().Notice(hooke::Escaped(text));
+    job->process->reporter().Notice(hooke::OneLine(text));
     return absl::OkStatus();
   });
 }
@@ -298,7 +312,7 @@ hooke_code hooke_leave(hooke_job* job) {
 }
 
 void hooke_fail(hooke_job* job, hooke_code code, const char* message) {
-  const std::string text = hooke::Escaped(message == nullptr ? "the program gave up" : message);
+  const std::string text = hooke::OneLine(message == nullptr ? "the program gave up" : message);
   absl::Status why(static_cast<absl::StatusCode>(code), text);
   if (why.ok()) why = absl::UnknownError(text);
   // A forked process must not touch what belongs to the rank.

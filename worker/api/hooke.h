@@ -220,7 +220,7 @@ hooke_code hooke_barrier(hooke_job* job);
 
 /* ---- Reports and the end ---- */
 
-/* Sends one line of UTF-8 to the job's log. Not collective. */
+/* Sends a text in UTF-8 to the job's log, as one line. Not collective. */
 hooke_code hooke_notice(hooke_job* job, const char* text);
 
 /*
