@@ -2,21 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/snapshot_history.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_store.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HOOKE_SANITIZED 1
@@ -35,95 +32,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
-const absl::Time kNow = absl::UnixEpoch();
-
-class ParameterStoreTest : public ::testing::Test {
- protected:
-  ParameterStoreTest() { Restart(); }
-
-  // Acts like a crash: memory is lost, storage stays.
-  void Restart() { store_ = ParameterStore::Open(Options()).value(); }
-
-  ParameterStoreOptions Options() {
-    ParameterStoreOptions options;
-    options.storage = storage_;
-    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    options.max_center_bytes = 10000;
-    options.block_values = 4;
-    return options;
-  }
-
-  void MakeCenter(const TestCenter& center) {
-    ASSERT_EQ(store_->Attach(kNow, MakeAttachRequest(center)).value().state(), v1::AttachResponse::INITIALIZE);
-    WriteValues(center);
-    ASSERT_TRUE(store_->FinishInitialize(center.job_id, {}).ok());
-  }
-
-  void WriteValues(const TestCenter& center) {
-    const auto shard = store_->Find(MakeSender(center)).value();
-    for (uint64_t block = 0; block < shard->blocks(); ++block) {
-      const Range range = shard->BlockRange(block);
-      ASSERT_TRUE(shard->WriteInitial(kNow, {}, range.begin, Ramp(range.begin, range.size())).ok());
-    }
-  }
-
-  // Moves the first block by `by`.
-  void Exchange(const std::string& job_id, uint64_t sequence, float by) {
-    const auto shard = store_->Find(SenderOf(job_id)).value();
-    std::vector<float> x = shard->CopyBlock(0).values;
-    for (float& value : x) value += 4 * by;
-    std::vector<float> answer(x.size());
-    ASSERT_TRUE(shard->ApplyBlock({{}, sequence, 0}, x, absl::MakeSpan(answer)).ok());
-  }
-
-  absl::StatusOr<std::vector<float>> Read(const std::string& job_id) {
-    std::vector<float> all;
-    const auto header = [](const ParameterStore::CenterHeader&) { return absl::OkStatus(); };
-    const auto block = [&all](uint64_t first, absl::Span<const float> values) {
-      EXPECT_EQ(first, all.size());
-      all.insert(all.end(), values.begin(), values.end());
-      return absl::OkStatus();
-    };
-    const absl::Status status = store_->ReadCenter(job_id, {header, block});
-    if (!status.ok()) return status;
-    return all;
-  }
-
-  std::vector<float> Moved(float by) {
-    std::vector<float> values = Ramp(0, 10);
-    for (int i = 0; i < 4; ++i) values[i] += by;
-    return values;
-  }
-
-  std::ostringstream log_;
-  const std::shared_ptr<InMemoryStorage> storage_ = std::make_shared<InMemoryStorage>();
-  std::unique_ptr<ParameterStore> store_;
-};
-
-// A center is on disk before the group hears that it is initialized: a crash right after loses nothing.
-TEST_F(ParameterStoreTest, InitializedCenterSurvivesACrash) {
-  MakeCenter({});
-  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot"));
-  Restart();
-  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-  EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, 1)).value().state(), v1::AttachResponse::READY);
-}
-
-// After a crash everything is as the last snapshot says. What the groups did since then is applied anew.
-TEST_F(ParameterStoreTest, RestartsFromTheLastSnapshot) {
-  MakeCenter({});
-  Exchange("job-1", 16, 1);
-  ASSERT_TRUE(store_->SnapshotChanged().ok());
-  Exchange("job-1", 32, 1);
-  EXPECT_EQ(Read("job-1").value(), Moved(2));
-  Restart();
-  EXPECT_EQ(Read("job-1").value(), Moved(1));
-  Exchange("job-1", 32, 1);
-  EXPECT_EQ(Read("job-1").value(), Moved(2));
-  EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u);
-}
+using ParameterStoreTest = TestStore;
 
 // Only what changed is written, and two versions are kept.
 TEST_F(ParameterStoreTest, WritesChangedShardsOnly) {
@@ -138,155 +48,6 @@ TEST_F(ParameterStoreTest, WritesChangedShardsOnly) {
   Restart();
   ASSERT_TRUE(store_->SnapshotChanged().ok());
   EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000003.snapshot", "job-1.000000000004.snapshot"));
-}
-
-// A snapshot with a flipped bit is refused: the log names it, the byte and the one used instead; the next snapshots
-// replace it and keep the good one.
-TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenABitFlipped) {
-  MakeCenter({});
-  Exchange("job-1", 16, 1);
-  ASSERT_TRUE(store_->SnapshotChanged().ok());
-  storage_->FlipBit("job-1.000000000002.snapshot", 8 * (storage_->Get("job-1.000000000002.snapshot").size() - 10));
-  Restart();
-  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-  EXPECT_THAT(log_.str(),
-              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 221 is "));
-  EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is tried"));
-  Exchange("job-1", 16, 2);
-  ASSERT_TRUE(store_->SnapshotChanged().ok());
-  EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot", "job-1.000000000003.snapshot"));
-  Restart();
-  EXPECT_EQ(Read("job-1").value(), Moved(2));
-}
-
-// A server with 1,000 finished jobs starts without reading their values: it reads a few hundred bytes of each. Their
-// values are read when somebody asks for them, and verified by LoadRest.
-TEST_F(ParameterStoreTest, StartsWithoutReadingValues) {
-  constexpr int kJobs = 1000;
-  constexpr uint64_t kValueBytes = 4000;
-  ParameterStoreOptions options = Options();
-  options.max_center_bytes = 1 << 20;
-  options.block_values = 1000;
-  store_ = ParameterStore::Open(options).value();
-  TestCenter center;
-  center.values = kValueBytes / 4;
-  for (int job = 0; job < kJobs; ++job) {
-    center.job_id = absl::StrCat("job-", job);
-    MakeCenter(center);
-    // The first one goes on.
-    ASSERT_TRUE(store_->Seal(job > 0 ? center.job_id : "none").ok());
-  }
-  const uint64_t before = storage_->bytes_read();
-  store_ = ParameterStore::Open(options).value();
-  EXPECT_LT(storage_->bytes_read() - before, kJobs * 300);
-  EXPECT_THAT(store_->jobs(), ElementsAre("job-0")) << "the one that runs";
-  EXPECT_EQ(store_->disk_use().centers, kJobs - 1);
-  EXPECT_EQ(store_->disk_use().jobs.size(), kJobs - 1u);
-  EXPECT_GT(store_->center_bytes(), kValueBytes) << "reserved, so that no new job takes it";
-  EXPECT_EQ(Read("job-0").value(), Ramp(0, kValueBytes / 4));
-  EXPECT_EQ(Read("job-7").value(), Ramp(0, kValueBytes / 4));
-  store_->LoadRest();
-  EXPECT_GT(storage_->bytes_read() - before, kJobs * kValueBytes);
-}
-
-// A running job's shard whose header is intact but whose values are not is found damaged when it is loaded: the
-// snapshot before is used, as at a start.
-TEST_F(ParameterStoreTest, LoadsInTheBackground) {
-  MakeCenter({});
-  Exchange("job-1", 16, 1);
-  ASSERT_TRUE(store_->SnapshotChanged().ok());
-  storage_->FlipBit("job-1.000000000002.snapshot", 8 * (storage_->Get("job-1.000000000002.snapshot").size() - 10));
-  Restart();
-  EXPECT_THAT(log_.str(), Not(HasSubstr("refused")));
-  EXPECT_TRUE(store_->SnapshotChanged().ok()) << "there is nothing to write";
-  store_->LoadRest();
-  EXPECT_THAT(log_.str(), HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at "));
-  EXPECT_THAT(log_.str(), HasSubstr("job job-1: shard 0 of 1 loaded from its snapshot"));
-  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-}
-
-// Damage in a finished center is found and logged in the background. The snapshot before serves; without one the job is
-// lost, and is told so.
-TEST_F(ParameterStoreTest, VerifiesFinishedCentersInTheBackground) {
-  for (const char* job_id : {"job-1", "job-2"}) {
-    TestCenter center;
-    center.job_id = job_id;
-    MakeCenter(center);
-    ASSERT_TRUE(store_->Seal(job_id).ok());
-    const std::string name = absl::StrCat(job_id, ".000000000002.snapshot");
-    storage_->FlipBit(name, 8 * (storage_->Get(name).size() - 10));
-  }
-  ASSERT_TRUE(storage_->Remove("job-2.000000000001.snapshot").ok());
-  Restart();
-  EXPECT_THAT(log_.str(), Not(HasSubstr("refused")));
-  store_->LoadRest();
-  EXPECT_THAT(log_.str(), HasSubstr("job-1.000000000002.snapshot in memory refused"));
-  EXPECT_THAT(log_.str(), HasSubstr("no readable snapshot of job job-2 in memory (job-2.000000000002.snapshot: "));
-  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-  EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({})).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Read("job-2").status().code(), absl::StatusCode::kDataLoss);
-}
-
-// LoadRest ends soon when the server stops: it begins no further shard.
-TEST_F(ParameterStoreTest, LoadRestEndsWhenTheServerStops) {
-  MakeCenter({});
-  ASSERT_TRUE(store_->Seal("job-1").ok());
-  Restart();
-  store_->StopWaiting();
-  const uint64_t before = storage_->bytes_read();
-  store_->LoadRest();
-  EXPECT_EQ(storage_->bytes_read(), before);
-}
-
-// Whoever asks for a shard that another thread is loading waits for it: all of them get it, and it is read once.
-TEST_F(ParameterStoreTest, ManyAskForAShardThatIsBeingLoaded) {
-  MakeCenter({});
-  for (int round = 0; round < 20; ++round) {
-    Restart();
-    const uint64_t before = storage_->bytes_read();
-    std::vector<std::thread> threads;
-    threads.emplace_back([this]() { store_->LoadRest(); });
-    for (uint32_t group = 0; group < 2; ++group) {
-      threads.emplace_back([this, group, round]() {
-        EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, group, round + 2)).value().state(),
-                  v1::AttachResponse::READY);
-        EXPECT_TRUE(store_->Find(SenderOf("job-1")).ok());
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_LT(storage_->bytes_read() - before, 3 * storage_->Get("job-1.000000000001.snapshot").size());
-  }
-}
-
-// A snapshot cut short is refused in the same way.
-TEST_F(ParameterStoreTest, UsesThePreviousSnapshotWhenCutShort) {
-  MakeCenter({});
-  Exchange("job-1", 16, 1);
-  ASSERT_TRUE(store_->SnapshotChanged().ok());
-  storage_->Truncate("job-1.000000000002.snapshot", 150);
-  Restart();
-  EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-  EXPECT_THAT(
-      log_.str(),
-      HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: cut short or grown: 150 bytes instead of "));
-}
-
-// If no snapshot of a job is readable, the job is lost, and its groups are told. The server and other jobs go on.
-TEST_F(ParameterStoreTest, LostJob) {
-  MakeCenter({});
-  TestCenter other;
-  other.job_id = "job-2";
-  MakeCenter(other);
-  storage_->Truncate("job-1.000000000001.snapshot", 100);
-  Restart();
-  const absl::Status status = store_->Attach(kNow, MakeAttachRequest({})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("no readable snapshot of job job-1 in memory (job-1.000000000001.snapshot: cut short or grown: "
-                        "100 bytes instead of"));
-  EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(Read("job-2").value(), Ramp(0, 10));
-  EXPECT_TRUE(store_->Seal("job-1").ok());
 }
 
 // A center larger than this server takes is refused with the numbers, before memory is taken. The job is not
@@ -304,36 +65,6 @@ TEST_F(ParameterStoreTest, LimitsMemory) {
 
   MakeCenter({});
   EXPECT_GT(store_->center_bytes(), 40u);
-}
-
-// A stored center that no longer fits, because the limit was lowered, does not keep the server from starting. Its job
-// is told what to do, and the others are loaded. With room it is back as it was.
-TEST_F(ParameterStoreTest, AStoredCenterThatDoesNotFit) {
-  TestCenter large;
-  large.job_id = "job-0";
-  large.values = 40;
-  MakeCenter(large);
-  const uint64_t large_bytes = store_->center_bytes();
-  MakeCenter({});
-  ParameterStoreOptions options = Options();
-  options.max_center_bytes = large_bytes / 4 * 3;
-  store_ = ParameterStore::Open(options).value();
-  EXPECT_THAT(store_->jobs(), ElementsAre("job-1"));
-  EXPECT_EQ(store_->disk_use().centers, 1u) << "the one that was not loaded";
-  const absl::Status status = store_->Attach(kNow, MakeAttachRequest(large)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << "groups that are refused for good would end the job";
-  EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room to load it: the "));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("raise --max-center-bytes or add servers; then start the "));
-  EXPECT_THAT(log_.str(), HasSubstr("the center of job job-0 is kept on this server's disk, but there is no room"));
-  EXPECT_EQ(store_->Find(SenderOf("job-0")).status(), status);
-  EXPECT_EQ(store_->Save(SenderOf("job-0")), status);
-  EXPECT_TRUE(store_->Attach(kNow, MakeAttachRequest({}, 0, 2)).ok());
-  EXPECT_TRUE(store_->SnapshotChanged().ok());
-  Restart();
-  EXPECT_THAT(store_->jobs(), ElementsAre("job-0", "job-1"));
-  EXPECT_EQ(Read("job-0").value(), Ramp(0, 40));
 }
 
 // The bytes on disk are counted: the snapshots of a center in memory, and those of a sealed one, which also counts as a
@@ -545,52 +276,6 @@ TEST_F(ParameterStoreTest, SealsOddCases) {
   storage_->FailCommits(absl::OkStatus());
   EXPECT_TRUE(store_->Seal("job-1").ok());
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-}
-
-// A forgotten job's shard is gone, from memory and disk, and its memory is free. That holds for a job that runs here,
-// one that is not loaded yet and one that is sealed. A job that is not here is none of our business.
-TEST_F(ParameterStoreTest, ForgetsAJob) {
-  const std::string key = MakeAttachRequest({}).job().job_key();
-  for (const char* state : {"in memory", "not loaded", "sealed", "sealed before a restart"}) {
-    MakeCenter({});
-    const auto shard = store_->Find(SenderOf("job-1")).value();
-    EXPECT_TRUE(store_->Seal(absl::StartsWith(state, "sealed") ? "job-1" : "none").ok());
-    if (std::string(state) == "not loaded" || absl::StrContains(state, "restart")) Restart();
-    EXPECT_TRUE(store_->Forget("job-1", key).ok()) << state;
-    EXPECT_THAT(storage_->List().value(), IsEmpty()) << state;
-    EXPECT_THAT(store_->jobs(), IsEmpty());
-    EXPECT_EQ(store_->center_bytes(), 0u) << state;
-    EXPECT_EQ(store_->disk_use().bytes, 0u);
-    EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kNotFound) << state;
-    std::vector<float> answer(4);
-    if (std::string(state) == "in memory") {
-      EXPECT_EQ(shard->ApplyBlock({{}, 32, 0}, Ramp(0, 4), absl::MakeSpan(answer)).code(),
-                absl::StatusCode::kFailedPrecondition)
-          << "a stream that was open before";
-    }
-    EXPECT_TRUE(store_->Forget("job-1", key).ok());
-  }
-}
-
-// A shard whose key is not that of the forgotten job is another job's: it stays. So does one whose snapshots are all
-// damaged, because nobody can tell whose it is.
-TEST_F(ParameterStoreTest, FreesNoOtherJobsShard) {
-  const std::string key = MakeAttachRequest({}).job().job_key();
-  MakeCenter({});
-  for (int round = 0; round < 3; ++round) {
-    const absl::Status status = store_->Forget("job-1", "another key");
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("are of another job with that id, or damaged: they stay"));
-    EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
-    const std::string sealed = round == 0 ? "job-1" : "none";
-    EXPECT_TRUE(store_->Seal(sealed).ok());
-    if (round == 1) Restart();
-  }
-  const std::vector<std::string> names = storage_->List().value();
-  for (const std::string& name : names) storage_->Truncate(name, 100);
-  Restart();
-  EXPECT_EQ(store_->Forget("job-1", key).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(storage_->List().value(), names);
 }
 
 // Groups of several jobs attach, exchange and end while snapshots are written. There is no data race, and at the end

@@ -1,22 +1,21 @@
-// Rules with rounds, and with a bound on staleness, at a shard. Threads act as groups.
+// What the rounds of a shard make of the contributions. Threads act as groups. shard_waits_test.cc has who waits how
+// long.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/job.pb.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/test_center.h"
-#include "server/parameters/test_clock.h"
+#include "server/parameters/test_rounds.h"
 #include "server/parameters/test_shard.h"
 
 namespace hooke {
@@ -25,39 +24,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kLease = absl::Seconds(20);
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr double kRate = 0.5;
-
-// Returns a request for a job with blocks of 4, 4 and 2 values, of which the last value is a buffer. Plain SGD steps
-// the center.
-v1::AttachRequest Request(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_t values = 10) {
-  TestCenter center;
-  center.groups = groups;
-  center.values = values;
-  v1::AttachRequest request = MakeStepRequest(center, rule, kRate);
-  v1::JobSpecForShard& job = *request.mutable_job();
-  job.set_steps_per_epoch(10);
-  job.set_parameters(values - 1);
-  job.set_grace_seconds(10);
-  if (rule == v1::AveragingSpec::SSP) job.set_staleness_bound(2);
-  return request;
-}
-
-// Makes a shard with the values 0, 1/8, 2/8, ... The first `groups` groups have attached to it.
-std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request, uint32_t groups,
-                                 std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>()) {
-  return MakeTestShard(request, Ramp(0, request.job().parameters() + 1), groups, std::move(clock));
-}
-std::unique_ptr<Shard> MakeShard(const v1::AttachRequest& request) {
-  return MakeShard(request, request.job().groups());
-}
-
-float FirstValue(const Shard& shard) { return shard.CopyBlock(0).values[0]; }
+constexpr double kRate = kRoundsRate;
 
 // If a round's result would not be finite, all its groups get an error and nothing changes. Their next round is
 // applied.
 TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
-  const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
+  const auto shard = MakeRoundsShard(MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2));
   const auto both = [&shard](uint64_t sequence, float value) {
     std::vector<absl::StatusOr<float>> answers(2, absl::UnknownError(""));
     std::thread other([&] { answers[1] = Send(*shard, {1, 0, 1}, sequence, value); });
@@ -86,10 +58,10 @@ TEST(ShardRounds, ARoundThatWouldNotBeFiniteIsNobodys) {
 // If the velocity would become infinite, velocity and center stay as they were. The same exchange may come again with
 // other values.
 TEST(ShardRounds, StateStaysFinite) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, 1);
+  v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::ASYNC, 1);
   request.mutable_job()->mutable_optimizer()->set_momentum(0.9);
   request.mutable_job()->mutable_optimizer()->set_learning_rate(1e-30);
-  const auto shard = MakeShard(request);
+  const auto shard = MakeRoundsShard(request);
   ASSERT_TRUE(Send(*shard, {0, 0, 1}, 1, 3e38f).ok());
   const Shard::BlockCopy before = shard->CopyBlock(0);
   const absl::Status status = Send(*shard, {0, 0, 1}, 2, 3e38f).status();
@@ -150,24 +122,12 @@ std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const s
   return centers;
 }
 
-// Makes one exchange of a block of four values. Fails the test unless it is OK and in time.
-void SendBlock(Shard& shard, uint32_t group, uint64_t sequence, uint64_t block) {
-  const Range range = shard.BlockRange(block);
-  const std::vector<float> values(range.size(), 1);
-  std::vector<float> answer(range.size());
-  const absl::Time begin = absl::Now();
-  EXPECT_EQ(shard.ApplyBlock({{group, 0, 1}, sequence, range.begin}, values, absl::MakeSpan(answer)), absl::OkStatus())
-      << group << " " << sequence << " " << block;
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(8))
-      << "the grace window of 10 s was waited for: group " << group << ", exchange " << sequence << ", block " << block;
-}
-
 // A group joins while another is in the middle of its slice. It waits for the other's next exchange. The other goes on
 // with its slice alone. Afterwards both exchange in common rounds, and no thread waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
-    const v1::AttachRequest request = Request(rule, 2);
-    const auto shard = MakeShard(request, /*groups=*/1);
+    const v1::AttachRequest request = MakeRoundsRequest(rule, 2);
+    const auto shard = MakeRoundsShard(request, /*groups=*/1);
     SendBlock(*shard, 0, 1, 0);
     ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
     std::thread joins([&] {
@@ -186,7 +146,7 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
 
 // Returns a request for a job with two fragments of three blocks each.
 v1::AttachRequest FragmentsRequest(uint32_t groups) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, groups, /*values=*/24);
+  v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::AVERAGE, groups, /*values=*/24);
   request.mutable_job()->set_fragments(2);
   return request;
 }
@@ -202,7 +162,7 @@ void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
 // A group joins while another is in the middle of a fragment. It begins with the next fragment and meets the other
 // there. Afterwards both exchange the same fragments together, in turns. No thread waits out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
-  const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
+  const auto shard = MakeRoundsShard(FragmentsRequest(2), /*groups=*/1);
   SendBlock(*shard, 0, 1, 0);
   ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
   std::thread joins([&] {
@@ -218,7 +178,7 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
 
 // An exchange of all fragments is one exchange: its first block decides which groups are in its rounds.
 TEST(ShardRounds, AllFragmentsInOneExchange) {
-  const auto shard = MakeShard(FragmentsRequest(2), /*groups=*/1);
+  const auto shard = MakeRoundsShard(FragmentsRequest(2), /*groups=*/1);
   for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 7, block);
   ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
   for (uint64_t block = 3; block < 6; ++block) SendBlock(*shard, 0, 7, block);
@@ -228,7 +188,7 @@ TEST(ShardRounds, AllFragmentsInOneExchange) {
 // A group that starts again goes on from the fragment that is furthest behind. Its first values of another fragment
 // stand for all steps since the new incarnation began, not for those since that fragment's last exchange.
 TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
-  const auto shard = MakeShard(FragmentsRequest(2));
+  const auto shard = MakeRoundsShard(FragmentsRequest(2));
   std::thread both([&] { EXPECT_TRUE(Send(*shard, {1, 0, 1}, 4, 0).ok()); });
   EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 4, 0), 0);
   both.join();
@@ -242,7 +202,7 @@ TEST(ShardRounds, ANewIncarnationCountsItsOwnSteps) {
 
 // TellPace tells groups the recent speed of the fastest group.
 TEST(ShardRounds, TheFastestGroupIsKnown) {
-  const auto shard = MakeShard(Request(v1::AveragingSpec::AVERAGE, 2));
+  const auto shard = MakeRoundsShard(MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2));
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   const auto fastest = [&](absl::Time at, uint32_t group, double own) {
     return shard->TellPace(at, {group, 0, 1}, own).value().fastest_steps_per_second;
@@ -263,7 +223,7 @@ TEST(ShardRounds, AreExact) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     const uint32_t groups = seed % 8 + 1;
     const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
-    const auto shard = MakeShard(Request(rule, groups));
+    const auto shard = MakeRoundsShard(MakeRoundsRequest(rule, groups));
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
     // Answers follow one another: for each round, those of its blocks.
     std::vector<std::vector<float>> answers(groups);
@@ -304,9 +264,9 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
   constexpr int kExchanges = 6;
   for (uint32_t seed = 0; seed < 100; ++seed) {
     const uint32_t groups = seed % 8 + 1;
-    v1::AttachRequest request = Request(v1::AveragingSpec::ASYNC, groups);
+    v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::ASYNC, groups);
     request.mutable_job()->set_staleness_power(0.5);
-    const auto shard = MakeShard(request);
+    const auto shard = MakeRoundsShard(request);
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
     std::mt19937 random(seed);
     double center = 0;
@@ -331,57 +291,14 @@ TEST(ShardRounds, AsynchronousStepsAreExact) {
   }
 }
 
-// A dead group costs the others one grace window, not one for each block and round. Then the others go on alone.
-TEST(ShardRounds, ADeadGroupIsWaitedForOnce) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
-  request.mutable_job()->set_grace_seconds(1);
-  const auto shard = MakeShard(request);
-  const absl::Time start = absl::Now();
-  for (uint64_t sequence = 1; sequence <= 20; ++sequence) ASSERT_TRUE(Send(*shard, {0, 0, 1}, sequence, 1).ok());
-  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
-  EXPECT_FLOAT_EQ(FirstValue(*shard), -20 * kRate);
-}
-
-// Without its quorum a round makes no step. The groups get an error that says to try again, and their values change
-// nothing.
-TEST(ShardRounds, NoStepWithoutAQuorum) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
-  request.mutable_job()->set_quorum(2);
-  request.mutable_job()->set_grace_seconds(0);
-  const auto shard = MakeShard(request);
-  absl::Status status;
-  std::thread waiting([&] { status = Send(*shard, {0, 0, 1}, 1, 1).status(); });
-  shard->StopWaiting();
-  waiting.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(FirstValue(*shard), 0);
-  EXPECT_EQ(shard->updates(), 0u);
-  EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
-}
-
-// A group that has made its last step is not needed for the quorum any more: the other group makes its steps alone.
-TEST(ShardRounds, AQuorumOfThoseThatRemain) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::SYNC, 2);
-  request.mutable_job()->set_quorum(2);
-  const auto shard = MakeShard(request);
-  std::thread both([&] {
-    for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 1, 10, block);
-  });
-  for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 8, block);
-  both.join();
-  for (uint64_t block = 0; block < 3; ++block) SendBlock(*shard, 0, 9, block);
-  EXPECT_EQ(shard->updates(), 6u);
-}
-
 // A gradient of an older center is dropped. Its group gets the new center, so its next gradient counts. A late distance
 // counts in the next round. It counts half if the other group has made a round of its own meanwhile, or if the round
 // waited for the other group.
 TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
-    v1::AttachRequest request = Request(rule, 2);
+    v1::AttachRequest request = MakeRoundsRequest(rule, 2);
     request.mutable_job()->set_grace_seconds(0);
-    const auto shard = MakeShard(request);
+    const auto shard = MakeRoundsShard(request);
     const bool drops = rule == v1::AveragingSpec::SYNC;
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 1, 1), (drops ? -1 : -0.5) * kRate);
     // The shard does not know from which center the group's first values are.
@@ -389,128 +306,6 @@ TEST(ShardRounds, LateGradientsAreDroppedAndLateDistancesCount) {
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 2, 1), (drops ? -2 : -1.5) * kRate);
     EXPECT_FLOAT_EQ(*Send(*shard, {0, 0, 1}, 3, 1), (drops ? -3 : -2.5) * kRate);
   }
-}
-
-// If a block comes again on another stream while the first stream still waits, the block counts once.
-TEST(ShardRounds, TheSameExchangeOnTwoStreamsCountsOnce) {
-  const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
-  TwoStreams streams([&] {
-    const auto answer = Send(*shard, {0, 0, 1}, 1, 3);
-    if (!answer.ok()) {
-      EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable) << answer.status();
-    }
-    return answer.ok();
-  });
-  EXPECT_TRUE(streams.OneLeft(kPatience));
-  EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -2 * kRate);  // (3 + 1) / 2.
-  EXPECT_EQ(streams.Answered(), 1);
-  EXPECT_EQ(shard->updates(), 1u);
-}
-
-// Waiting threads are woken when the job ends, when the server stops, and when a later incarnation replaces theirs.
-TEST(ShardRounds, WhoeverWaitsIsToldWhyItNeedNot) {
-  struct Case {
-    std::function<void(Shard&)> happens;
-    absl::StatusCode code;
-  };
-  const Case cases[] = {
-      {[](Shard& shard) { shard.Close(); }, absl::StatusCode::kFailedPrecondition},
-      {[](Shard& shard) { shard.StopWaiting(); }, absl::StatusCode::kUnavailable},
-      {[](Shard& shard) {
-         EXPECT_TRUE(shard.Attach(absl::UnixEpoch(), {0, 0, 2}, kLease).ok());
-       },
-       absl::StatusCode::kAborted},
-  };
-  for (const Case& c : cases) {
-    const auto shard = MakeShard(Request(v1::AveragingSpec::SYNC, 2));
-    const absl::Time start = absl::Now();
-    absl::Status status;
-    std::thread waiting([&] { status = Send(*shard, {0, 0, 1}, 1, 1).status(); });
-    c.happens(*shard);
-    waiting.join();
-    EXPECT_EQ(status.code(), c.code) << status;
-    EXPECT_LT(absl::Now() - start, absl::Seconds(9)) << "not by the grace window of 10 seconds";
-    EXPECT_EQ(FirstValue(*shard), 0);
-  }
-}
-
-// A group further ahead than the bound gets its answer once the slower group has come closer, and not before.
-TEST(ShardRounds, ABoundHoldsFastGroupsBack) {
-  const auto shard = MakeShard(Request(v1::AveragingSpec::SSP, 2));
-  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
-  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 2, 1).ok());
-  std::atomic<bool> slower_moves{false};
-  std::thread fast([&] {
-    const auto answer = Send(*shard, {0, 0, 1}, 3, 1);
-    EXPECT_TRUE(slower_moves);
-    EXPECT_FLOAT_EQ(answer.value(), -4 * kRate) << "it sees what it has waited for";
-  });
-  const absl::Time give_up = absl::Now() + kPatience;
-  while (shard->updates() < 3 && absl::Now() < give_up) std::this_thread::yield();  // Its own step is applied at once.
-  slower_moves = true;
-  EXPECT_FLOAT_EQ(*Send(*shard, {1, 0, 1}, 1, 1), -4 * kRate);
-  fast.join();
-}
-
-// The shard waits only once for a group that makes no steps at all.
-TEST(ShardRounds, ABoundDoesNotHoldForTheDead) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::SSP, 2);
-  request.mutable_job()->set_grace_seconds(1);
-  const auto shard = MakeShard(request);
-  const absl::Time start = absl::Now();
-  for (uint64_t sequence = 1; sequence <= 20; ++sequence) ASSERT_TRUE(Send(*shard, {0, 0, 1}, sequence, 1).ok());
-  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
-}
-
-// The grace window, the wait for a quorum and the wait for slower groups use only the clock that the shard is given.
-// Setting the machine's clock does not change these waits.
-TEST(ShardRounds, WaitsGoByTheShardsClock) {
-  struct Case {
-    v1::AveragingSpec::Rule rule;
-    uint32_t quorum;
-    absl::Duration wait;
-    absl::StatusCode end;
-  };
-  const Case cases[] = {
-      {v1::AveragingSpec::AVERAGE, 0, absl::Seconds(10), absl::StatusCode::kOk},
-      {v1::AveragingSpec::AVERAGE, 2, absl::Seconds(10) + Shard::kRoundTimeout, absl::StatusCode::kUnavailable},
-      {v1::AveragingSpec::SSP, 1, absl::Seconds(10), absl::StatusCode::kOk},
-  };
-  for (const Case& c : cases) {
-    v1::AttachRequest request = Request(c.rule, 2);
-    if (c.rule == v1::AveragingSpec::AVERAGE) request.mutable_job()->set_quorum(c.quorum);
-    const auto clock = std::make_shared<TestClock>();
-    const auto shard = MakeShard(request, 2, clock);
-    std::atomic<bool> ended{false};
-    absl::Status status;
-    std::thread waiting([&] {
-      status = Send(*shard, {0, 0, 1}, 9, 1).status();  // Further ahead than the bound.
-      ended = true;
-    });
-    ASSERT_TRUE(clock->AwaitWaiting(1));
-    clock->Advance(c.wait - absl::Milliseconds(1));
-    ASSERT_TRUE(clock->AwaitWaiting(1));
-    EXPECT_FALSE(ended);
-    clock->Advance(absl::Milliseconds(1));
-    waiting.join();
-    EXPECT_EQ(status.code(), c.end) << status;
-  }
-}
-
-// A shard restored from its snapshot awaits the groups that had attached, although they do not attach again. The first
-// group that comes does not make a round of its own.
-TEST(ShardRounds, AfterARestartGroupsWaitForEachOther) {
-  v1::AttachRequest request = Request(v1::AveragingSpec::AVERAGE, 2);
-  constexpr absl::Duration kGrace = absl::Milliseconds(300);
-  request.mutable_job()->set_grace_seconds(absl::ToDoubleSeconds(kGrace));
-  const std::unique_ptr<Shard> before = MakeShard(request);
-  const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
-  for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
-  shard->RestoreState(before->Incarnations(), before->updates());
-  const absl::Time begin = absl::Now();
-  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
-  EXPECT_GE(absl::Now() - begin, kGrace) << "nobody was waited for";
 }
 
 }  // namespace
