@@ -6,7 +6,7 @@
 namespace hooke {
 
 void Roster::ExpectAll() {
-  for (Member& member : members_) member.awaited = true;
+  for (uint32_t group = 0; group < groups(); ++group) SetAwaited(group, true);
 }
 
 void Roster::Enter(uint32_t group, uint64_t steps) {
@@ -17,17 +17,28 @@ void Roster::Enter(uint32_t group, uint64_t steps) {
     if (other != group && member.awaited) slowest = std::min(slowest, member.steps + member.head_start);
   }
   const bool behind = slowest != kNobody && slowest > steps;
-  members_[group] = {true, steps, behind ? slowest - steps : 0};
+  SetAwaited(group, true);
+  SetEnded(group, false);
+  members_[group].steps = steps;
+  members_[group].head_start = behind ? slowest - steps : 0;
 }
 
 void Roster::End(uint32_t group) {
   Dismiss(group);
-  members_[group].ended = true;
+  SetEnded(group, true);
 }
 
-uint32_t Roster::remaining() const {
-  return static_cast<uint32_t>(
-      std::count_if(members_.begin(), members_.end(), [](const Member& member) { return !member.ended; }));
+void Roster::SetAwaited(uint32_t group, bool awaited) {
+  if (members_[group].awaited == awaited) return;
+  members_[group].awaited = awaited;
+  awaited_ += awaited ? 1 : -1;
+  ++changes_;
+}
+
+void Roster::SetEnded(uint32_t group, bool ended) {
+  if (members_[group].ended == ended) return;
+  members_[group].ended = ended;
+  ended_ += ended ? 1 : -1;
 }
 
 void Roster::Speak(uint32_t group, uint64_t steps) {

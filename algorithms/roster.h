@@ -31,13 +31,17 @@ class Roster {
   // Enter does.
   void Speak(uint32_t group, uint64_t steps);
   // Stops awaiting the group, because somebody has waited for it in vain.
-  void Dismiss(uint32_t group) { members_[group].awaited = false; }
+  void Dismiss(uint32_t group) { SetAwaited(group, false); }
   // Records that the group has sent its last contribution. A later Enter or Speak of the group undoes this.
   void End(uint32_t group);
 
   bool Awaits(uint32_t group) const { return members_[group].awaited; }
+  // The number of groups that are awaited.
+  uint32_t awaited() const { return awaited_; }
+  // Grows with each change of who is awaited. A count of awaited groups holds until it grows.
+  uint64_t changes() const { return changes_; }
   // The number of groups that have not ended.
-  uint32_t remaining() const;
+  uint32_t remaining() const { return groups() - ended_; }
   uint32_t groups() const { return static_cast<uint32_t>(members_.size()); }
 
   // Returns the awaited groups that are more than `bound` steps behind `group`, ascending. `steps_of` returns a group's
@@ -53,7 +57,13 @@ class Roster {
     bool ended = false;  // An ended group is not awaited.
   };
 
+  void SetAwaited(uint32_t group, bool awaited);
+  void SetEnded(uint32_t group, bool ended);
+
   std::vector<Member> members_;
+  uint32_t awaited_ = 0;
+  uint32_t ended_ = 0;
+  uint64_t changes_ = 0;
 };
 
 }  // namespace hooke

@@ -32,7 +32,7 @@ struct RoundDecision {
   bool complete = false;
   // When to decide again, if nothing else happens. InfiniteFuture: time does not change the decision.
   absl::Time again = absl::InfiniteFuture();
-  std::vector<uint32_t> missing;  // Groups that are awaited and have not contributed.
+  std::vector<uint32_t> missing;  // If complete: the groups that were awaited and have not contributed; ascending.
   const char* reason = "";        // Always set.
 };
 
@@ -50,14 +50,18 @@ class Round {
   // Ascending by group.
   const std::vector<Contribution>& contributions() const { return contributions_; }
 
+  // Both decisions look through the groups only if so many have contributed that all may be there, or if the grace
+  // window has passed. So the arrivals of a round together cost as much as one look, not one look each.
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
-  // Decides for a round in which only `groups` take part, in ascending order. It is complete when all awaited ones of
-  // `groups` have contributed, or when the grace window after the first contribution has passed. It ignores the quorum,
-  // which was checked when `groups` were chosen.
-  RoundDecision DecideAmong(absl::Span<const uint32_t> groups, absl::Time now, const Roster& roster) const;
+  // Decides for a round in which only `groups` take part, in ascending order, of which the roster awaits `awaited`. It
+  // is complete when all awaited ones of `groups` have contributed, or when the grace window after the first
+  // contribution has passed. It ignores the quorum, which was checked when `groups` were chosen.
+  RoundDecision DecideAmong(absl::Span<const uint32_t> groups, uint32_t awaited, absl::Time now,
+                            const Roster& roster) const;
 
-  // Begins the next round. Clear frees the contributions' memory, because a server has a Round for each block.
-  void Clear();
+  // Returns the contributions and begins the next round. No memory stays taken, because a server has a Round for each
+  // block.
+  std::vector<Contribution> Take();
 
  private:
   // How many groups must have contributed before the grace window begins.

@@ -1,5 +1,7 @@
 #include "algorithms/round.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,8 @@
 
 namespace hooke {
 namespace {
+
+using Groups = std::vector<uint32_t>;
 
 const absl::Time kStart = absl::UnixEpoch();
 
@@ -29,30 +33,30 @@ struct Case {
   int now;
   bool complete;
   int again;
-  std::vector<uint32_t> missing;
+  std::vector<uint32_t> missing;  // If complete.
   std::vector<uint32_t> ended = {};
 };
 
 const Case kCases[] = {
-    {"nobody yet", {0, 1}, {}, 1, 5, 0, false, -1, {0, 1}},
+    {"nobody yet", {0, 1}, {}, 1, 5, 0, false, -1, {}},
     {"all of them", {0, 1, 2}, {2, 0, 1}, 1, 5, 2, true, -1, {}},
-    {"one missing, within grace of the first", {0, 1, 2}, {2, 0}, 1, 5, 4, false, 5, {1}},
+    {"one missing, within grace of the first", {0, 1, 2}, {2, 0}, 1, 5, 4, false, 5, {}},
     {"one missing, grace has passed", {0, 1, 2}, {2, 0}, 1, 5, 5, true, -1, {1}},
-    {"grace counts from the quorum", {0, 1, 2}, {2, 0}, 2, 5, 5, false, 6, {1}},
+    {"grace counts from the quorum", {0, 1, 2}, {2, 0}, 2, 5, 5, false, 6, {}},
     {"quorum and grace", {0, 1, 2}, {2, 0}, 2, 5, 6, true, -1, {1}},
     {"backup groups: no grace", {0, 1, 2, 3}, {0, 1, 3}, 3, 0, 2, true, -1, {2}},
-    {"no quorum, however long", {0, 1, 2}, {2}, 2, 5, 1000, false, -1, {0, 1}},
+    {"no quorum, however long", {0, 1, 2}, {2}, 2, 5, 1000, false, -1, {}},
     {"nobody awaits the others", {0}, {0}, 1, 5, 0, true, -1, {}},
-    {"a group that is not awaited counts, too", {0}, {1}, 1, 5, 1, false, 5, {0}},
+    {"a group that is not awaited counts, too", {0}, {1}, 1, 5, 1, false, 5, {}},
     {"all awaited are fewer than the quorum", {0}, {0}, 2, 5, 1000, false, -1, {}},
     {"all that remain are fewer than the quorum", {0, 1}, {1, 0}, 3, 5, 1, true, -1, {}, {2, 3}},
-    {"one that remains is missing", {0, 1}, {1}, 3, 5, 1000, false, -1, {0}, {2, 3}},
+    {"one that remains is missing", {0, 1}, {1}, 3, 5, 1000, false, -1, {}, {2, 3}},
     {"one that remains is dead: no quorum", {1}, {1}, 3, 5, 1000, false, -1, {}, {2, 3}},
-    {"a quorum remains", {0, 1, 2}, {1, 0}, 2, 5, 4, false, 6, {2}, {3}},
-    {"all that live: one missing, within grace of the first", {0, 1, 2}, {2, 0}, 0, 5, 4, false, 5, {1}},
+    {"a quorum remains", {0, 1, 2}, {1, 0}, 2, 5, 4, false, 6, {}, {3}},
+    {"all that live: one missing, within grace of the first", {0, 1, 2}, {2, 0}, 0, 5, 4, false, 5, {}},
     {"all that live: grace has passed", {0, 1, 2}, {2, 0}, 0, 5, 5, true, -1, {1}},
     {"all that live: one has ended", {0, 1}, {1, 0}, 0, 5, 1, true, -1, {}, {2, 3}},
-    {"all that live, of whom nobody has sent", {0}, {}, 0, 5, 1000, false, -1, {0}},
+    {"all that live, of whom nobody has sent", {0}, {}, 0, 5, 1000, false, -1, {}},
     {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
@@ -74,6 +78,53 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   }
 }
 
+// Decides slowly: it looks through all groups each time.
+bool IsComplete(const Groups& here, const Groups& members, uint32_t quorum, bool grace_has_passed,
+                const Roster& roster) {
+  const auto missing = [&](uint32_t group) {
+    return roster.Awaits(group) && std::find(here.begin(), here.end(), group) == here.end();
+  };
+  const bool all = std::none_of(members.begin(), members.end(), missing);
+  return here.size() >= quorum && (all || grace_has_passed);
+}
+
+// Both decisions equal the slow one, for random groups that contribute, are awaited or have ended.
+TEST(Round, DecidesAsIfItLookedThroughAllGroups) {
+  constexpr uint32_t kGroups = 6;
+  std::mt19937 random(1);
+  int complete = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Roster roster(kGroups);
+    const uint32_t quorum = random() % 4;
+    Round round({quorum, absl::Seconds(5)});
+    Groups here, members, all;
+    uint32_t awaited = 0;
+    for (uint32_t group = 0; group < kGroups; ++group) {
+      if (random() % 4 != 0) roster.Enter(group, 0);
+      if (random() % 8 == 0) roster.End(group);
+      if (random() % 3 != 0) here.push_back(group);
+      if (random() % 3 != 0) members.push_back(group);
+      all.push_back(group);
+    }
+    for (const uint32_t group : members) awaited += roster.Awaits(group) ? 1 : 0;
+    for (const uint32_t group : here) round.Add(kStart, Of(group));
+    const bool late = random() % 2 == 0;
+    const absl::Time now = kStart + absl::Seconds(late ? 5 : 4);
+    const uint32_t needed = std::max(quorum, 1u);
+    // The grace window begins with the quorum. Fewer are enough only if fewer remain, and then all of them.
+    const bool grace_has_passed = late && here.size() >= needed;
+    const bool expected =
+        !here.empty() && IsComplete(here, all, std::min(needed, roster.remaining()), grace_has_passed, roster);
+    ASSERT_EQ(round.Decide(now, roster).complete, expected) << i;
+    ASSERT_EQ(round.DecideAmong(members, awaited, now, roster).complete,
+              IsComplete(here, members, 0, late && !here.empty(), roster))
+        << i;
+    complete += expected ? 1 : 0;
+  }
+  EXPECT_GT(complete, 2000);
+  EXPECT_LT(complete, 18000);
+}
+
 // If all groups are expected, those that have not come yet are awaited like the others. A group is no longer awaited
 // when somebody has waited for it in vain, or when it has ended.
 TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
@@ -84,7 +135,6 @@ TEST(Round, ExpectedGroupsAreAwaitedBeforeTheyCome) {
   round.Add(kStart, Of(1));
   const RoundDecision early = round.Decide(kStart + absl::Seconds(4), roster);
   EXPECT_FALSE(early.complete);
-  EXPECT_EQ(early.missing, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(early.again, kStart + absl::Seconds(5));
   roster.Speak(0, 1);
   round.Add(kStart + absl::Seconds(4), Of(0));
@@ -130,7 +180,7 @@ TEST(Round, WithdrawnIsAsIfNeverMade) {
   EXPECT_FALSE(round.Decide(kStart + absl::Seconds(100), roster).complete);
   round.Add(kStart + absl::Seconds(100), Of(2));
   EXPECT_EQ(round.Decide(kStart + absl::Seconds(100), roster).again, kStart + absl::Seconds(105));
-  round.Clear();
+  EXPECT_EQ(round.Take().size(), 2u);
   EXPECT_TRUE(round.contributions().empty());
   EXPECT_EQ(round.contributions().capacity(), 0u) << "a server has a round for each block";
   round.Add(kStart, Of(2));
@@ -148,19 +198,20 @@ TEST(RoundTest, AmongGroupsThatAreSettled) {
   Contribution from;
   from.group = 0;
   round.Add(kStart, from);
-  const RoundDecision waits = round.DecideAmong(groups, kStart, roster);
+  const RoundDecision waits = round.DecideAmong(groups, 2, kStart, roster);
   EXPECT_FALSE(waits.complete);
-  EXPECT_EQ(waits.missing, (std::vector<uint32_t>{2}));
   EXPECT_EQ(waits.again, kStart + absl::Seconds(5));
-  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(5), roster).complete);
-  EXPECT_TRUE(round.DecideAmong({}, kStart, roster).complete);
+  const RoundDecision late = round.DecideAmong(groups, 2, kStart + absl::Seconds(5), roster);
+  EXPECT_TRUE(late.complete);
+  EXPECT_EQ(late.missing, (std::vector<uint32_t>{2}));
+  EXPECT_TRUE(round.DecideAmong({}, 0, kStart, roster).complete);
   from.group = 2;
   round.Add(kStart + absl::Seconds(1), from);
-  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+  EXPECT_TRUE(round.DecideAmong(groups, 2, kStart + absl::Seconds(1), roster).complete);
   round.Withdraw(2);
-  EXPECT_FALSE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+  EXPECT_FALSE(round.DecideAmong(groups, 2, kStart + absl::Seconds(1), roster).complete);
   roster.Dismiss(2);
-  EXPECT_TRUE(round.DecideAmong(groups, kStart + absl::Seconds(1), roster).complete);
+  EXPECT_TRUE(round.DecideAmong(groups, 1, kStart + absl::Seconds(1), roster).complete);
 }
 
 // A group is awaited from its beginning until somebody has waited for it in vain, and again once it exchanges.
@@ -180,6 +231,27 @@ TEST(Roster, AwaitsWhoSpeaks) {
   roster.Enter(0, 0);
   EXPECT_TRUE(roster.Awaits(0));
   EXPECT_EQ(roster.remaining(), 2u);
+}
+
+// The roster counts the awaited groups. Its number of changes grows only if somebody begins or ceases to be awaited.
+TEST(Roster, CountsWhoIsAwaited) {
+  Roster roster(3);
+  EXPECT_EQ(roster.awaited(), 0u);
+  roster.Enter(0, 0);
+  roster.Speak(2, 4);
+  EXPECT_EQ(roster.awaited(), 2u);
+  const uint64_t changes = roster.changes();
+  roster.Speak(2, 8);
+  roster.Enter(0, 1);
+  roster.Dismiss(1);
+  EXPECT_EQ(roster.changes(), changes);
+  roster.End(2);
+  roster.End(2);
+  EXPECT_EQ(roster.awaited(), 1u);
+  EXPECT_EQ(roster.remaining(), 2u);
+  EXPECT_GT(roster.changes(), changes);
+  roster.ExpectAll();
+  EXPECT_EQ(roster.awaited(), 3u);
 }
 
 // Behind returns the awaited groups that are more than the bound behind, by the steps that the caller gives. It never

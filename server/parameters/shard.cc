@@ -31,25 +31,18 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
       rule_(std::move(rule)),
       clock_(std::move(clock)),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
-      roster_(plan_.job.groups()),
-      places_(plan_.rule.traits.in_rounds ? uint64_t{plan_.job.groups()} * plan_.job.ranks() : 0),
-      dismissed_(plan_.job.groups()),
-      begun_(plan_.job.groups()),
+      book_({plan_.job.groups(), plan_.job.ranks(), rule_->traits().in_rounds ? plan_.blocks.size() : 0,
+             plan_.rule.round, rule_->traits().drops_late}),
       paces_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
-  static_assert(sizeof(Block) + sizeof(Round) <= kBlockObjectBytes, "the plan counts them");
+  static_assert(sizeof(Block) + RoundBook::kBlockBytes <= kBlockObjectBytes, "the plan counts them");
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
     blocks_[i].state.assign(BlockRange(i).size() * rule_->traits().state_values, 0.0f);
     blocks_[i].applied.assign(plan_.job.groups(), ExchangeId{});
     blocks_[i].seen.assign(plan_.job.groups(), 0);
-    if (rule_->traits().in_rounds) blocks_[i].round = std::make_unique<Round>(plan_.rule.round);
-  }
-  if (rule_->traits().in_rounds && plan_.rule.round.quorum == 0) {
-    absl::MutexLock lock(&roster_mutex_);
-    roster_.ExpectAll();
   }
   if (rule_->traits().answers_center) return;  // Repeats get the present center, so no answers are kept.
   for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
@@ -73,12 +66,10 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   attached.last_sequence = LastSequence(speaker.group);
   bool begins = false;
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
-    absl::MutexLock lock(&roster_mutex_);
+    absl::MutexLock lock(&book_mutex_);
     // A group also attaches after its last step, to see whether that step is saved. No group may wait for it then.
-    if (!IsLastStep(attached.last_sequence)) roster_.Enter(speaker.group, attached.last_sequence);
-    Begun& begun = begun_[speaker.group];
-    begins = begun.id.incarnation != speaker.incarnation;
-    if (begins) begun = {{speaker.incarnation, attached.last_sequence}, passes_};
+    if (!IsLastStep(attached.last_sequence)) book_.roster().Enter(speaker.group, attached.last_sequence);
+    begins = book_.Begin(speaker.group, {speaker.incarnation, attached.last_sequence});
   }
   if (begins) NoteBegun(speaker.group);
   WakeAll();  // Threads of an earlier incarnation may be waiting.
@@ -101,7 +92,7 @@ absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speak
   if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
   Pace pace;
   {
-    absl::MutexLock lock(&roster_mutex_);
+    absl::MutexLock lock(&book_mutex_);
     if (steps_per_second > 0) paces_[speaker.group] = {steps_per_second, now};
     pace.fastest_steps_per_second = FastestPace(paces_, now, kPaceMemory);
   }
@@ -203,6 +194,8 @@ absl::Status Shard::Admit(const Speaker& speaker) {
   const uint32_t attached = incarnations_[speaker.group];
   if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
   incarnations_[speaker.group] = speaker.incarnation;
+  absl::MutexLock lock(&book_mutex_);
+  book_.NoteCome(speaker.group);
   return absl::OkStatus();
 }
 
@@ -301,11 +294,12 @@ void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t upd
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);
-    absl::MutexLock roster_lock(&roster_mutex_);
+    absl::MutexLock book_lock(&book_mutex_);
+    book_.NoteCome(group);
     if (IsLastStep(sequence)) {
-      roster_.End(group);
+      book_.roster().End(group);
     } else {
-      roster_.Enter(group, sequence);
+      book_.roster().Enter(group, sequence);
     }
   }
 }

@@ -17,9 +17,9 @@
 //
 // Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
-// Under rules with rounds (algorithms/round.h) a group's thread waits in ApplyBlock until the block's round is
-// complete. The thread that finds the round complete applies the rule to the values that the waiting threads hold. So a
-// round copies no values, and a thread that gives up leaves nothing behind.
+// Under rules with rounds, round_book.h decides about them. A group's thread waits in ApplyBlock until its round has
+// closed. The thread that closes a round applies the rule to the values that the waiting threads hold. So a round
+// copies no values, and a thread that gives up leaves nothing behind.
 
 #include <algorithm>
 #include <atomic>
@@ -37,10 +37,9 @@
 #include "absl/types/span.h"
 #include "algorithms/center_rule.h"
 #include "algorithms/pace.h"
-#include "algorithms/roster.h"
-#include "algorithms/round.h"
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
+#include "server/parameters/round_book.h"
 #include "server/parameters/shard_plan.h"
 #include "server/parameters/wait_clock.h"
 
@@ -150,20 +149,6 @@ class Shard {
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
-  // The groups that are in one round at every block of their exchanges. An exchange of a rank covers its slice or a
-  // fragment, and its first block decides the pass for the whole exchange. If each block decided anew, two groups could
-  // wait for each other. A group that joins would wait at its first block for a group in the middle of its slice, while
-  // that group waits for it there.
-  struct Pass {
-    uint64_t number = 0;  // Later passes have higher numbers.
-    std::vector<uint32_t> groups;
-    std::vector<uint32_t> live;  // The live groups (LiveGroups) at the first block.
-  };
-  // The pass to which a rank's exchange belongs.
-  struct Place {
-    ExchangeId id;
-    std::shared_ptr<const Pass> pass;  // Null: the exchange was dropped.
-  };
   // A call of ApplyBlock, as its thread works on it.
   struct Turn {
     Speaker speaker;
@@ -173,28 +158,22 @@ class Shard {
     absl::Span<const float> values;
     absl::Span<float> answer;
     bool moderate = false;  // AllModerate(values): algorithms/finite.h.
-    // The members below are for rounds only.
-    //
-    // How the round ended for this waiting thread. The thread that ended the round sets it under the block's mutex. If
-    // the outcome is OK, that thread has also written the answer.
+    // For rounds: how the round ended for this waiting thread. Whoever ended it sets this under the block's mutex. If
+    // the outcome is OK, the answer is written.
     std::optional<absl::Status>* outcome = nullptr;
-    bool opens = false;  // This is the first block of the exchange.
-    // The place that the first block of the exchange got, for a later block. nullopt if the first block came before a
-    // restart of the server.
-    std::optional<Place> place = std::nullopt;
+    // This turn has closed a round that had waited for a group in vain. So rounds of other blocks may be complete.
+    bool has_dismissed = false;
   };
   struct Block {
-    // Lock order: Shard::mutex_, this mutex, then an AnswerWindow's or roster_mutex_.
+    // Lock order: Shard::mutex_, this mutex, then an AnswerWindow's or book_mutex_.
     mutable absl::Mutex mutex;
     SteadyCondition changed;  // Signals each change that a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
-    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);    // By group: the version in its last answer.
-    uint64_t version ABSL_GUARDED_BY(mutex) = 0;          // Updates so far.
-    uint64_t pass ABSL_GUARDED_BY(mutex) = 0;             // The highest number of a pass (Pass) that had a round here.
-    std::unique_ptr<Round> round ABSL_GUARDED_BY(mutex);  // Null under rules without rounds.
-    // The turns whose contributions are in the round. Each belongs to its waiting thread.
+    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);  // By group: the version in its last answer.
+    uint64_t version ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
+    // The turns whose contributions are in the book's queue. Each belongs to its waiting thread.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
   };
 
@@ -211,44 +190,29 @@ class Shard {
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
   // OK if a thread may go on waiting; otherwise the reason why it must not.
   absl::Status CheckWaiting(const Turn& turn) const;
-  absl::Status ApplyTurn(const Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
+  absl::Status ApplyTurn(Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
   // Whether a group makes no step after step `sequence`. False for all steps if the rule does not step the center.
   bool IsLastStep(uint64_t sequence) const;
-  void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(roster_mutex_);
+  void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(book_mutex_);
   absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status ApplyAtOnce(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status ApplyInRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  absl::Status ApplyInRound(Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status AwaitRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the round, and gives all its threads their answers and outcomes. After an error all of them get
-  // the error. Center and state are then as before, but the round has ended.
-  absl::Status CompleteRound(const Turn& turn, const RoundDecision& decision, Block& block)
+  absl::Status AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Empties the round and wakes its threads, which then find their outcomes.
-  void EndRound(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  std::vector<uint32_t> LiveGroups(const RoundDecision& decision, const Block& block) const
+  // Applies the rule to the round, and gives all waiting turns their answers and outcomes. After an error all of them
+  // get the error. Center and state are then as before, but the round has ended.
+  absl::Status ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  uint64_t PassBefore(const Turn& opener) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(roster_mutex_);
-  std::shared_ptr<const Pass> OpenPass(const Block& block, std::vector<uint32_t> live)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Whether the group has ever attached, also before a restart of the server.
-  bool HasCome(uint32_t group) const { return incarnations_[group] > 0; }
-  void DismissMissing(const Turn& turn, const RoundDecision& decision, const Pass* opened);
+  void EndReplaced(const Turn& by, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  void FindPlace(Turn& turn) const;
+  // Whether the block is the rank's first one here, or the first one of a fragment.
+  bool IsFirstOfItsPart(const Turn& turn) const;
   // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
-  void KeepPlace(const Turn& turn, std::shared_ptr<const Pass> pass);
   size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
-  // Whether both turns wait for the same groups.
-  static bool InSamePass(const Turn& one, const Turn& other);
-  // Whether this turn's pass has already had its round at this block, without this turn.
-  bool IsLeftBehind(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  bool IsToBeDropped(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  RoundDecision DecideRound(const Turn& turn, const Block& block, absl::Time now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, and uses `turn`'s answer as scratch memory. `live` is the number of live
   // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN; its values and state are as
@@ -272,20 +236,10 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
-  // Guards the members that tell who waits for whom. Last in the lock order.
-  mutable absl::Mutex roster_mutex_;
-  Roster roster_ ABSL_GUARDED_BY(roster_mutex_);
-  std::vector<Place> places_ ABSL_GUARDED_BY(roster_mutex_);  // By group, then rank; empty without rounds.
-  uint64_t passes_ ABSL_GUARDED_BY(roster_mutex_) = 0;
-  // One number for each group: the last pass that waited for the group in vain.
-  std::vector<uint64_t> dismissed_ ABSL_GUARDED_BY(roster_mutex_);
-  // One record for each group. It says where the group and the passes were when the group's incarnation began.
-  struct Begun {
-    ExchangeId id;      // The group's last exchange before.
-    uint64_t pass = 0;  // The number of the last pass before.
-  };
-  std::vector<Begun> begun_ ABSL_GUARDED_BY(roster_mutex_);
-  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(roster_mutex_);  // By group.
+  // Guards the members that are about all groups and all blocks. Last in the lock order.
+  mutable absl::Mutex book_mutex_;
+  RoundBook book_ ABSL_GUARDED_BY(book_mutex_);
+  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(book_mutex_);  // By group.
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// The exchanges of Shard: how a contribution is checked, applied alone, and answered. shard_rounds.cc has the rounds.
+// The exchanges of Shard: how a contribution is checked, applied alone, and answered. shard_rounds.cc has the waits.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -25,13 +25,13 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer, moderate};
   std::optional<absl::Status> outcome;
   turn.outcome = &outcome;
-  if (rule_->traits().in_rounds) FindPlace(turn);
   absl::Status status = ApplyTurn(turn, blocks_[*index]);
+  if (turn.has_dismissed) WakeAll();
   if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
   return status;
 }
 
-absl::Status Shard::ApplyTurn(const Turn& turn, Block& block) {
+absl::Status Shard::ApplyTurn(Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
   // Check again: a last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
@@ -52,8 +52,8 @@ void Shard::LeaveAtEnd(const Turn& turn) {
   const Range own = Intersect(plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()}), plan_.blocks);
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
   {
-    absl::MutexLock lock(&roster_mutex_);
-    roster_.End(turn.speaker.group);
+    absl::MutexLock lock(&book_mutex_);
+    book_.roster().End(turn.speaker.group);
   }
   WakeAll();
 }
@@ -111,31 +111,6 @@ absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   return absl::OkStatus();
 }
 
-// Waits until no awaited group is further behind at this block than the bound. A group that is still too far behind
-// after the grace window is dismissed, so later exchanges do not wait for it.
-absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
-  if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
-  block.changed.SignalAll();  // Others may wait for this group.
-  const absl::Time give_up = clock_->Now() + plan_.rule.round.grace;
-  while (true) {
-    if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
-    {
-      const ExchangeId* const applied = block.applied.data();
-      absl::MutexLock lock(&roster_mutex_);
-      roster_.Speak(turn.speaker.group, turn.id.sequence);
-      const std::vector<uint32_t> behind =
-          roster_.Behind(turn.speaker.group, rule_->traits().staleness_bound,
-                         [applied](uint32_t group) { return applied[group].sequence; });
-      if (behind.empty()) return absl::OkStatus();
-      if (clock_->Now() >= give_up) {
-        for (const uint32_t group : behind) roster_.Dismiss(group);
-        return absl::OkStatus();
-      }
-    }
-    clock_->Wait(block.changed, block.mutex, give_up);
-  }
-}
-
 // Whether the group's contribution is from an older center than the present one. False if the group has just begun: it
 // read the center outside of exchanges, so the shard does not know which version it has.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
@@ -143,14 +118,10 @@ bool Shard::IsLate(const Turn& turn, const Block& block) const {
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
-// Returns the step of the block's last exchange, except after a restart of the group. A new incarnation goes on from
-// the group's block that is furthest behind. So its first contribution to every block begins at that step, even if the
-// block itself is further.
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
-  if (last.incarnation == turn.id.incarnation) return last.sequence;
-  absl::MutexLock lock(&roster_mutex_);
-  const ExchangeId& begun = begun_[turn.speaker.group].id;
-  return begun.incarnation == turn.id.incarnation ? begun.sequence : last.sequence;
+  if (last.incarnation == turn.id.incarnation) return last.sequence;  // As the book says, without its mutex.
+  absl::MutexLock lock(&book_mutex_);
+  return book_.StepsFrom(turn.speaker.group, turn.id, last);
 }
 
 Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {

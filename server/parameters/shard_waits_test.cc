@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -172,6 +173,31 @@ TEST(ShardWaits, WaitsGoByTheShardsClock) {
     waiting.join();
     EXPECT_EQ(status.code(), c.end) << status;
   }
+}
+
+// Two ranks of a group wait for the same dead group, at blocks of their own, one 9 s after the other. When the first
+// one has waited in vain the other one goes on as well. It does not wait out a grace window of its own.
+TEST(ShardWaits, ADeadGroupIsWaitedForOnceByAllRanks) {
+  v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2);
+  request.mutable_job()->set_ranks(2);
+  const auto clock = std::make_shared<TestClock>();
+  const auto shard = MakeRoundsShard(request, 2, clock);
+  const auto send = [&shard](uint32_t rank, uint64_t block) {
+    const Range range = shard->BlockRange(block);
+    const std::vector<float> values(range.size(), 1);
+    std::vector<float> answer(range.size());
+    EXPECT_EQ(shard->ApplyBlock({{0, rank, 1}, 1, range.begin}, values, absl::MakeSpan(answer)), absl::OkStatus());
+  };
+  std::thread first([&] { send(0, 0); });
+  ASSERT_TRUE(clock->AwaitWaiting(1));
+  clock->Advance(absl::Seconds(9));
+  ASSERT_TRUE(clock->AwaitWaiting(1));
+  std::thread second([&] { send(1, 2); });
+  ASSERT_TRUE(clock->AwaitWaiting(2));
+  clock->Advance(absl::Seconds(1));
+  first.join();
+  second.join();
+  EXPECT_EQ(shard->updates(), 2u);
 }
 
 // A shard restored from its snapshot awaits the groups that had attached, although they do not attach again. The first

@@ -1,0 +1,172 @@
+#ifndef HOOKE_SERVER_PARAMETERS_ROUND_BOOK_H_
+#define HOOKE_SERVER_PARAMETERS_ROUND_BOOK_H_
+
+// Decides about the rounds of a shard: which contributions belong to a round, who is waited for, and when it closes.
+//
+// Each block has a queue of contributions. A round takes all of its block's queue at once. The first block of a rank's
+// exchange settles the exchange's pass: the groups that are in one round there are in one round at every later block of
+// their exchanges. If each block decided anew, two groups could wait for each other. A group that joins would wait at
+// its first block for a group in the middle of its slice, while that group waits for it there.
+//
+// An arrival costs the same for any number of groups, except if it closes the round.
+//
+// Pure: the caller passes the time, and no values are copied. It knows no threads and no answers: the caller keeps what
+// belongs to each queued contribution, and applies the rounds that close. Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "algorithms/center_rule.h"
+#include "algorithms/roster.h"
+#include "algorithms/round.h"
+#include "server/parameters/answer_window.h"
+
+namespace hooke {
+
+class RoundBook {
+ public:
+  struct Options {
+    uint32_t groups = 1;
+    uint32_t ranks = 1;   // Of each group.
+    uint64_t blocks = 0;  // Blocks of the shard that have rounds; 0 under rules without rounds.
+    RoundOptions round = {};
+    bool drops_late = false;  // RuleTraits::drops_late.
+  };
+  explicit RoundBook(const Options& options);
+  // The most memory that a block takes while its queue is empty.
+  static constexpr uint64_t kBlockBytes = 160;
+
+  // Who is awaited. Arrive and Settle change it as rounds need it.
+  Roster& roster() { return roster_; }
+  // Records that a group has been here. A group that is awaited but has never been here has trained nothing.
+  void NoteCome(uint32_t group) { come_[group] = true; }
+  // Records that an incarnation begins; its group's last exchange before is `from.sequence`. False, and without effect,
+  // if the last call for this group named the same incarnation.
+  bool Begin(uint32_t group, const ExchangeId& from);
+  // Returns the step at which the contribution of exchange `id` to a block begins. `last` is the group's last exchange
+  // of the block. A new incarnation goes on from the group's block that is furthest behind. So its first contribution
+  // to every block begins at that step, even if the block itself is further.
+  uint64_t StepsFrom(uint32_t group, const ExchangeId& id, const ExchangeId& last) const;
+
+  // A group's contribution to a block.
+  struct Arrival {
+    uint64_t block = 0;
+    uint32_t rank = 0;
+    ExchangeId id;
+    bool first = false;  // The block is the rank's first one, or the first one of a fragment.
+    bool late = false;   // The contribution is from an older center than the present one.
+    Contribution from;   // The caller keeps `from.values` alive while the contribution is queued.
+  };
+  // What a block has been through.
+  struct History {
+    uint64_t version = 0;             // The number of its updates.
+    absl::Span<const uint64_t> seen;  // By group: the version that the group has.
+  };
+
+  struct Pass {
+    uint64_t number = 0;           // Later passes have higher numbers; >= 1.
+    std::vector<uint32_t> groups;  // Ascending.
+    std::vector<uint32_t> live;    // The groups that trained when the pass was settled.
+    // The number of `groups` that are awaited, as of Roster::changes() `counted`.
+    mutable uint32_t awaited = 0;
+    mutable uint64_t counted = 0;
+  };
+  // A queued contribution.
+  struct Member {
+    uint32_t group = 0;
+    uint32_t rank = 0;
+    ExchangeId id;
+    bool opens = false;                // The exchange begins with this block.
+    std::shared_ptr<const Pass> pass;  // Null if it opens one, or if its first block came before a restart.
+  };
+  // A round that has closed. Its contributions have left the queue.
+  struct ClosedRound {
+    uint64_t block = 0;
+    std::vector<Contribution> contributions;  // Ascending by group.
+    std::vector<uint32_t> live;               // The groups that train, ascending: see LiveGroups.
+    std::vector<uint32_t> missing;            // Groups that the round has waited for in vain.
+    std::vector<Member> members;
+    std::shared_ptr<const Pass> pass;  // Whose groups the round waited for; null: all that are awaited.
+  };
+
+  enum class Fate { kDropped, kQueued, kClosed };
+  struct Decision {
+    Fate fate = Fate::kQueued;
+    // The group had a contribution in the queue, which this one has replaced.
+    bool replaces = false;
+    // kQueued: call Look again then, if nothing has closed the round before.
+    absl::Time again = absl::InfiniteFuture();
+    const char* reason = "";
+    ClosedRound round;  // kClosed: apply it. Then call Settle, unless it could not be applied.
+  };
+  // Takes a contribution.
+  Decision Arrive(absl::Time now, const Arrival& arrival, const History& history);
+  // Decides again about a block with a queue: time has passed, or somebody has come or gone.
+  Decision Look(absl::Time now, uint64_t block, const History& history);
+  // Takes the group's contribution out of the block's queue, if there is one.
+  void Withdraw(uint64_t block, uint32_t group);
+  // Records that a round was applied. Its missing groups are not awaited any more, so other blocks with a queue are to
+  // be looked at if there are any.
+  void Settle(const ClosedRound& round);
+
+ private:
+  // The pass of a rank's last exchange. Null: the exchange was dropped.
+  struct Place {
+    ExchangeId id;
+    std::shared_ptr<const Pass> pass;
+  };
+  // Where the group and the passes were when the group's incarnation began.
+  struct Begun {
+    ExchangeId id;      // The group's last exchange before.
+    uint64_t pass = 0;  // The number of the last pass before.
+  };
+  struct Queue {
+    explicit Queue(const RoundOptions& options) : round(options) {}
+    Round round;
+    std::vector<Member> members;  // In the order of arrival.
+    // The different passes of the members; null for those without one. Each may close the round.
+    std::vector<std::shared_ptr<const Pass>> passes;
+    uint64_t pass = 0;  // The highest number of a pass that had a round here.
+  };
+
+  // Whether an exchange with this place, or without one, is from too old a center.
+  bool IsToBeDropped(const Arrival& arrival, const Place* place) const;
+  // Whether the pass has had its round at the block. Its other members have gone on.
+  static bool IsOver(const Pass& pass, const Queue& queue) { return queue.pass >= pass.number; }
+  Decision Decide(absl::Time now, uint64_t block, const History& history);
+  RoundDecision DecideFor(const Pass* pass, const Queue& queue, absl::Time now) const;
+  // Returns how many groups of the pass are awaited. It counts them only after the roster has changed.
+  uint32_t AwaitedOf(const Pass& pass) const;
+  ClosedRound Close(uint64_t block, std::shared_ptr<const Pass> pass, std::vector<uint32_t> missing,
+                    const History& history);
+  // Returns the groups that train, ascending. These are the groups of the round, those that it waited for in vain, and
+  // those that were in other rounds since this round's groups had their last answers. For a later block of an exchange,
+  // they include the groups that were live at its first block. A group that is expected but has never come has trained
+  // nothing, so it is not live.
+  std::vector<uint32_t> LiveGroups(const Queue& queue, absl::Span<const uint32_t> missing,
+                                   const History& history) const;
+  // Returns the number of the pass of this rank's previous exchange; after a restart, of the last pass before it.
+  uint64_t PassBefore(const Member& opener) const;
+  // Opens a pass for the members whose exchange begins with this round's block. Null if there are none.
+  std::shared_ptr<const Pass> OpenPass(const ClosedRound& round);
+  // Puts the pass in front of Queue::passes.
+  static void NotePass(const std::shared_ptr<const Pass>& pass, Queue& queue);
+  Place& PlaceOf(uint32_t group, uint32_t rank) { return places_[size_t{group} * options_.ranks + rank]; }
+  const Place& PlaceOf(uint32_t group, uint32_t rank) const { return places_[size_t{group} * options_.ranks + rank]; }
+
+  const Options options_;
+  Roster roster_;
+  std::vector<Queue> queues_;  // By block.
+  std::vector<Place> places_;  // By group, then rank; empty without rounds.
+  uint64_t passes_ = 0;
+  std::vector<uint64_t> dismissed_;  // By group: the last pass that waited for the group in vain.
+  std::vector<Begun> begun_;         // By group.
+  std::vector<bool> come_;           // By group.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_ROUND_BOOK_H_
