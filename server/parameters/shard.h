@@ -175,6 +175,8 @@ class Shard {
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
     // The turns whose contributions are in the book's queue. Each belongs to its waiting thread.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
+    // Under a bound on staleness: for each thread that waits here, the group that is furthest behind.
+    std::vector<uint32_t> awaited ABSL_GUARDED_BY(mutex);
   };
 
   Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock);
@@ -198,6 +200,8 @@ class Shard {
   absl::Status ApplyAtOnce(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status ApplyInRound(Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Returns the groups that this turn must wait for under a bound on staleness.
+  std::vector<uint32_t> Behind(const Turn& turn, const Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   absl::Status AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the round, and gives all waiting turns their answers and outcomes. After an error all of them

@@ -8,6 +8,15 @@
 #include "server/parameters/shard.h"
 
 namespace hooke {
+namespace {
+
+// Returns the group of `behind` with the fewest steps. It is likely to come last.
+uint32_t FurthestBehind(const std::vector<uint32_t>& behind, const std::vector<ExchangeId>& applied) {
+  const auto is_before = [&applied](uint32_t a, uint32_t b) { return applied[a].sequence < applied[b].sequence; };
+  return *std::min_element(behind.rbegin(), behind.rend(), is_before);
+}
+
+}  // namespace
 
 absl::Status Shard::ApplyInRound(Turn& turn, Block& block) {
   if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
@@ -100,27 +109,36 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
 
 // Waits until no awaited group is further behind at this block than the bound. A group that is still too far behind
 // after the grace window is dismissed, so later exchanges do not wait for it.
+//
+// A thread that waits names one group that is behind, and only that group's exchanges wake it. If every arrival woke
+// all, a block would cost the cube of the number of groups.
 absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
-  block.changed.SignalAll();  // Others may wait for this group.
+  std::vector<uint32_t>& awaited = block.awaited;
+  if (std::find(awaited.begin(), awaited.end(), turn.speaker.group) != awaited.end()) block.changed.SignalAll();
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace;
   while (true) {
     if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
-    {
-      const ExchangeId* const applied = block.applied.data();
+    const std::vector<uint32_t> behind = Behind(turn, block);
+    if (behind.empty()) return absl::OkStatus();
+    if (clock_->Now() >= give_up) {
       absl::MutexLock lock(&book_mutex_);
-      Roster& roster = book_.roster();
-      roster.Speak(turn.speaker.group, turn.id.sequence);
-      const std::vector<uint32_t> behind = roster.Behind(turn.speaker.group, rule_->traits().staleness_bound,
-                                                         [applied](uint32_t group) { return applied[group].sequence; });
-      if (behind.empty()) return absl::OkStatus();
-      if (clock_->Now() >= give_up) {
-        for (const uint32_t group : behind) roster.Dismiss(group);
-        return absl::OkStatus();
-      }
+      for (const uint32_t group : behind) book_.roster().Dismiss(group);
+      return absl::OkStatus();
     }
+    const uint32_t named = FurthestBehind(behind, block.applied);
+    awaited.push_back(named);
     clock_->Wait(block.changed, block.mutex, give_up);
+    awaited.erase(std::find(awaited.begin(), awaited.end(), named));
   }
+}
+
+std::vector<uint32_t> Shard::Behind(const Turn& turn, const Block& block) {
+  const ExchangeId* const applied = block.applied.data();
+  absl::MutexLock lock(&book_mutex_);
+  book_.roster().Speak(turn.speaker.group, turn.id.sequence);
+  return book_.roster().Behind(turn.speaker.group, rule_->traits().staleness_bound,
+                               [applied](uint32_t group) { return applied[group].sequence; });
 }
 
 }  // namespace hooke

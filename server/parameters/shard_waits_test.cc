@@ -195,9 +195,33 @@ TEST(ShardWaits, ADeadGroupIsWaitedForOnceByAllRanks) {
   std::thread second([&] { send(1, 2); });
   ASSERT_TRUE(clock->AwaitWaiting(2));
   clock->Advance(absl::Seconds(1));
+  EXPECT_TRUE(clock->AwaitWaiting(0));
+  clock->Advance(absl::Seconds(9));  // The second one's own window ends.
   first.join();
   second.join();
   EXPECT_EQ(shard->updates(), 2u);
+}
+
+// Eight groups arrive one after another, and all but the last must wait. An arrival that ends nobody's wait wakes
+// nobody: each group waits once. Otherwise the arrivals of a block would cost the cube of the number of groups.
+TEST(ShardWaits, AnArrivalWakesNobodyInVain) {
+  constexpr uint32_t kGroups = 8;
+  for (const auto rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::SSP}) {
+    const auto clock = std::make_shared<TestClock>();
+    const auto shard = MakeRoundsShard(MakeRoundsRequest(rule, kGroups), kGroups, clock);
+    std::vector<std::thread> threads;
+    const auto send = [&shard](uint32_t group) {
+      EXPECT_TRUE(Send(*shard, {group, 0, 1}, 3, 1).ok());  // Further ahead than the bound.
+    };
+    for (uint32_t group = 0; group + 1 < kGroups; ++group) {
+      threads.emplace_back(send, group);
+      ASSERT_TRUE(clock->AwaitWaiting(group + 1));
+    }
+    EXPECT_EQ(clock->waits(), kGroups - 1u);
+    send(kGroups - 1);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(clock->waits(), kGroups - 1u);
+  }
 }
 
 // A shard restored from its snapshot awaits the groups that had attached, although they do not attach again. The first

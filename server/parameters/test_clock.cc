@@ -1,6 +1,8 @@
 #include "server/parameters/test_clock.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 namespace hooke {
 
@@ -14,6 +16,7 @@ void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time de
   {
     absl::MutexLock lock(&mutex_);
     if (now_ >= deadline) return;  // Advance was called after the caller looked at the clock.
+    ++waits_;
     own = waiting_.insert(waiting_.end(), {&changed, &mutex, deadline});
   }
   changed.WaitUntil(mutex, absl::InfiniteFuture());
@@ -22,16 +25,23 @@ void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time de
 }
 
 void TestClock::Advance(absl::Duration by) {
-  std::list<Waiting> waiting;
+  std::vector<Waiting> due;
   {
     absl::MutexLock lock(&mutex_);
     now_ += by;
-    waiting = waiting_;
+    const auto is_due = [this](const Waiting& each)
+                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return each.deadline <= now_; };
+    std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(due), is_due);
   }
-  for (const Waiting& each : waiting) {
+  for (const Waiting& each : due) {
     absl::MutexLock lock(each.mutex);
     each.changed->SignalAll();
   }
+}
+
+size_t TestClock::waits() const {
+  absl::MutexLock lock(&mutex_);
+  return waits_;
 }
 
 bool TestClock::AwaitWaiting(size_t threads) {

@@ -20,10 +20,13 @@ class TestClock final : public WaitClock {
   void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Moves the time forward and wakes all waiting threads. Their conditions and mutexes must outlive the call.
+  // Moves the time forward and wakes the threads whose deadline has come. Their conditions and mutexes must outlive the
+  // call.
   void Advance(absl::Duration by);
   // Returns true once this many threads wait for a deadline in the future; false after 30 real seconds.
   bool AwaitWaiting(size_t threads);
+  // The number of waits that have begun. A thread that is woken in vain waits again.
+  size_t waits() const;
 
  private:
   struct Waiting {
@@ -35,6 +38,7 @@ class TestClock final : public WaitClock {
   mutable absl::Mutex mutex_;  // A waiting thread's mutex is locked before this one.
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::UnixEpoch();
   std::list<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hooke
