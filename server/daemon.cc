@@ -27,7 +27,7 @@
 namespace hooke {
 namespace {
 
-// Each open stream holds one: a rank's exchange, a worker's session, a user's watch.
+// Each open stream of a rank's exchange or of a user's watch holds one.
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
@@ -122,11 +122,12 @@ absl::Status Daemon::Listen() {
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<uint64_t>(options_.max_message_bytes, INT32_MAX)));
   builder.SetResourceQuota(grpc::ResourceQuota("hooke-server").SetMaxThreads(kThreadsMax));
   builder.RegisterService(parameters_->service());
-  if (coordinator_ != nullptr) builder.RegisterService(coordinator_->service());
+  if (coordinator_ != nullptr) coordinator_->AddTo(builder);
   int port = 0;
   builder.AddListeningPort(listening->ToString(), grpc::InsecureServerCredentials(), &port);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) return WhyNotListening(*listening);
+  if (coordinator_ != nullptr) coordinator_->Serve();
   parameters_->LoadInBackground();
   listening->port = static_cast<uint16_t>(port);
   return Advertise(*listening);
@@ -177,6 +178,7 @@ absl::Status Daemon::Stop() {
     if (options_.on_saved) options_.on_saved();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownTimeout));
     server_->Wait();
+    if (coordinator_ != nullptr) coordinator_->Join();
     server_.reset();
   }
   return status;

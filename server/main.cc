@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/synchronization/mutex.h"
 #include "files/whole_file.h"
 #include "server/daemon.h"
 #include "server/options.h"
@@ -89,6 +90,8 @@ int Run(hooke::ServerCommandLine options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Debian builds Abseil with the deadlock detector of its mutexes, which keeps a graph of all of them under one lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const char* home = getenv("HOME");
   hooke::ParsedCommandLine parsed = hooke::ParseCommandLine(argc, argv, home == nullptr ? "" : home);
   if (parsed.run.has_value()) return Run(*std::move(parsed.run));

@@ -187,7 +187,8 @@ void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankRepo
               now);
     return;
   }
-  effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile;
+  // Serialized at once, because a copy of a thousand events would cost several times as much.
+  effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile.SerializeAsString();
 }
 
 void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now) {

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOpti
   options.logger->info("coordinator: {} jobs are stored", jobs->size());
   std::unique_ptr<Coordinator> coordinator(
       new Coordinator(std::move(options), {*std::move(jobs), *std::move(forgotten)}, *highest, now));
-  coordinator->WriteHere();
+  coordinator->AfterChange();
   return coordinator;
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request
     queue_.AddSubmission(std::move(submission->job));
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
   return AwaitSubmission(job_id);
 }
 
@@ -102,7 +102,7 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, Ins
     if (!status.ok()) return status;
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
   absl::Status stored = AwaitStored(job_id, {absl::StrCat("job ", job_id, " is told to stop"), "cancel it again"});
   if (!stored.ok()) return stored;
   return Status(job_id, now);
@@ -116,7 +116,7 @@ absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Ins
     if (absl::Status status = state_.Forget(job_id, now); !status.ok()) return status;
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
   absl::Status stored = AwaitStored(
       job_id, {absl::StrCat("job ", job_id, " is forgotten"), "if `hooke jobs` lists it later, forget it again"});
   if (!stored.ok()) return stored;
@@ -219,10 +219,10 @@ absl::StatusOr<SessionId> Coordinator::Hello(const v1::WorkerHello& hello, Insta
     absl::MutexLock lock(&mutex_);
     if (stopped_) return absl::UnavailableError("the coordinator is stopping: try again");
     session = state_.Hello(hello, now);
-    if (session.ok()) sessions_[*session] = std::make_shared<Session>();
+    if (session.ok()) sessions_[*session];
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
   return session;
 }
 
@@ -233,7 +233,7 @@ absl::Status Coordinator::Message(SessionId session, const v1::WorkerMessage& me
     status = state_.Message(session, message, now);
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
   return status;
 }
 
@@ -241,15 +241,11 @@ void Coordinator::Gone(SessionId session, Instant now) {
   {
     absl::MutexLock lock(&mutex_);
     state_.Gone(session, now);
-    auto found = sessions_.find(session);
-    if (found != sessions_.end()) {
-      found->second->open = false;
-      found->second->wakes.SignalAll();
-      sessions_.erase(found);
-    }
+    sessions_.erase(session);
+    ready_.erase(session);
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
 }
 
 absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
@@ -267,7 +263,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
       forgotten.erase(std::remove_if(forgotten.begin(), forgotten.end(), waits), forgotten.end());
     }
   }
-  WriteHere();
+  AfterChange();
   return response;
 }
 
@@ -282,19 +278,51 @@ void Coordinator::ServerDialed(const ServerDial& dial, const DialAnswer& answer,
     state_.ServerDialed(dial, answer, now);
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
 }
 
-Coordinator::Outgoing Coordinator::TakeCommands(SessionId session, absl::Duration timeout) {
-  const absl::Time deadline = SteadyTime() + timeout;
+Coordinator::Outgoing Coordinator::TakeCommands(SessionId session) {
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {{}, false};
-  const std::shared_ptr<Session> taken = found->second;  // Gone may remove the session during the wait.
-  while (!stopped_ && taken->open && !taken->outbox.HasReady()) {
-    if (!Wait(taken->wakes, deadline)) break;
+  return {found->second.outbox.TakeReady(), found->second.open && !stopped_};
+}
+
+std::vector<Coordinator::Ready> Coordinator::TakeReady() {
+  std::vector<Ready> ready;
+  absl::MutexLock lock(&mutex_);
+  ready.reserve(ready_.size());
+  for (const SessionId id : std::exchange(ready_, {})) ready.push_back({id, sessions_.at(id).open && !stopped_});
+  return ready;
+}
+
+void Coordinator::OnReady(std::function<void()> tell) {
+  {
+    absl::MutexLock lock(&mutex_);
+    tell_ready_ = std::move(tell);
+    must_tell_ = !ready_.empty();
   }
-  return {taken->outbox.TakeReady(), taken->open && !stopped_};
+  TellReady();
+}
+
+void Coordinator::MarkReady(SessionId id) {
+  if (ready_.empty()) must_tell_ = true;
+  ready_.insert(id);
+}
+
+void Coordinator::TellReady() {
+  std::function<void()> tell;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(must_tell_, false)) return;
+    tell = tell_ready_;
+  }
+  if (tell) tell();
+}
+
+void Coordinator::AfterChange() {
+  TellReady();
+  WriteHere();
 }
 
 // ---- Time ----
@@ -305,14 +333,17 @@ void Coordinator::Tick(Instant now) {
     state_.Tick(now);
     Apply(now);
   }
-  WriteHere();
+  AfterChange();
 }
 
 void Coordinator::Stop() {
-  absl::MutexLock lock(&mutex_);
-  stopped_ = true;
-  for (auto& [id, session] : sessions_) session->wakes.SignalAll();
-  for (auto& [job_id, watch] : watches_) watch->changed.SignalAll();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+    for (const auto& [id, session] : sessions_) MarkReady(id);
+    for (auto& [job_id, watch] : watches_) watch->changed.SignalAll();
+  }
+  TellReady();
 }
 
 bool Coordinator::stopped() {
@@ -346,8 +377,8 @@ void Coordinator::Deliver(Effects& effects, Instant now) {
   std::map<SessionId, Session*> touched;
   const auto session_of = [&](SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto found = sessions_.find(id);
-    if (found == sessions_.end() || !found->second->open) return static_cast<Session*>(nullptr);
-    return touched[id] = found->second.get();
+    if (found == sessions_.end() || !found->second.open) return static_cast<Session*>(nullptr);
+    return touched[id] = &found->second;
   };
   for (Effects::Command& command : effects.commands) {
     Session* session = session_of(command.session);
@@ -358,7 +389,7 @@ void Coordinator::Deliver(Effects& effects, Instant now) {
     if (session != nullptr) session->outbox.AddSeen(where.second, number, queue_.BatchOf(where.second.job_id));
   }
   for (const auto& [id, session] : touched) {
-    if (session->outbox.HasReady()) session->wakes.SignalAll();
+    if (session->outbox.HasReady()) MarkReady(id);
     if (session->outbox.bytes() > options_.outbox_bytes_max) effects.closed[id] = "the worker reads too slowly";
   }
   for (const auto& [id, why] : effects.closed) Close(id, why, now);
@@ -366,10 +397,10 @@ void Coordinator::Deliver(Effects& effects, Instant now) {
 
 void Coordinator::Close(SessionId id, const std::string& why, Instant now) {
   auto found = sessions_.find(id);
-  if (found == sessions_.end() || !found->second->open) return;
-  found->second->outbox = SessionOutbox();
-  found->second->open = false;
-  found->second->wakes.SignalAll();
+  if (found == sessions_.end() || !found->second.open) return;
+  found->second.outbox = SessionOutbox();
+  found->second.open = false;
+  MarkReady(id);
   queue_.AddLog({"", absl::StrCat("session ", id, " is ended: ", why), now.wall, true});
   state_.Gone(id, now);
 }

@@ -10,15 +10,17 @@
 //
 // The effects of a change go four ways:
 // - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
-//   stops, clock echoes, and acknowledgements of events that changed no record.
+//   stops, clock echoes, and acknowledgements of events that changed no record. OnReady and TakeReady tell of them.
 // - Records, log lines and profiles go to the writer.
 // - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
 // - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
 // If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,14 +124,23 @@ class Coordinator {
     std::vector<v1::WorkerCommand> commands;  // To be sent in this order.
     bool open = true;                         // False: end the session.
   };
-  // Takes the commands that may be sent to the worker. If there are none but acknowledgements that never waited for the
-  // store, first waits up to `timeout` of real time.
-  Outgoing TakeCommands(SessionId session, absl::Duration timeout);
+  // Takes the commands that may be sent to the worker, with the acknowledgements that never waited for the store.
+  Outgoing TakeCommands(SessionId session);
+  struct Ready {
+    SessionId session = 0;
+    bool open = true;  // False: end the session. True: call TakeCommands.
+  };
+  // Returns the sessions that are to be ended, or that have more to send than acknowledgements that never waited for
+  // the store. It returns a session only once, until there is something new to send.
+  std::vector<Ready> TakeReady();
+  // From now on calls `tell` when TakeReady has something new. Any thread may call it, without locks, and for a moment
+  // even after another OnReady. `tell` must return soon, and may be null.
+  void OnReady(std::function<void()> tell);
 
   // ---- Time ----
 
   void Tick(Instant now);
-  // Ends all sessions and the waits for changes and commands; later ones end at once. The writer goes on.
+  // Ends all sessions and the waits for changes; later ones end at once. The writer goes on.
   void Stop();
   bool stopped();
 
@@ -137,7 +148,6 @@ class Coordinator {
   struct Session {
     SessionOutbox outbox;
     bool open = true;
-    SteadyCondition wakes;  // Wakes the thread in TakeCommands.
   };
   // The threads in WaitForChange for one job.
   struct Watch {
@@ -160,6 +170,10 @@ class Coordinator {
   void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkReady(SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Does what follows from a change but must not be done under the mutex: TellReady, and WriteHere.
+  void AfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellReady() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::string> AwaitSubmission(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // The change for which AwaitStored waits, for its errors.
   struct Change {
@@ -190,7 +204,10 @@ class Coordinator {
   absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   // Submissions by job id; the value is set once the writer has tried to store the job.
   std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);
-  std::map<SessionId, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::set<SessionId> ready_ ABSL_GUARDED_BY(mutex_);  // For TakeReady.
+  bool must_tell_ ABSL_GUARDED_BY(mutex_) = false;     // `ready_` is not empty any more, and nobody was told yet.
+  std::function<void()> tell_ready_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
   std::vector<ServerDial> dials_ ABSL_GUARDED_BY(mutex_);                          // For TakeDials.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -109,7 +109,10 @@ class CoordinatorStoreTest : public testing::Test {
   }
   void ReceiveUntil(const std::function<bool()>& done) {
     const absl::Time limit = absl::Now() + kLimit;
-    while (!done() && absl::Now() < limit) worker_.Receive(now_, false, absl::Milliseconds(50));
+    while (!done() && absl::Now() < limit) {
+      worker_.Receive(now_);
+      coordinator_->WaitForChange("none", 0, absl::Milliseconds(1));
+    }
     EXPECT_TRUE(done());
   }
   void EndOneGroup() { worker_.End(worker_.running().begin()->first, absl::OkStatus(), now_); }

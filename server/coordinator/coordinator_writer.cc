@@ -48,8 +48,11 @@ void Coordinator::WriteOnce() {
     batch = queue_.Take(latest_.steady >= store_retry_at_, find, latest_.wall);
   }
   const Journal::Result result = journal_.Write(batch);
-  absl::MutexLock lock(&mutex_);
-  Finish(batch, result);
+  {
+    absl::MutexLock lock(&mutex_);
+    Finish(batch, result);
+  }
+  TellReady();
 }
 
 void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
@@ -61,8 +64,8 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   }
   for (auto& [id, session] : sessions_) {
     if (queue_.stored() == stored_before) break;  // No command waits for log lines and profiles.
-    session->outbox.Stored(queue_.stored());
-    if (session->outbox.HasReady()) session->wakes.SignalAll();
+    session.outbox.Stored(queue_.stored());
+    if (session.outbox.HasReady()) MarkReady(id);
   }
   for (const JobRecord& job : batch.submissions) {
     state_.EndSubmit(job, result.submissions.ok(), latest_);

@@ -40,7 +40,7 @@ struct Effects {
   std::map<std::string, ForgottenJob> forgotten;
   std::set<std::string> shown;  // The status of these jobs changed.
   std::vector<LogEntry> log;
-  std::map<ProfileKey, v1::RankProfile> profiles;  // Valid profiles, to be stored.
+  std::map<ProfileKey, std::string> profiles;  // To be stored: valid ones, each a serialized v1::RankProfile.
   // A session's commands go in this order, except that those with `after` may go later.
   std::vector<Command> commands;
   // The highest number of a group's events that was applied. EventsSeen goes out once the job's changes are stored.

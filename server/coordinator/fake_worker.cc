@@ -51,9 +51,9 @@ void FakeWorker::Crash(Instant now) {
   ++instance_;
 }
 
-void FakeWorker::Receive(Instant now, bool linger, absl::Duration wait) {
+void FakeWorker::Receive(Instant now, bool linger) {
   if (session_ == 0) return;
-  const Coordinator::Outgoing outgoing = coordinator_->TakeCommands(session_, wait);
+  const Coordinator::Outgoing outgoing = coordinator_->TakeCommands(session_);
   for (const v1::WorkerCommand& command : outgoing.commands) {
     if (command.has_welcome()) {
       welcomed_ = true;

@@ -39,9 +39,8 @@ class FakeWorker {
   // Whether this session's welcome has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
-  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`. If there
-  // are none, waits for some up to `wait` of real time.
-  void Receive(Instant now, bool linger = false, absl::Duration wait = absl::ZeroDuration());
+  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`.
+  void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
   void Progress(const GroupKey& key, uint64_t step, Instant now);

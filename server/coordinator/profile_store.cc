@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "files/whole_file.h"
+#include "server/coordinator/profile_file.h"
 #include "server/coordinator/records.h"
 
 namespace hooke {
 namespace {
-
-constexpr uint64_t kFileBytesMax = 1 << 20;  // Our files are smaller; of a strange one no more is read.
 
 std::string FileName(const ProfileKey& key) { return absl::StrCat(key.group, "-", key.rank); }
 
@@ -52,7 +49,7 @@ absl::Status ProfileStore::LoadSizes() {
     if (error) break;
     Job& job = jobs_[number];
     job.id = job_id;
-    job.files[entry->path().filename()] = bytes;
+    job.files[entry->path().filename()].bytes = bytes;
     job.bytes += bytes;
     bytes_ += bytes;
   }
@@ -64,25 +61,37 @@ std::string ProfileStore::FolderOf(const std::string& job_id) const {
   return absl::StrCat(options_.folder, "/", job_id);
 }
 
-absl::Status ProfileStore::Put(const ProfileKey& key, const v1::RankProfile& profile) {
-  const std::string bytes = profile.SerializeAsString();
+absl::Status ProfileStore::Put(const ProfileKey& key, absl::string_view profile) {
   const uint64_t number = JobNumberOf(key.job_id);
   Job& job = jobs_[number];
   job.id = key.job_id;
-  uint64_t& old = job.files[FileName(key)];
-  if (job.bytes - old + bytes.size() > options_.job_bytes_max) {
-    if (old == 0) job.files.erase(FileName(key));
+  File& file = job.files[FileName(key)];
+  // A file that is overwritten does not shrink.
+  const uint64_t bytes = std::max(file.is_ours ? file.bytes : 0, kProfileFileHeaderBytes + profile.size());
+  if (job.bytes - file.bytes + bytes > options_.job_bytes_max) {
+    if (file.bytes == 0) job.files.erase(FileName(key));
     return absl::ResourceExhaustedError(absl::StrCat("the profiles of ", key.job_id, " take more than ",
                                                      options_.job_bytes_max, " bytes: that of group ", key.group,
                                                      " rank ", key.rank, " is not kept"));
   }
-  bytes_ += bytes.size() - old;
-  job.bytes += bytes.size() - old;
-  old = bytes.size();
+  bytes_ += bytes - file.bytes;
+  job.bytes += bytes - file.bytes;
+  file.bytes = bytes;
   MakeRoom(number);
+  return Write(key, profile, file);
+}
+
+absl::Status ProfileStore::Write(const ProfileKey& key, absl::string_view profile, File& file) {
+  const std::string path = absl::StrCat(FolderOf(key.job_id), "/", FileName(key));
+  if (file.is_ours) {
+    const absl::Status overwritten = OverwriteProfileFile(path, profile);
+    if (!absl::IsNotFound(overwritten)) return overwritten;
+  }
   std::error_code ignored;  // Without the folder the write fails and says why.
   std::filesystem::create_directory(FolderOf(key.job_id), ignored);
-  return WriteWholeFile(absl::StrCat(FolderOf(key.job_id), "/", FileName(key)), bytes);
+  const absl::Status created = CreateProfileFile(path, profile);
+  file.is_ours = created.ok();
+  return created;
 }
 
 void ProfileStore::MakeRoom(uint64_t for_number) {
@@ -123,13 +132,10 @@ std::vector<ProfileKey> ProfileStore::List(const std::string& job_id) const {
 
 absl::StatusOr<v1::RankProfile> ProfileStore::Read(const ProfileKey& key) const {
   const std::string path = absl::StrCat(FolderOf(key.job_id), "/", FileName(key));
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) return absl::NotFoundError(absl::StrCat("there is no file ", path));
-  std::string bytes(kFileBytesMax, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
+  const absl::StatusOr<std::string> bytes = ReadProfileFile(path);
+  if (!bytes.ok()) return bytes.status();
   v1::RankProfile profile;
-  if (!profile.ParseFromString(bytes)) {
+  if (!profile.ParseFromString(*bytes)) {
     return absl::DataLossError(absl::StrCat("the profile ", path, " is damaged: remove that file"));
   }
   return profile;

@@ -1,9 +1,10 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PROFILE_STORE_H_
 #define HOOKE_SERVER_COORDINATOR_PROFILE_STORE_H_
 
-// Stores the last profile of each rank of each job. A job has a folder, and a rank a file "<group>-<rank>" in it. The
-// size is bounded: ranks beyond a job's bound are not kept. If all jobs together take too much, the profiles of those
-// submitted first are removed. A crash of the machine may lose the newest profiles.
+// Stores the last profile of each rank of each job. A job has a folder, and a rank a file "<group>-<rank>" in it
+// (profile_file.h). The size is bounded: ranks beyond a job's bound are not kept. If all jobs together take too much,
+// the profiles of those submitted first are removed. A rank whose profile is being written when the process is killed
+// has none until the next one comes. A crash of the machine may lose those of the last seconds.
 //
 // Put and Remove must be called by one thread at a time. Any thread may call List and Read at any time; they see whole
 // profiles.
@@ -17,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/worker.pb.h"
 
 namespace hooke {
@@ -42,27 +44,33 @@ class ProfileStore {
   // INTERNAL: the folder cannot be created or read.
   static absl::StatusOr<ProfileStore> Open(ProfileStoreOptions options);
 
-  // Replaces the rank's profile. RESOURCE_EXHAUSTED: the job is at its bound, or the disk is full. INTERNAL: the file
-  // cannot be written; the message has its name and the cause.
-  absl::Status Put(const ProfileKey& key, const v1::RankProfile& profile);
+  // Replaces the rank's profile by `profile`, a serialized v1::RankProfile. RESOURCE_EXHAUSTED: the job is at its
+  // bound, or the disk is full. INTERNAL: the file cannot be written; the message has its name and the cause.
+  absl::Status Put(const ProfileKey& key, absl::string_view profile);
 
   // Removes the job's profiles, if it has any. INTERNAL: they cannot be removed.
   absl::Status Remove(const std::string& job_id);
 
   // Returns the kept profiles of a job, ordered by group and rank.
   std::vector<ProfileKey> List(const std::string& job_id) const;
-  // NOT_FOUND: there is no such profile. DATA_LOSS: its file is damaged.
+  // NOT_FOUND: there is no such profile, or its write was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> Read(const ProfileKey& key) const;
 
  private:
+  struct File {
+    uint64_t bytes = 0;
+    bool is_ours =
+        false;  // This store has created it, so it may overwrite it. An earlier version wrote another format.
+  };
   struct Job {
     std::string id;
-    std::map<std::string, uint64_t> files;  // Name -> bytes.
+    std::map<std::string, File> files;  // By name.
     uint64_t bytes = 0;
   };
 
   explicit ProfileStore(ProfileStoreOptions options) : options_(std::move(options)) {}
   absl::Status LoadSizes();
+  absl::Status Write(const ProfileKey& key, absl::string_view profile, File& file);
   // Removes the profiles of other jobs, those submitted first, until the rest is within the bound.
   void MakeRoom(uint64_t for_number);
   std::string FolderOf(const std::string& job_id) const;

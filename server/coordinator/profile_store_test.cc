@@ -22,10 +22,10 @@ class ProfileStoreTest : public testing::Test {
   ~ProfileStoreTest() override { std::filesystem::remove_all(folder_); }
 
   // A profile of about `bytes` bytes.
-  static v1::RankProfile Profile(size_t bytes) {
+  static std::string Profile(size_t bytes) {
     v1::RankProfile profile;
     profile.set_machine(std::string(bytes, 'm'));
-    return profile;
+    return profile.SerializeAsString();
   }
   static std::string Names(const std::vector<ProfileKey>& keys) {
     std::string names;

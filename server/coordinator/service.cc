@@ -6,44 +6,38 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/cord.h"
-#include "absl/synchronization/notification.h"
 #include "clocks/stop_signal.h"
 #include "job/job_state.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "wire/grpc_status.h"
+#include "server/coordinator/to_grpc.h"
+#include "server/coordinator/worker_sessions.h"
 
 namespace hooke {
 namespace {
 
-using WorkerStream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
-
 constexpr absl::Duration kWatchAtLeastEvery = absl::Seconds(1);
 constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(200);
 constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
-constexpr absl::Duration kSeenWithin = absl::Seconds(1);  // Acknowledgements wait at most so long for other commands.
-constexpr absl::Duration kWriterPatience = absl::Seconds(5);
 constexpr uint64_t kLogChunkBytes = 256 << 10;
 constexpr size_t kListBytesMax = 3 << 20;  // By default gRPC clients accept messages of up to 4 MiB.
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
-  // Abseil and gRPC number the canonical codes alike. The message is cut because it travels in the HTTP/2 trailers,
-  // whose size is bounded.
-  const absl::optional<absl::Cord> details = status.GetPayload(kStatusDetails);
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Shortened(status.message()),
-                      details.has_value() ? std::string(*details) : "");
-}
-
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping: try again"}; }
 
-class Service : public CoordinatorService, public v1::Coordinator::Service {
+class Service : public CoordinatorService, public WorkerSessions::Service {
  public:
   explicit Service(CoordinatorServiceOptions options)
-      : options_(std::move(options)), coordinator_(*options_.coordinator), ticker_([this] { TickUntilStop(); }) {}
+      : options_(std::move(options)),
+        coordinator_(*options_.coordinator),
+        workers_(coordinator_, options_.clock),
+        ticker_([this] { TickUntilStop(); }) {}
   ~Service() override { StopOnce(); }
 
-  grpc::Service* service() override { return this; }
+  void AddTo(grpc::ServerBuilder& builder) override {
+    workers_.AddTo(builder);
+    builder.RegisterService(this);
+  }
+  void Serve() override { workers_.Serve(*this); }
+  void Join() override { workers_.Join(); }
   Coordinator& coordinator() override { return coordinator_; }
   void Stop() override { StopOnce(); }
 
@@ -89,8 +83,6 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status WorkerSession(grpc::ServerContext* context, WorkerStream* stream) override;
-
   grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
                                v1::ServerHeartbeatResponse* response) override {
     absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
@@ -100,12 +92,12 @@ class Service : public CoordinatorService, public v1::Coordinator::Service {
   }
 
  private:
-  void SendCommands(SessionId session, grpc::ServerContext* context, WorkerStream* stream);
   void TickUntilStop();
   void StopOnce();
 
   const CoordinatorServiceOptions options_;
   Coordinator& coordinator_;
+  WorkerSessions workers_;
   StopSignal stop_;
   std::once_flag stop_once_;
   std::thread ticker_;
@@ -169,43 +161,6 @@ grpc::Status Service::ReadProfile(grpc::ServerContext* context, const v1::ReadPr
     if (context->IsCancelled() || !writer->Write(response)) return grpc::Status::CANCELLED;
   }
   return grpc::Status::OK;
-}
-
-grpc::Status Service::WorkerSession(grpc::ServerContext* context, WorkerStream* stream) {
-  v1::WorkerMessage message;
-  if (!stream->Read(&message) || !message.has_hello()) {
-    return {grpc::StatusCode::INVALID_ARGUMENT, "a worker's first message is its hello"};
-  }
-  absl::StatusOr<SessionId> session = coordinator_.Hello(message.hello(), options_.clock());
-  if (!session.ok()) return ToGrpc(session.status());
-  absl::Notification sent;
-  std::thread sender([&] {
-    SendCommands(*session, context, stream);
-    sent.Notify();
-  });
-  absl::Status status;
-  while (status.ok() && stream->Read(&message)) status = coordinator_.Message(*session, message, options_.clock());
-  coordinator_.Gone(*session, options_.clock());
-  // If the worker does not read, the sender hangs in a Write; cancelling the call frees it.
-  if (!sent.WaitForNotificationWithTimeout(kWriterPatience)) context->TryCancel();
-  sender.join();
-  return ToGrpc(status);
-}
-
-void Service::SendCommands(SessionId session, grpc::ServerContext* context, WorkerStream* stream) {
-  while (true) {
-    const Coordinator::Outgoing outgoing = coordinator_.TakeCommands(session, kSeenWithin);
-    for (const v1::WorkerCommand& command : outgoing.commands) {
-      grpc::WriteOptions write;
-      // All but the last may wait for the next one: together they take one packet.
-      if (&command != &outgoing.commands.back()) write.set_buffer_hint();
-      if (!stream->Write(command, write)) return;
-    }
-    if (outgoing.open) continue;
-    // Ends the Read in which the handler waits. If the worker ended the session itself, this does nothing.
-    context->TryCancel();
-    return;
-  }
 }
 
 void Service::TickUntilStop() {

@@ -4,10 +4,14 @@
 // The gRPC service of the Coordinator, and the thread that ticks it and starts the dials of servers.
 //
 //   auto service = CoordinatorService::Create({.coordinator = ...});
-//   builder.RegisterService(service->service());
+//   service->AddTo(builder);
+//   grpc_server = builder.BuildAndStart();
+//   service->Serve();                  // Takes workers' sessions.
 //   ...
-//   service->Stop();                   // Ends open streams with UNAVAILABLE.
-//   grpc_server->Shutdown(deadline);   // After this the service may be destroyed.
+//   service->Stop();                   // Ends workers' sessions, and open streams of users with UNAVAILABLE.
+//   grpc_server->Shutdown(deadline);
+//   service->Join();
+//   grpc_server.reset();               // After this the service may be destroyed.
 
 #include <functional>
 #include <memory>
@@ -18,7 +22,7 @@
 #include "server/coordinator/instant.h"
 
 namespace grpc {
-class Service;
+class ServerBuilder;
 }
 
 namespace hooke {
@@ -41,8 +45,13 @@ class CoordinatorService {
   // Calls Stop().
   virtual ~CoordinatorService() = default;
 
-  // The service hooke.v1.Coordinator. This object owns it, and must outlive the grpc::Server.
-  virtual grpc::Service* service() = 0;
+  // Registers the service hooke.v1.Coordinator, once. This object owns it, and must outlive the grpc::Server.
+  virtual void AddTo(grpc::ServerBuilder& builder) = 0;
+  // Begins to take workers' sessions. Must be called once, if the server has started.
+  virtual void Serve() = 0;
+  // Waits for the end of workers' sessions. After Serve it must be called when the server is shut down, and before it
+  // is destroyed.
+  virtual void Join() = 0;
 
   virtual Coordinator& coordinator() = 0;
 

@@ -52,10 +52,11 @@ class Cluster {
     service.log_sign_of_life = absl::Milliseconds(1);
     service_ = CoordinatorService::Create(std::move(service));
     grpc::ServerBuilder builder;
-    builder.RegisterService(service_->service());
+    service_->AddTo(builder);
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     server_ = builder.BuildAndStart();
+    service_->Serve();
     stub = v1::Coordinator::NewStub(
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
     v1::ServerHeartbeatResponse response;
@@ -66,6 +67,7 @@ class Cluster {
     if (service_ == nullptr) return;
     service_->Stop();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    service_->Join();
     server_.reset();
     service_.reset();
   }

@@ -35,7 +35,7 @@ struct WriteBatch {
   std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
-  std::map<ProfileKey, v1::RankProfile> profiles;
+  std::map<ProfileKey, std::string> profiles;  // Each a serialized v1::RankProfile.
 
   bool ChangesJobs() const { return !jobs.empty() || !forgotten.empty(); }
 };
@@ -82,7 +82,7 @@ class WriteQueue {
   std::vector<Effects::LogEntry> log_;
   size_t log_bytes_ = 0;
   std::map<std::string, Lines> lines_;  // By job, for jobs with lines in log_ or with dropped lines.
-  std::map<ProfileKey, v1::RankProfile> profiles_;
+  std::map<ProfileKey, std::string> profiles_;
   size_t profile_bytes_ = 0;
 
   // The contents of the batch that is out.

@@ -107,7 +107,7 @@ TEST_F(WriteQueueTest, BoundsProfiles) {
   for (uint32_t rank = 0; rank < 100; ++rank) {
     for (int again = 0; again < 3; ++again) {
       Effects effects;
-      effects.profiles[{"a", 0, rank}] = profile;
+      effects.profiles[{"a", 0, rank}] = profile.SerializeAsString();
       queue_.Add(effects);
     }
   }

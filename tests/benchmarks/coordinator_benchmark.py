@@ -5,7 +5,8 @@ One hooke-server process, and one program (coordinator/) with all workers, each 
 --group-ranks ranks run in jobs of --job-groups groups. They report as hooke-rank and hooke-worker do:
 
 - Each rank makes a progress report every 0.5 s. Its worker passes on those of rank 0.
-- Each rank sends a profile every 30 s, as in all but its first minute: 1024 events, 25 KiB.
+- Each rank sends a profile every 30 s, as in all but its first minute: 1024 events, 25 KiB. The measurement begins when each rank has sent
+  one, because only the first one makes a file. `--warm-up=4` measures these.
 - Each worker sends a heartbeat every second.
 
 --watchers users each watch a job, and five times a second a user lists all jobs. Afterwards each event must be acknowledged, and the
@@ -44,7 +45,7 @@ def parse():
     parser.add_argument("--group-ranks", type=int, default=4, help="ranks of a group (default 4)")
     parser.add_argument("--job-groups", type=int, default=50, help="groups of a job (default 50)")
     parser.add_argument("--watchers", type=int, default=5, help="users who watch a job each (default 5)")
-    parser.add_argument("--warm-up", type=float, default=4, help="seconds from when all groups run to the measurement (default 4)")
+    parser.add_argument("--warm-up", type=float, default=34, help="seconds from when all groups run to the measurement (default 34)")
     parser.add_argument("--seconds", type=float, default=20, help="of the measurement (default 20)")
     return parser.parse_args()
 

@@ -51,7 +51,7 @@ int main(int argc, char** argv) try {
   hooke::Command command("coordinator_load", "Simulated workers, ranks and watchers of one coordinator");
   hooke::LoadOptions options;
   double seconds = 20;
-  double warm_up = 4;
+  double warm_up = 34;
   command.Add("--coordinator", options.coordinator, "HOST:PORT of the coordinator").Required();
   command.Add("--workers", options.workers, "Workers").Range(1, 4096);
   command.Add("--ranks", options.ranks, "Ranks of all groups together").Range(1, 100000);

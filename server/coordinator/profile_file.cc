@@ -1,0 +1,104 @@
+#include "server/coordinator/profile_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "files/whole_file.h"
+
+namespace hooke {
+namespace {
+
+constexpr char kMagic[] = {'\0', 'H', 'P', '1'};
+constexpr size_t kFileBytesMax = 1 << 20;  // Our files are smaller. No more is read of a strange one.
+// A write takes microseconds, but its thread may have to wait for a processor in the middle of it.
+constexpr int kTries = 50;
+constexpr absl::Duration kBetweenTries = absl::Milliseconds(1);
+
+void AppendNumber(uint32_t number, std::string& text) {
+  for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(number >> shift));
+}
+
+uint32_t NumberAt(absl::string_view text) {
+  uint32_t number = 0;
+  for (int i = 3; i >= 0; --i) number = number << 8 | static_cast<uint8_t>(text[static_cast<size_t>(i)]);
+  return number;
+}
+
+uint32_t Checksum(absl::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::string Encoded(absl::string_view profile) {
+  std::string file(kMagic, sizeof kMagic);
+  file.reserve(kProfileFileHeaderBytes + profile.size());
+  AppendNumber(static_cast<uint32_t>(profile.size()), file);
+  AppendNumber(Checksum(profile), file);
+  absl::StrAppend(&file, profile);
+  return file;
+}
+
+// Leaves the profile of a file's bytes. False: it is not whole.
+bool Decode(std::string& file) {
+  if (!absl::StartsWith(file, absl::string_view(kMagic, sizeof kMagic))) return true;
+  if (file.size() < kProfileFileHeaderBytes) return false;
+  const uint32_t length = NumberAt(absl::string_view(file).substr(4));
+  const uint32_t checksum = NumberAt(absl::string_view(file).substr(8));
+  file.erase(0, kProfileFileHeaderBytes);
+  if (length > file.size()) return false;
+  file.resize(length);
+  return Checksum(file) == checksum;
+}
+
+// Returns 0 or an errno.
+int WriteAll(int file, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::Status CreateProfileFile(const std::string& path, absl::string_view profile) {
+  return WriteWholeFile(path, Encoded(profile));
+}
+
+absl::Status OverwriteProfileFile(const std::string& path, absl::string_view profile) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no file ", path));
+  int error = file < 0 ? errno : 0;
+  if (error == 0) {
+    error = WriteAll(file, Encoded(profile));
+    if (close(file) != 0 && error == 0) error = errno;
+  }
+  if (error == 0) return absl::OkStatus();
+  const std::string text = absl::StrCat("cannot write ", path, ": ", std::strerror(error));
+  const bool full = error == ENOSPC || error == EDQUOT;
+  return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+}
+
+absl::StatusOr<std::string> ReadProfileFile(const std::string& path) {
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) absl::SleepFor(kBetweenTries);
+    std::ifstream file(path, std::ios::binary);
+    if (!file.is_open()) return absl::NotFoundError(absl::StrCat("there is no file ", path));
+    std::string bytes(kFileBytesMax, '\0');
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<size_t>(file.gcount()));
+    if (Decode(bytes)) return bytes;
+  }
+  return absl::NotFoundError(absl::StrCat(path, " holds a part of a profile only"));
+}
+
+}  // namespace hooke

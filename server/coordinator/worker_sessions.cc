@@ -1,0 +1,237 @@
+#include "server/coordinator/worker_sessions.h"
+
+#include <grpc/support/time.h>
+
+#include <utility>
+
+#include "clocks/steady_time.h"
+#include "server/coordinator/to_grpc.h"
+
+namespace hooke {
+namespace {
+
+// Acknowledgements wait for other commands at most as long as both together.
+constexpr absl::Duration kSeenWithin = absl::Seconds(1);
+constexpr absl::Duration kFlushEvery = absl::Milliseconds(250);
+
+// A message of this decoded size takes no further memory; a rank's usual profile is of about this size.
+constexpr size_t kArenaBytes = 256 << 10;
+
+gpr_timespec After(absl::Duration duration) {
+  // The monotonic clock: nobody can set it back and so prolong the wait.
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_micros(absl::ToInt64Microseconds(duration), GPR_TIMESPAN));
+}
+
+grpc::ByteBuffer Encoded(const v1::WorkerCommand& command) {
+  const grpc::Slice bytes(command.SerializeAsString());
+  return grpc::ByteBuffer(&bytes, 1);
+}
+
+google::protobuf::ArenaOptions With(std::vector<char>& block) {
+  google::protobuf::ArenaOptions options;
+  options.initial_block = block.data();
+  options.initial_block_size = block.size();
+  return options;
+}
+
+}  // namespace
+
+// The operations under way are at most: one read, one write; or one of the others alone.
+struct WorkerSessions::Stream {
+  grpc::ServerContext context;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream{&context};
+  SessionId session = 0;  // 0: no hello yet.
+
+  grpc::ByteBuffer message;  // Owned by the read under way.
+  std::vector<v1::WorkerCommand> commands;
+  size_t sent = 0;  // The command that is being written, or is to be written next.
+  bool writing = false;
+  absl::Time taken = absl::InfinitePast();  // When `commands` was taken from the Coordinator.
+
+  bool ended = false;  // The session is over. The call is finished as soon as no write is under way.
+  grpc::Status status;
+
+  Operation accepted{this, &WorkerSessions::Accepted};
+  Operation hello_read{this, &WorkerSessions::HelloRead};
+  Operation message_read{this, &WorkerSessions::MessageRead};
+  Operation written{this, &WorkerSessions::Written};
+  Operation finished{this, &WorkerSessions::Finished};
+};
+
+// ---- Alarm ----
+
+void WorkerSessions::Alarm::Ring() {
+  absl::MutexLock lock(&mutex_);
+  if (queue_ == nullptr || is_set_) return;
+  is_set_ = true;
+  alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), this);
+}
+
+void WorkerSessions::Alarm::Arm(grpc::CompletionQueue* queue) {
+  absl::MutexLock lock(&mutex_);
+  queue_ = queue;
+}
+
+void WorkerSessions::Alarm::Disarm() { Arm(nullptr); }
+
+void WorkerSessions::Alarm::Rang() {
+  absl::MutexLock lock(&mutex_);
+  is_set_ = false;
+}
+
+// ---- The thread ----
+
+WorkerSessions::WorkerSessions(Coordinator& coordinator, std::function<Instant()> clock)
+    : coordinator_(coordinator), clock_(std::move(clock)), arena_block_(kArenaBytes), arena_(With(arena_block_)) {
+  coordinator_.OnReady([alarm = alarm_] { alarm->Ring(); });
+}
+
+WorkerSessions::~WorkerSessions() {
+  Join();
+  coordinator_.OnReady(nullptr);
+  if (queue_ == nullptr) return;
+  queue_->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {  // A last ring of the alarm.
+  }
+}
+
+void WorkerSessions::Serve(Service& service) {
+  service_ = &service;
+  accepting_ = true;
+  thread_ = std::thread([this] { Run(); });
+}
+
+void WorkerSessions::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void WorkerSessions::Run() {
+  Accept();
+  while (accepting_ || !streams_.empty()) HandleNext();
+}
+
+void WorkerSessions::HandleNext() {
+  // What becomes ready from here on rings the alarm. What has become ready before is sent now.
+  alarm_->Arm(queue_.get());
+  SendReady();
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = queue_->AsyncNext(&tag, &ok, After(kFlushEvery));
+  alarm_->Disarm();
+  if (next != grpc::CompletionQueue::GOT_EVENT) return;
+  if (tag == alarm_.get()) return alarm_->Rang();
+  const Operation& operation = *static_cast<Operation*>(tag);
+  (this->*operation.then)(*operation.stream, ok);
+}
+
+void WorkerSessions::SendReady() {
+  for (const Coordinator::Ready& ready : coordinator_.TakeReady()) {
+    const auto found = sessions_.find(ready.session);
+    if (found == sessions_.end()) continue;
+    if (ready.open) {
+      Send(*found->second);
+    } else {
+      Cancel(*found->second);
+    }
+  }
+  const absl::Time now = SteadyTime();
+  if (now < next_flush_) return;
+  next_flush_ = now + kFlushEvery;
+  for (const auto& [session, stream] : sessions_) {
+    if (now - stream->taken >= kSeenWithin) Send(*stream);
+  }
+}
+
+// ---- Streams ----
+
+void WorkerSessions::Accept() {
+  auto owned = std::make_unique<Stream>();
+  Stream& stream = *owned;
+  streams_[&stream] = std::move(owned);
+  service_->RequestWorkerSession(&stream.context, &stream.stream, queue_.get(), queue_.get(), &stream.accepted);
+}
+
+void WorkerSessions::Accepted(Stream& stream, bool ok) {
+  if (!ok) {
+    accepting_ = false;
+    return Finished(stream, ok);
+  }
+  Accept();
+  stream.stream.Read(&stream.message, &stream.hello_read);
+}
+
+const v1::WorkerMessage* WorkerSessions::Decode(grpc::ByteBuffer& bytes) {
+  arena_.Reset();
+  auto* message = google::protobuf::Arena::CreateMessage<v1::WorkerMessage>(&arena_);
+  grpc::ProtoBufferReader reader(&bytes);
+  const bool whole = message->ParseFromZeroCopyStream(&reader) && reader.status().ok();
+  bytes.Clear();
+  return whole ? message : nullptr;
+}
+
+void WorkerSessions::HelloRead(Stream& stream, bool ok) {
+  const v1::WorkerMessage* message = ok ? Decode(stream.message) : nullptr;
+  if (message == nullptr || !message->has_hello()) {
+    return End(stream, absl::InvalidArgumentError("a worker's first message is its hello"));
+  }
+  const absl::StatusOr<SessionId> session = coordinator_.Hello(message->hello(), clock_());
+  if (!session.ok()) return End(stream, session.status());
+  stream.session = *session;
+  sessions_[*session] = &stream;
+  stream.stream.Read(&stream.message, &stream.message_read);
+}
+
+void WorkerSessions::MessageRead(Stream& stream, bool ok) {
+  if (!ok) return End(stream, absl::OkStatus());
+  const v1::WorkerMessage* message = Decode(stream.message);
+  if (message == nullptr) return End(stream, absl::InternalError("a worker's message is damaged"));
+  const absl::Status status = coordinator_.Message(stream.session, *message, clock_());
+  if (!status.ok()) return End(stream, status);
+  stream.stream.Read(&stream.message, &stream.message_read);
+}
+
+void WorkerSessions::Send(Stream& stream) {
+  if (stream.writing || stream.ended) return;
+  if (stream.sent == stream.commands.size()) {
+    Coordinator::Outgoing outgoing = coordinator_.TakeCommands(stream.session);
+    stream.commands = std::move(outgoing.commands);
+    stream.sent = 0;
+    stream.taken = SteadyTime();
+    if (!outgoing.open) return Cancel(stream);
+    if (stream.commands.empty()) return;
+  }
+  grpc::WriteOptions options;
+  // All but the last may wait for the next one: together they take one packet.
+  if (stream.sent + 1 < stream.commands.size()) options.set_buffer_hint();
+  stream.writing = true;
+  stream.stream.Write(Encoded(stream.commands[stream.sent]), options, &stream.written);
+}
+
+// The read under way then fails, and that ends the session. So does the write under way.
+void WorkerSessions::Cancel(Stream& stream) { stream.context.TryCancel(); }
+
+void WorkerSessions::Written(Stream& stream, bool ok) {
+  stream.writing = false;
+  ++stream.sent;
+  if (stream.ended) return stream.stream.Finish(stream.status, &stream.finished);
+  if (ok) Send(stream);  // After an error the read fails, too.
+}
+
+void WorkerSessions::End(Stream& stream, const absl::Status& status) {
+  stream.ended = true;
+  stream.status = ToGrpc(status);
+  if (stream.session != 0) {
+    sessions_.erase(stream.session);
+    coordinator_.Gone(stream.session, clock_());
+  }
+  // A worker that does not read would keep the write, and so the call, open for ever.
+  if (stream.writing) return Cancel(stream);
+  stream.stream.Finish(stream.status, &stream.finished);
+}
+
+void WorkerSessions::Finished(Stream& stream, bool) { streams_.erase(&stream); }
+
+}  // namespace hooke
