@@ -12,6 +12,7 @@ namespace {
 
 // Acknowledgements wait for other commands at most as long as both together.
 constexpr absl::Duration kSeenWithin = absl::Seconds(1);
+constexpr absl::Duration kWritePatience = absl::Seconds(5);
 constexpr absl::Duration kFlushEvery = absl::Milliseconds(250);
 
 // A message of this decoded size takes no further memory; a rank's usual profile is of about this size.
@@ -51,6 +52,7 @@ struct WorkerSessions::Stream {
 
   bool ended = false;  // The session is over. The call is finished as soon as no write is under way.
   grpc::Status status;
+  absl::Time cancel_at = absl::InfiniteFuture();  // The end of the patience with that write.
 
   Operation accepted{this, &WorkerSessions::Accepted};
   Operation hello_read{this, &WorkerSessions::HelloRead};
@@ -143,6 +145,9 @@ void WorkerSessions::SendReady() {
   for (const auto& [session, stream] : sessions_) {
     if (now - stream->taken >= kSeenWithin) Send(*stream);
   }
+  for (const auto& [key, stream] : streams_) {
+    if (stream->ended && stream->writing && now >= stream->cancel_at) Cancel(*stream);
+  }
 }
 
 // ---- Streams ----
@@ -228,7 +233,8 @@ void WorkerSessions::End(Stream& stream, const absl::Status& status) {
     coordinator_.Gone(stream.session, clock_());
   }
   // A worker that does not read would keep the write, and so the call, open for ever.
-  if (stream.writing) return Cancel(stream);
+  stream.cancel_at = SteadyTime() + kWritePatience;
+  if (stream.writing) return;
   stream.stream.Finish(stream.status, &stream.finished);
 }
 

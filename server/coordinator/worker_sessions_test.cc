@@ -210,6 +210,13 @@ TEST_F(WorkerSessionsTest, DropsAWorkerThatDoesNotRead) {
   EXPECT_EQ(again.Next().clock().sent_ns(), 7);
 }
 
+// Nor does it keep the call open for ever if it ends its session itself.
+TEST_F(WorkerSessionsTest, EndsTheCallOfAWorkerThatDoesNotRead) {
+  Worker deaf(port_, Hello("w1", 8000));
+  deaf.SendsNoMore();
+  EXPECT_EQ(deaf.Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
 // Acknowledgements that need no store wait for other commands, but not for ever.
 TEST_F(WorkerSessionsTest, AcknowledgesWithoutHeartbeats) {
   Worker worker(port_, Hello("w1"));
