@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "job/job_field.h"
 #include "job/visible_text.h"
 
@@ -30,6 +31,13 @@ bool Uses(const JobKey& key, const v1::JobSpec& job) {
 
 std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) {
   if (!Uses(key, job)) return std::nullopt;
+  if (key.type == KeyType::kArguments && !IsGiven(key, job)) return std::nullopt;
+  if (DependsOnCommand(key) && !Applies(key, job)) {
+    if (!IsGiven(key, job)) return std::nullopt;
+    const Condition condition = ConditionOf(key);
+    return JobProblem{
+        key.path, absl::StrCat(DoesNotApplyText(condition, ""), ": remove it"), {key.path, condition.key}};
+  }
   KeyValue value = GetField(key, job);
   if (!Applies(key, job) && key.type != KeyType::kChoice) {
     if (!key.unused.has_value()) return std::nullopt;
@@ -40,7 +48,8 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
                       {key.path, condition.key}};
   }
   absl::Status status = CheckKeyValue(key, value);
-  if (key.type == KeyType::kPath && status.ok() && value.text[0] != '/') {
+  const bool is_path = key.type == KeyType::kPath || key.type == KeyType::kFolder;
+  if (is_path && status.ok() && value.text[0] != '/') {
     status = absl::InvalidArgumentError(absl::StrCat(Quoted(value.text), " is not an absolute path"));
   }
   if (key.type == KeyType::kJsonFile) {  // In a JobSpec the value is the file's content.
@@ -120,10 +129,23 @@ std::optional<JobProblem> CheckRelation(const JobRelation& relation, const v1::J
 
 Condition ConditionOf(const JobKey& key) {
   const std::pair<std::string, std::string> condition = absl::StrSplit(key.only_with, '=');
-  return {condition.first, absl::StrSplit(condition.second, ',')};
+  if (!condition.second.empty()) {
+    return {condition.first, Condition::Need::kOneOf, absl::StrSplit(condition.second, ',')};
+  }
+  absl::string_view other = condition.first;
+  const bool negated = absl::ConsumePrefix(&other, "!");
+  return {std::string(other), negated ? Condition::Need::kNotGiven : Condition::Need::kGiven, {}};
+}
+
+bool DependsOnCommand(const JobKey& key) {
+  return !key.only_with.empty() && ConditionOf(key).need != Condition::Need::kOneOf;
 }
 
 std::string DoesNotApplyText(const Condition& condition, absl::string_view actual) {
+  if (condition.need == Condition::Need::kGiven) return absl::StrCat("means nothing without ", condition.key);
+  if (condition.need == Condition::Need::kNotGiven) {
+    return absl::StrCat("does not go with ", condition.key, ", which brings its own model and data");
+  }
   const absl::Span<const std::string> values = condition.values;
   const std::string first = absl::StrJoin(values.first(values.size() - 1), ", ");
   return absl::StrCat("does not apply to ", condition.key, " ", actual, "; only to ", first,
@@ -133,7 +155,11 @@ std::string DoesNotApplyText(const Condition& condition, absl::string_view actua
 bool Applies(const JobKey& key, const v1::JobSpec& job) {
   if (key.only_with.empty()) return true;
   const Condition condition = ConditionOf(key);
-  return absl::c_linear_search(condition.values, GetField(*FindJobKey(condition.key), job).text);
+  const JobKey& other = *FindJobKey(condition.key);
+  if (condition.need != Condition::Need::kOneOf) {
+    return IsGiven(other, job) == (condition.need == Condition::Need::kGiven);
+  }
+  return absl::c_linear_search(condition.values, GetField(other, job).text);
 }
 
 std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {

@@ -28,15 +28,20 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job);
 // Whether `key` has a meaning in this job: its `only_with` is empty, or the job fulfills it.
 bool Applies(const JobKey& key, const v1::JobSpec& job);
 
-// The parts of JobKey::only_with: the other key and its values.
+// The parts of JobKey::only_with: the other key, and what it must be.
 struct Condition {
+  enum class Need { kOneOf, kGiven, kNotGiven };
   std::string key;
-  std::vector<std::string> values;
+  Need need = Need::kOneOf;
+  std::vector<std::string> values;  // Of kOneOf.
 };
 Condition ConditionOf(const JobKey& key);
 
+// Whether a JobSpec has the key's field only if the key applies (JobKey::only_with).
+bool DependsOnCommand(const JobKey& key);
+
 // Returns the reason why a key does not apply. Example: "does not apply to averaging.rule async; only to bmuf, slowmo
-// and diloco". Here "async" is `actual`, the job's value of the condition's key.
+// and diloco". Here "async" is `actual`, the job's value of the condition's key; only kOneOf needs it.
 std::string DoesNotApplyText(const Condition& condition, absl::string_view actual);
 
 }  // namespace hooke

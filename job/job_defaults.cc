@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "algorithms/rule_facts.h"
+#include "job/job_check.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
 
@@ -13,6 +14,7 @@ namespace {
 void FillPresets(v1::JobSpec& job) {
   for (const JobKey& key : JobKeys()) {
     if (!key.preset.has_value() || IsGiven(key, job)) continue;
+    if (DependsOnCommand(key) && !Applies(key, job)) continue;
     // value() is safe, because the preset comes from the table.
     SetField(key, ParseKeyValue(key, *key.preset, /*quoted=*/false).value(), job);
   }

@@ -49,6 +49,7 @@ TEST(JobDefaultsTest, KeepsWhatIsGiven) {
     value.integer = static_cast<uint64_t>(key.range.min);
     value.number = key.range.min;
     value.boolean = key.preset != "true";
+    value.texts = {"A=b"};
     SetField(key, value, job);
     const KeyValue filled = GetField(key, FillDefaults(job));
     EXPECT_EQ(filled.text, GetField(key, job).text) << key.path;

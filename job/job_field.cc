@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "job/command.h"
 
 namespace hooke {
 namespace {
@@ -61,9 +63,35 @@ std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) 
 // Returns the name of the boolean field that is set if an integer key has `word` as its value: "interval_auto".
 std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
 
+// Lists and maps have no common form in reflection, and there is one of each, so they are named.
+void SetTexts(const JobKey& key, const std::vector<std::string>& texts, v1::CommandSpec& command) {
+  if (key.type == KeyType::kArguments) {
+    *command.mutable_arguments() = {texts.begin(), texts.end()};
+    return;
+  }
+  command.clear_environment();
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> variable = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    (*command.mutable_environment())[variable.first] = variable.second;
+  }
+}
+
+KeyValue GetTexts(const JobKey& key, const v1::CommandSpec& command) {
+  KeyValue value;
+  if (key.type == KeyType::kArguments) {
+    value.texts = {command.arguments().begin(), command.arguments().end()};
+  } else {
+    for (const auto& [name, text] : command.environment()) value.texts.push_back(absl::StrCat(name, "=", text));
+    absl::c_sort(value.texts);  // A protobuf map has no order.
+  }
+  value.text = CommandText(value.texts);
+  return value;
+}
+
 }  // namespace
 
 bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
+  if (HasTexts(key)) return !GetTexts(key, job.command()).texts.empty();
   const std::vector<std::string> parts = Parts(key.field);
   const Message& message = Inner(job, parts);
   const auto has = [&message](const std::string& name) {
@@ -75,6 +103,7 @@ bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
 }
 
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
+  if (HasTexts(key)) return SetTexts(key, value.texts, *job.mutable_command());
   const std::vector<std::string> parts = Parts(key.field);
   Message& message = Inner(job, parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();
@@ -103,6 +132,7 @@ void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
 }
 
 KeyValue GetField(const JobKey& key, const v1::JobSpec& job) {
+  if (HasTexts(key)) return GetTexts(key, job.command());
   const std::vector<std::string> parts = Parts(key.field);
   const Message& message = Inner(static_cast<const Message&>(job), parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "job/command.h"
 #include "job/job_keys.h"
 #include "job/visible_text.h"
 #include "wire/worker_limits.h"
@@ -71,6 +72,8 @@ std::string AllowedText(const JobKey& key) {
       return "1 to 63 characters of a-z, 0-9 and -, the first a letter";
     case KeyType::kPath:
       return "a path prefix of at most 4096 bytes, without control characters";
+    case KeyType::kFolder:
+      return "a path of at most 4096 bytes, without control characters";
     case KeyType::kJsonFile:
       return "a JSON file of at most 64 KiB";
     case KeyType::kSite:
@@ -84,6 +87,12 @@ std::string AllowedText(const JobKey& key) {
       return absl::StrCat("a number from ", ShortNumber(key.range.min), " to ", ShortNumber(key.range.max));
     case KeyType::kBoolean:
       return "true or false";
+    case KeyType::kArguments:
+      return absl::StrCat("a list of 1 to ", kArgumentsMax, " texts, together at most ", kCommandBytesMax >> 10,
+                          " KiB");
+    case KeyType::kEnvironment:
+      return absl::StrCat("a map of at most ", kVariablesMax, " names to texts, together at most ",
+                          kCommandBytesMax >> 10, " KiB");
   }
   return "";
 }
@@ -120,6 +129,7 @@ absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value) {
     case KeyType::kName:
       return IsName(text) ? absl::OkStatus() : Wrong(key, absl::StrCat(Quoted(text), " is not a name"));
     case KeyType::kPath:
+    case KeyType::kFolder:
     case KeyType::kJsonFile:
       if (text.size() <= kPathBytesMax && IsVisibleText(text)) return absl::OkStatus();
       return Wrong(key, absl::StrCat(Quoted(text), " is not a path"));
@@ -139,6 +149,12 @@ absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value) {
       return Wrong(key, absl::StrCat(Shown(text), " is out of range"));
     case KeyType::kBoolean:
       return absl::OkStatus();
+    case KeyType::kArguments:
+    case KeyType::kEnvironment: {
+      const bool arguments = key.type == KeyType::kArguments;
+      const absl::Status status = arguments ? CheckArguments(value.texts) : CheckVariables(value.texts);
+      return status.ok() ? status : Wrong(key, status.message());
+    }
   }
   return absl::OkStatus();
 }

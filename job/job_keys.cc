@@ -20,6 +20,8 @@ constexpr double kIntervalMax = 1000000;
 constexpr double kBelowOne = 0.999999;
 
 constexpr char kRequired[] = "required";
+constexpr char kCommand[] = "command";
+constexpr char kNoCommand[] = "!command";
 
 KeyRange FromTo(double min, double max) { return {min, max}; }
 
@@ -100,23 +102,40 @@ JobKey OnlyWith(std::string condition, JobKey key) {
 std::vector<JobKey> JobAndDataKeys() {
   return {
       Text(KeyType::kName, "name", kRequired, "Name of the job; its id is the name and a number."),
-      InField("model.name",
-              Choice("model", {"mlp", "lenet", "resnet20"}, kRequired, "The network to train, built in.")),
-      Choice("data.format", {"idx"}, "idx", "Format of the data files: MNIST's IDX, plain or gzip."),
-      Text(KeyType::kPath, "data.train", kRequired,
-           "Prefix of the training files: `<prefix>-images-idx3-ubyte` and `<prefix>-labels-idx1-ubyte`, or the same "
-           "with `.gz`."),
-      Text(KeyType::kPath, "data.test", kRequired, "Prefix of the test files, named alike."),
+      OnlyWith(kNoCommand, InField("model.name", Choice("model", {"mlp", "lenet", "resnet20"}, kRequired,
+                                                        "The network to train, built in."))),
+      OnlyWith(kNoCommand,
+               Choice("data.format", {"idx"}, "idx", "Format of the data files: MNIST's IDX, plain or gzip.")),
+      OnlyWith(kNoCommand, Text(KeyType::kPath, "data.train", kRequired,
+                                "Prefix of the training files: `<prefix>-images-idx3-ubyte` and "
+                                "`<prefix>-labels-idx1-ubyte`, or the same with `.gz`.")),
+      OnlyWith(kNoCommand, Text(KeyType::kPath, "data.test", kRequired, "Prefix of the test files, named alike.")),
+  };
+}
+
+std::vector<JobKey> CommandKeys() {
+  return {
+      InField("command.arguments",
+              Text(KeyType::kArguments, kCommand, "(none)",
+                   "Instead of a built-in network: the program that each rank is, and its arguments: "
+                   "[commands](commands.md).")),
+      OnlyWith(kCommand, InField("command.environment",
+                                 Text(KeyType::kEnvironment, "environment", "(none)",
+                                      "Variables that are added to the environment of the command's worker."))),
+      OnlyWith(kCommand,
+               InField("command.directory", Text(KeyType::kFolder, "directory", "(the folder of the job file)",
+                                                 "Folder in which the command runs, on the nodes of the workers."))),
   };
 }
 
 std::vector<JobKey> TrainKeys() {
   return {
       Integer("train.epochs", FromTo(1, kEpochsMax), "10", "Passes over the training data, by all groups together."),
-      Integer("train.batch_size", FromTo(1, 65536), "64", "Samples of each rank in each step."),
+      OnlyWith(kNoCommand, Integer("train.batch_size", FromTo(1, 65536), "64", "Samples of each rank in each step.")),
       Integer("train.seed", FromTo(0, kLargestInteger), "1", "Seed of the initial parameters and of the shuffling."),
-      Integer("train.evaluate_every", FromTo(0, kEpochsMax), "1",
-              "Epochs between two evaluations of the center while training; 0: only at the end."),
+      OnlyWith(kNoCommand, Integer("train.evaluate_every", FromTo(0, kEpochsMax), "1",
+                                   "Epochs between two evaluations of the center while training; 0: only at the "
+                                   "end.")),
   };
 }
 
@@ -287,8 +306,8 @@ std::vector<JobKey> CollectivesKeys() {
 const std::vector<JobKey>& JobKeys() {
   static const std::vector<JobKey>& keys = *[] {
     auto* all = new std::vector<JobKey>;
-    for (auto part : {JobAndDataKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, RuleKeys, AveragingKeys,
-                      CompressionKeys, CollectivesKeys}) {
+    for (auto part : {JobAndDataKeys, CommandKeys, TrainKeys, OptimizerKeys, ScheduleKeys, GroupsKeys, RuleKeys,
+                      AveragingKeys, CompressionKeys, CollectivesKeys}) {
       for (JobKey& key : part()) all->push_back(std::move(key));
     }
     return all;

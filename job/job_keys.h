@@ -14,12 +14,26 @@
 
 namespace hooke {
 
-enum class KeyType { kName, kPath, kJsonFile, kSite, kChoice, kInteger, kNumber, kBoolean };
+// kPath: the start of files' paths. kArguments: a program and its arguments. kEnvironment: variables with values.
+enum class KeyType {
+  kName,
+  kPath,
+  kFolder,
+  kJsonFile,
+  kSite,
+  kChoice,
+  kInteger,
+  kNumber,
+  kBoolean,
+  kArguments,
+  kEnvironment
+};
 
 // The value of a key. `text` is always set, and so is the member of the key's type. For a kJsonFile, ParseKeyValue
 // returns the file's name as `text`; in a JobSpec the text is the file's content.
 struct KeyValue {
   std::string text;
+  std::vector<std::string> texts;  // kArguments: the arguments. kEnvironment: "NAME=value" for each variable.
   uint64_t integer = 0;
   double number = 0;
   bool boolean = false;
@@ -50,6 +64,9 @@ struct JobKey {
   // Example: "train.optimizer.name=adam,adamw". A job file may give this key only if it has one of these values for
   // that other key. A JobSpec always has the field. If the key does not apply, the value is checked only if it is a
   // choice or `unused` is set.
+  //
+  // "command": the key applies only to jobs with a command; "!command": only to jobs without one. A JobSpec has such a
+  // field only if the key applies. `required` holds only then, too.
   std::string only_with;
   // In a JobSpec, values from 0 to `unused` mean that the job does not use this key. They are allowed even outside the
   // range. If the key does not apply, no other values are allowed.
@@ -68,8 +85,11 @@ const JobKey* FindJobKey(absl::string_view path);
 // Returns text that completes "must be ...", like "an integer from 1 to 1024".
 std::string AllowedText(const JobKey& key);
 
-// Reads a scalar of a job file as the key's value; `quoted` if the file has it in quotes. The message of
-// INVALID_ARGUMENT is "<the fault>; must be <the allowed values>", with the scalar escaped.
+// Whether the key is a list or a map in a job file, and not one scalar.
+inline bool HasTexts(const JobKey& key) { return key.type == KeyType::kArguments || key.type == KeyType::kEnvironment; }
+
+// Reads a scalar of a job file as the value of a key without texts; `quoted` if the file has it in quotes. The message
+// of INVALID_ARGUMENT is "<the fault>; must be <the allowed values>", with the scalar escaped.
 absl::StatusOr<KeyValue> ParseKeyValue(const JobKey& key, absl::string_view text, bool quoted);
 
 // Checks a value of the right type against the key's range or choices. The message of INVALID_ARGUMENT has the same

@@ -56,6 +56,7 @@ TEST(JobKeysTest, FieldsHoldWhatIsSet) {
     value.integer = 3;
     value.number = 0.25;
     value.boolean = true;
+    value.texts = {"A=b=c", "D="};
     SetField(key, value, job);
     const KeyValue read = GetField(key, job);
     switch (key.type) {
@@ -67,6 +68,10 @@ TEST(JobKeysTest, FieldsHoldWhatIsSet) {
         break;
       case KeyType::kBoolean:
         EXPECT_TRUE(read.boolean) << key.path;
+        break;
+      case KeyType::kArguments:
+      case KeyType::kEnvironment:
+        EXPECT_EQ(read.texts, value.texts) << key.path;
         break;
       default:
         EXPECT_EQ(read.text, value.text) << key.path;

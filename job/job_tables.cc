@@ -30,14 +30,20 @@ std::string DefaultOf(const JobKey& key) {
   return key.preset.has_value() && !key.preset->empty() ? Code(*key.preset) : key.default_text;
 }
 
+std::string ConditionText(const JobKey& key) {
+  if (key.only_with.empty()) return "";
+  if (!DependsOnCommand(key)) {
+    return absl::StrCat(" Only with ", Code(absl::StrJoin(absl::StrSplit(key.only_with, '='), ": ")), ".");
+  }
+  const Condition condition = ConditionOf(key);
+  return absl::StrCat(condition.need == Condition::Need::kGiven ? " Only with " : " Only without ", Code(condition.key),
+                      ".");
+}
+
 std::string KeyTable() {
   std::string table = Begin({"key", "default", "allowed", "meaning"});
   for (const JobKey& key : JobKeys()) {
-    const std::string condition =
-        key.only_with.empty()
-            ? ""
-            : absl::StrCat(" Only with ", Code(absl::StrJoin(absl::StrSplit(key.only_with, '='), ": ")), ".");
-    absl::StrAppend(&table, Row({Code(key.path), DefaultOf(key), AllowedText(key), key.meaning + condition}));
+    absl::StrAppend(&table, Row({Code(key.path), DefaultOf(key), AllowedText(key), key.meaning + ConditionText(key)}));
   }
   return table;
 }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/job_file/yaml_document.h"
+#include "client/job_file/yaml_texts.h"
 #include "client/text/near_name.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
@@ -139,6 +140,7 @@ class JobFileParser {
     if (HasTag(root)) Add(root.Mark().line + 1, kTop, TagProblem(root));
     Collect(root, "");
     SetGivenKeys();
+    SetFolderOfCommand();
     job_ = FillDefaults(std::move(job_));
     RefuseKeysThatDoNotApply();
     CrossCheck();
@@ -148,7 +150,8 @@ class JobFileParser {
     return absl::InvalidArgumentError(ProblemsText(file_, problems_));
   }
 
-  static constexpr char kHint[] = "a job file needs at least name, model, data.train and data.test";
+  static constexpr char kHint[] =
+      "a job file needs at least name, model, data.train and data.test, or name and command";
 
  private:
   struct Given {
@@ -159,13 +162,6 @@ class JobFileParser {
 
   void Add(int line, absl::string_view key, absl::string_view what) {
     problems_.push_back({line, absl::StrCat(key, ": ", what)});
-  }
-
-  // yaml-cpp gives plain scalars the tag "?" or none, and quoted ones "!".
-  static bool HasTag(const YAML::Node& node) { return !node.Tag().empty() && node.Tag() != "?" && node.Tag() != "!"; }
-
-  static std::string TagProblem(const YAML::Node& node) {
-    return absl::StrCat("has the YAML tag ", Quoted(node.Tag()), "; a job file has no tags: remove it");
   }
 
   // Visits only sections that the table of keys has, so a deep file costs no deep recursion.
@@ -237,11 +233,27 @@ class JobFileParser {
       const auto given = given_.find(key.path);
       if (given != given_.end()) {
         SetGiven(key, given->second);
-      } else if (key.required()) {
+      } else if (key.required() && !BelongsToOtherKind(key)) {
         wrong_.insert(key.path);
         Add(LineOf(key.path), key.path, absl::StrCat("is missing; must be ", AllowedText(key)));
       }
     }
+  }
+
+  // Whether the key applies only to jobs without a command, and the file has one, be it right, wrong or misspelt.
+  bool BelongsToOtherKind(const JobKey& key) const {
+    if (!DependsOnCommand(key)) return false;
+    const std::string command = ConditionOf(key).key;
+    return given_.count(command) > 0 || wrong_.count(command) > 0;
+  }
+
+  // A job with a command that names no folder runs in that of its file.
+  void SetFolderOfCommand() {
+    const JobKey& key = *FindJobKey("directory");
+    if (!Applies(key, job_) || given_.count(key.path) > 0) return;
+    KeyValue value;
+    value.text = std::filesystem::path(folder_).lexically_normal();
+    SetField(key, value, job_);
   }
 
   void SetGiven(const JobKey& key, const Given& given) {
@@ -249,6 +261,13 @@ class JobFileParser {
     if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
+    if (HasTexts(key)) {
+      const absl::StatusOr<KeyValue> texts = ReadTexts(key, given.value);
+      if (!texts.ok()) return Add(given.line, key.path, texts.status().message());
+      SetField(key, *texts, job_);
+      wrong_.erase(key.path);
+      return;
+    }
     if (!given.value.IsScalar()) {
       return Add(given.line, key.path,
                  absl::StrCat("is a ", given.value.IsMap() ? "map" : "list", "; must be ", AllowedText(key)));
@@ -260,7 +279,7 @@ class JobFileParser {
                  absl::StrCat(value.status().message(),
                               guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)")));
     }
-    if (key.type == KeyType::kPath || key.type == KeyType::kJsonFile) {
+    if (key.type == KeyType::kPath || key.type == KeyType::kFolder || key.type == KeyType::kJsonFile) {
       value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
       if (const absl::Status whole = CheckKeyValue(key, *value); !whole.ok()) {
         return Add(given.line, key.path, whole.message());

@@ -85,9 +85,20 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
                  : absl::StrCat(chance.OneIn(2) ? key.range.min : key.range.max);
     case KeyType::kBoolean:
       return chance.OneIn(2) ? "true" : "false";
+    case KeyType::kArguments:
+      return chance.OneIn(2) ? "[python3, train.py, --lr, 0.1]" : "[\"\"]";
+    case KeyType::kEnvironment:
+      return chance.OneIn(2) ? "{A: 1, B: \"\"}" : "{PMI_RANK: 0}";
     default:
       return absl::StrCat("a", chance.Below(100));
   }
+}
+
+// True for most keys that do not go with the kind of the file: with or without a command.
+bool IsLeftOut(const JobKey& key, bool with_command, Chance& chance) {
+  if (chance.OneIn(100)) return false;
+  if (key.type == KeyType::kArguments) return !with_command;
+  return DependsOnCommand(key) && (ConditionOf(key).need == Condition::Need::kGiven) != with_command;
 }
 
 // Returns a file with all required keys and some others.
@@ -95,8 +106,11 @@ std::string FileOf(Chance& chance) {
   std::string text;
   std::vector<absl::string_view> open;  // The sections around the last line.
   const size_t others = 1 + chance.Below(12);
+  const bool with_command = chance.OneIn(4);
   for (const JobKey& key : JobKeys()) {
-    if (key.type == KeyType::kJsonFile || (!key.required() && chance.OneIn(others + 1) == false)) continue;
+    if (IsLeftOut(key, with_command, chance)) continue;
+    const bool needed = key.required() || (with_command && key.type == KeyType::kArguments);
+    if (key.type == KeyType::kJsonFile || (!needed && chance.OneIn(others + 1) == false)) continue;
     std::vector<absl::string_view> parts = absl::StrSplit(key.path, '.');
     const absl::string_view name = parts.back();
     parts.pop_back();

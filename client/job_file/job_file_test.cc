@@ -303,7 +303,8 @@ struct WrongFile {
 
 constexpr WrongFile kWrongFiles[] = {
     {"averaging:", "averging:",
-     "job.yaml:6: averging: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+     "job.yaml:6: averging: unknown key; allowed here: name, model, data, command, environment, directory, train, "
+     "groups, averaging, collectives (did "
      "you mean "
      "\"averaging\"?)"},
     {"epochs: 4", "epoch: 4",
@@ -311,7 +312,8 @@ constexpr WrongFile kWrongFiles[] = {
      "schedule (did you mean "
      "\"epochs\"?)"},
     {"model: lenet", "model: lenet\nmomentum: 0.9",
-     "job.yaml:3: momentum: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+     "job.yaml:3: momentum: unknown key; allowed here: name, model, data, command, environment, directory, train, "
+     "groups, averaging, collectives (did "
      "you mean "
      "\"train.optimizer.momentum\"?)"},
     {"seed: 1", "zzz: 1",
@@ -408,7 +410,8 @@ TEST(JobFileTest, SaysWhatIsWrong) {
 // All mistakes of a file are reported at once, in the order of the file.
 TEST(JobFileTest, TellsAllMistakesAtOnce) {
   EXPECT_EQ(ErrorOf("nme: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups: {count: 0}\n"),
-            "job.yaml:1: nme: unknown key; allowed here: name, model, data, train, groups, averaging, collectives (did "
+            "job.yaml:1: nme: unknown key; allowed here: name, model, data, command, environment, directory, train, "
+            "groups, averaging, collectives (did "
             "you mean "
             "\"name\"?)\n"
             "job.yaml:1: name: is missing; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter\n"
@@ -442,11 +445,13 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
 
 // Texts that are no map of keys are refused, and none crashes the parser.
 TEST(JobFileTest, RefusesWhatIsNoJobFile) {
-  const std::string empty = "job.yaml:1: is empty; a job file needs at least name, model, data.train and data.test";
+  const std::string empty =
+      "job.yaml:1: is empty; a job file needs at least name, model, data.train and data.test, or name and command";
   EXPECT_EQ(ErrorOf(""), empty);
   EXPECT_EQ(ErrorOf("# only a comment\n"), empty);
   EXPECT_EQ(ErrorOf("just words"),
-            "job.yaml:1: is not a map of keys; a job file needs at least name, model, data.train and data.test");
+            "job.yaml:1: is not a map of keys; a job file needs at least name, model, data.train and data.test, or "
+            "name and command");
   EXPECT_THAT(ErrorOf("- a\n- b\n"), HasSubstr("is not a map of keys"));
   EXPECT_THAT(ErrorOf("name: [\n"), HasSubstr("is not YAML"));
   EXPECT_THAT(ErrorOf(std::string(100000, '[')), HasSubstr("is not YAML"));
@@ -601,7 +606,7 @@ TEST(JobFileTest, TellsTenProblems) {
   EXPECT_LT(ErrorOf(absl::StrCat(kSample, std::string(900000, 'k'), ": 1\n")).size(), 1000u);
   EXPECT_EQ(ErrorOf(std::string((1 << 20) + 1, '#')),
             "job.yaml:1: is larger than 1 MiB, which no job file is; a job file needs at least name, model, data.train "
-            "and data.test");
+            "and data.test, or name and command");
 }
 
 // The coordinator's refusal is reported at the line of its key, or of the section around it.

@@ -1,0 +1,122 @@
+// Job files with a command in place of a built-in network.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/job_file/job_file.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+std::string ErrorOf(absl::string_view text) {
+  const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+  if (file.ok()) return "no error";
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(file.status().message());
+}
+
+constexpr char kDoesNotGo[] = ": does not go with command, which brings its own model and data: remove it";
+
+// A file of two keys is a job. Its arguments are texts as the file spells them, and it runs in the file's folder.
+TEST(JobFileCommandTest, TwoKeysAreAJob) {
+  const absl::StatusOr<JobFile> file =
+      ParseJobFile("name: own\ncommand: [python3, train.py, --lr, 0.10, \"\", 'a b', true]\n", "job.yaml", "/jobs");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const v1::CommandSpec& command = file->spec.command();
+  EXPECT_THAT(command.arguments(), ElementsAre("python3", "train.py", "--lr", "0.10", "", "a b", "true"));
+  EXPECT_EQ(command.directory(), "/jobs");
+  EXPECT_TRUE(command.environment().empty());
+  EXPECT_FALSE(file->spec.has_model());
+  EXPECT_EQ(file->spec.averaging().interval(), 16u);
+}
+
+// The environment is a map of texts. A relative folder starts at the file's folder. Groups, rules and the optimizer,
+// with which servers may step, are those of any job.
+TEST(JobFileCommandTest, ReadsEveryKey) {
+  const absl::StatusOr<JobFile> file = ParseJobFile(
+      "name: own\n"
+      "command:\n"
+      "  - sh\n"
+      "  - -c\n"
+      "  - |\n"
+      "    echo one\n"
+      "    echo two\n"
+      "environment: {LR: 0.1, EMPTY: \"\", A_B: a=b}\n"
+      "directory: work/../own\n"
+      "train: {seed: 7, optimizer: {name: adam}}\n"
+      "groups: {count: 2, ranks: 3}\n"
+      "averaging: {rule: async}\n",
+      "job.yaml", "/jobs");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const v1::CommandSpec& command = file->spec.command();
+  EXPECT_THAT(command.arguments(), ElementsAre("sh", "-c", "echo one\necho two\n"));
+  EXPECT_THAT(command.environment(), UnorderedElementsAre(Pair("LR", "0.1"), Pair("EMPTY", ""), Pair("A_B", "a=b")));
+  EXPECT_EQ(command.directory(), "/jobs/own");
+  EXPECT_EQ(file->spec.groups().ranks(), 3u);
+  EXPECT_EQ(file->spec.train().seed(), 7u);
+  EXPECT_EQ(file->lines.at("command"), 2);
+}
+
+// What belongs to a built-in network is refused beside a command, each key in its line, and the other way round.
+TEST(JobFileCommandTest, DoesNotGoWithAModel) {
+  EXPECT_EQ(ErrorOf("name: own\nmodel: lenet\ncommand: [a]\ndata: {train: a, test: b}\n"),
+            absl::StrCat("job.yaml:2: model", kDoesNotGo, "\njob.yaml:4: data.train", kDoesNotGo,
+                         "\njob.yaml:4: data.test", kDoesNotGo));
+  EXPECT_EQ(ErrorOf("name: own\ncommand: [a]\ntrain:\n  batch_size: 64\n  evaluate_every: 1\n"),
+            absl::StrCat("job.yaml:4: train.batch_size", kDoesNotGo, "\njob.yaml:5: train.evaluate_every", kDoesNotGo));
+  EXPECT_EQ(ErrorOf("name: a\nmodel: mlp\ndata: {train: a, test: b}\nenvironment: {A: b}\ndirectory: /work\n"),
+            "job.yaml:4: environment: means nothing without command: remove it\n"
+            "job.yaml:5: directory: means nothing without command: remove it");
+}
+
+struct Mistake {
+  const char* line;
+  const char* message;
+};
+
+const Mistake kMistakes[] = {
+    {"command: python3 train.py",
+     "2: command: is a text; write a list, like [python3, train.py]; must be a list of 1 to 256 texts, together at "
+     "most 32 KiB"},
+    {"command: {a: b}", "2: command: is a map; must be a list of 1 to 256 texts, together at most 32 KiB"},
+    {"command: []", "2: command: names no program; must be a list of 1 to 256 texts, together at most 32 KiB"},
+    {"command:", "2: command: has no value; must be a list of 1 to 256 texts, together at most 32 KiB"},
+    {"command: [a, ~]", "2: command: entry 2 of the list has no value; write \"\" for an empty text"},
+    {"command: [a, [b]]", "2: command: entry 2 of the list is not a text; put it in quotes"},
+    {"command: [a, !!int 4]",
+     "2: command: entry 2 of the list has the YAML tag \"tag:yaml.org,2002:int\"; a job file has no tags: remove it"},
+    {"command: [a, \"\\0\"]",
+     "2: command: argument 1 has a NUL byte; must be a list of 1 to 256 texts, together at most 32 KiB"},
+    {"command: [a]\nenvironment: [A]",
+     "3: environment: is a list; must be a map of at most 256 names to texts, together at most 32 KiB"},
+    {"command: [a]\nenvironment: {A: }", "3: environment: \"A\" has no value; write \"\" for an empty text"},
+    {"command: [a]\nenvironment: {A: 1, A: 2}", "3: environment: \"A\" is given twice; keep one"},
+    {"command: [a]\nenvironment: {OMPI_MCA_btl: tcp}",
+     "3: environment: OMPI_MCA_btl is refused: Open MPI sets the variables OMPI_* for each rank, which finds its group "
+     "by them; choose another name; must be a map of at most 256 names to texts, together at most 32 KiB"},
+    {"command: [a]\ndirectory: \"a\\nb\"",
+     "3: directory: \"a\\nb\" is not a path; must be a path of at most 4096 bytes, without control characters"},
+    {"comand: [a]",
+     "2: comand: unknown key; allowed here: name, model, data, command, environment, directory, train, groups, "
+     "averaging, collectives (did you mean \"command\"?)"},
+};
+
+// A wrong command is told once, with what to do. That the file has no model is no second mistake.
+TEST(JobFileCommandTest, SaysWhatIsWrong) {
+  for (const Mistake& mistake : kMistakes) {
+    const std::string error = ErrorOf(absl::StrCat("name: own\n", mistake.line, "\n"));
+    EXPECT_EQ(error.substr(0, error.find("\njob.yaml")), absl::StrCat("job.yaml:", mistake.message));
+  }
+  EXPECT_EQ(ErrorOf("name: own\ncommand: [\"\"]\n"),
+            "job.yaml:2: command: names no program; must be a list of 1 to 256 texts, together at most 32 KiB");
+}
+
+}  // namespace
+}  // namespace hooke
