@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "job/command.h"
 #include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/coordinator/job_spec_check.h"
@@ -130,7 +131,7 @@ void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) 
   number_of_job_[record.job_id] = record.number;
   job_of_submission_[record.submission_id] = record.job_id;
   Log(job,
-      absl::StrCat("job submitted: ", record.spec.model().name(), ", ", record.spec.groups().count(), " groups x ",
+      absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", record.spec.groups().count(), " groups x ",
                    record.spec.groups().ranks(), " ranks"),
       now);
   Place(now);

@@ -154,6 +154,7 @@ class ClusterState {
     std::string site;
     std::string version;
     uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
+    bool allows_commands = false;
     SessionId session = 0;
     Instant last_heard;
     bool silent = false;  // Users were told that it does not answer.

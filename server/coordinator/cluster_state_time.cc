@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "job/command.h"
 #include "job/job_state.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
@@ -229,7 +230,8 @@ void ClusterState::Place(Instant now) {
         continue;
       }
       queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
-                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now.steady, group.reason});
+                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now.steady, group.reason,
+                       HasCommand(job.record.spec)});
       places.emplace_back(&job, group.group);
     }
   }
@@ -239,8 +241,8 @@ void ClusterState::Place(Instant now) {
     if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
     uint64_t used = 0;
     for (const auto& [key, ranks] : worker.occupants) used += ranks;
-    workers.push_back(
-        {name, worker.site, worker.slots, used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used)});
+    workers.push_back({name, worker.site, worker.slots,
+                       used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used), worker.allows_commands});
   }
   const std::vector<Placement> placements = PlaceGroups(queue, workers);
   for (size_t i = 0; i < placements.size(); ++i) {

@@ -62,6 +62,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.instance = hello.instance();
   worker.site = hello.site();
   worker.slots = hello.slots();
+  worker.allows_commands = hello.allows_commands();
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;
   worker.lost = false;

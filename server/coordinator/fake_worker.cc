@@ -26,6 +26,7 @@ absl::Status FakeWorker::Connect(Coordinator& coordinator, Instant now) {
   hello.set_instance(absl::StrCat(name_, "-", instance_));
   hello.set_site(site_);
   hello.set_slots(slots_);
+  hello.set_allows_commands(allows_commands_);
   std::set<GroupKey> running;
   for (const auto& [key, run] : running_) running.insert(key);
   for (const v1::GroupEvent& event : unseen_) running.insert(KeyOf(event.group()));

@@ -29,6 +29,9 @@ class FakeWorker {
 
   FakeWorker(std::string name, uint32_t slots, std::string site = "hpc");
 
+  // From the next hello on it says that it runs commands.
+  void AllowCommands() { allows_commands_ = true; }
+
   // Says hello, then repeats the events that were not seen.
   absl::Status Connect(Coordinator& coordinator, Instant now);
   // The stream breaks; groups go on.
@@ -78,6 +81,7 @@ class FakeWorker {
   Coordinator* coordinator_ = nullptr;
   SessionId session_ = 0;
   bool welcomed_ = false;
+  bool allows_commands_ = false;
   int echoes_ = 0;
   std::map<GroupKey, Run> running_;
   std::deque<v1::GroupEvent> unseen_;

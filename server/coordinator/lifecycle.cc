@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "job/command.h"
 #include "job/job_state.h"
 
 namespace hooke {
@@ -112,6 +113,7 @@ JobDecision AfterGroupChange(const JobRecord& job) {
     return group.state == v1::GROUP_STATE_FINISHED;
   });
   if (all_finished) {
+    if (HasCommand(job.spec)) return {v1::JOB_STATE_SUCCEEDED, "all groups have finished", false};
     if (job.groups.empty() || job.groups.back().task != v1::GroupStart::EVALUATE) {
       return {v1::JOB_STATE_EVALUATING, "all groups have finished; the center is being evaluated", true};
     }

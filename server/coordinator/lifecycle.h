@@ -66,7 +66,8 @@ struct JobDecision {
   bool start_evaluation = false;                   // The job needs one more group, with task EVALUATE.
 };
 
-// Decides the job's next state from the states of its groups.
+// Decides the job's next state from the states of its groups. A job with a command ends with its groups: only built-in
+// networks have test data on which a center can be evaluated.
 JobDecision AfterGroupChange(const JobRecord& job);
 
 }  // namespace hooke

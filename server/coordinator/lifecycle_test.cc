@@ -231,8 +231,14 @@ JobRecord Job(v1::JobState state, const std::vector<v1::GroupState>& groups, boo
   return job;
 }
 
+JobRecord CommandJob(v1::JobState state, const std::vector<v1::GroupState>& groups) {
+  JobRecord job = Job(state, groups);
+  job.spec.mutable_command()->add_arguments("sh");
+  return job;
+}
+
 // A job runs from its first group on, is evaluated after its last, and succeeds after that; one hopeless group fails
-// it.
+// it. A job with a command has nothing to evaluate.
 TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
   constexpr auto kWaiting = v1::GROUP_STATE_WAITING;
   constexpr auto kStarting = v1::GROUP_STATE_STARTING;
@@ -250,6 +256,8 @@ TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
       {"all finished", Job(v1::JOB_STATE_RUNNING, {kFinished, kFinished}), v1::JOB_STATE_EVALUATING, true},
       {"evaluating", Job(v1::JOB_STATE_EVALUATING, {kFinished, kWaiting}, true), v1::JOB_STATE_UNSPECIFIED, false},
       {"evaluated", Job(v1::JOB_STATE_EVALUATING, {kFinished, kFinished}, true), v1::JOB_STATE_SUCCEEDED, false},
+      {"command finished", CommandJob(v1::JOB_STATE_RUNNING, {kFinished, kFinished}), v1::JOB_STATE_SUCCEEDED, false},
+      {"command runs", CommandJob(v1::JOB_STATE_RUNNING, {kFinished, kStarting}), v1::JOB_STATE_UNSPECIFIED, false},
       {"one failed", Job(v1::JOB_STATE_RUNNING, {kStarting, kFailed}), v1::JOB_STATE_FAILED, false},
       {"ended", Job(v1::JOB_STATE_CANCELLED, {kFinished, kFailed}), v1::JOB_STATE_UNSPECIFIED, false},
   };

@@ -16,10 +16,15 @@ bool SiteFits(const WaitingGroup& group, const Room& room) {
   return group.site.empty() || group.site == room.worker.site;
 }
 
+// Whether the worker could run the group if it had slots enough.
+bool Suits(const WaitingGroup& group, const Room& room) {
+  return SiteFits(group, room) && (!group.command || room.worker.allows_commands);
+}
+
 Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms) {
   Room* best = nullptr;
   for (Room& room : rooms) {
-    if (!SiteFits(group, room) || !room.kept_for.empty() || room.worker.free < group.ranks) continue;
+    if (!Suits(group, room) || !room.kept_for.empty() || room.worker.free < group.ranks) continue;
     const bool better = best == nullptr || room.worker.free < best->worker.free ||
                         (room.worker.free == best->worker.free && room.worker.name < best->worker.name);
     if (better) best = &room;
@@ -31,12 +36,18 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
   if (rooms.empty()) return "no worker has joined";
   const Room* roomiest = nullptr;
   const Room* kept = nullptr;
+  bool at_site = false;
   for (const Room& room : rooms) {
-    if (!SiteFits(group, room)) continue;
+    at_site = at_site || SiteFits(group, room);
+    if (!Suits(group, room)) continue;
     if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
     if (roomiest == nullptr || room.worker.free > roomiest->worker.free) roomiest = &room;
   }
-  if (roomiest == nullptr) return absl::StrCat("no worker of site ", group.site, " has joined");
+  if (!at_site) return absl::StrCat("no worker of site ", group.site, " has joined");
+  if (roomiest == nullptr) {
+    return absl::StrCat("no worker", group.site.empty() ? "" : " of site ", group.site,
+                        " allows commands; start hooke-worker with --allow-commands");
+  }
   if (kept != nullptr) {
     return absl::StrCat("", Count(group.ranks, "rank"), " needed, and the free slots of worker ", kept->worker.name,
                         " are kept for ", kept->kept_for);
@@ -67,7 +78,7 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::S
     }
     placements.push_back({"", "", group.due ? WhyNot(group, rooms) : group.wait_why});
     for (Room& other : rooms) {
-      const bool could = SiteFits(group, other) && other.worker.slots >= group.ranks;
+      const bool could = Suits(group, other) && other.worker.slots >= group.ranks;
       if (could && other.kept_for.empty()) other.kept_for = absl::StrCat("group ", group.group, " of ", group.job_id);
     }
   }

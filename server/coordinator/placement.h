@@ -16,6 +16,7 @@ struct FreeWorker {
   std::string site;
   uint32_t slots = 0;
   uint32_t free = 0;  // <= slots.
+  bool allows_commands = false;
 };
 
 struct WaitingGroup {
@@ -25,6 +26,7 @@ struct WaitingGroup {
   std::string site;      // The only site where it may run; empty: any site.
   bool due = true;       // False: it waits for its next try, and slots are kept for it.
   std::string wait_why;  // The reason to show if it is not due.
+  bool command = false;  // True: only a worker that allows commands may run it.
 };
 
 struct Placement {

@@ -18,6 +18,11 @@ WaitingGroup Group(const char* job, uint32_t group, uint32_t ranks, const char* 
   return {job, group, ranks, site, true, ""};
 }
 
+WaitingGroup Command(WaitingGroup group) {
+  group.command = true;
+  return group;
+}
+
 WaitingGroup Later(WaitingGroup group, const char* why) {
   group.due = false;
   group.wait_why = why;
@@ -64,6 +69,26 @@ const Case kCases[] = {
      {{"w1", "hpc", 4, 3}, {"w2", "hpc", 2, 2}},
      {"", "w2"},
      {"4 ranks needed, worker w1 at site hpc has 3 free slots", ""}},
+    {"a command where it is allowed",
+     {Command(Group("a-1", 0, 1)), Command(Group("a-1", 1, 1))},
+     {{"w1", "hpc", 1, 1}, {"w2", "hpc", 2, 2, true}},
+     {"w2", "w2"},
+     {"", ""}},
+    {"a command that is allowed nowhere keeps no slots",
+     {Command(Group("a-1", 0, 2)), Group("b-2", 0, 2)},
+     {{"w1", "hpc", 2, 2}},
+     {"", "w1"},
+     {"no worker allows commands; start hooke-worker with --allow-commands", ""}},
+    {"a command that is not allowed at its site",
+     {Command(Group("a-1", 0, 2, "cloud"))},
+     {{"w1", "cloud", 2, 2}, {"w2", "hpc", 2, 2, true}},
+     {""},
+     {"no worker of site cloud allows commands; start hooke-worker with --allow-commands"}},
+    {"a command waits for the worker that allows it",
+     {Command(Group("a-1", 0, 2))},
+     {{"w1", "hpc", 8, 8}, {"w2", "hpc", 2, 1, true}},
+     {""},
+     {"2 ranks needed, worker w2 at site hpc has 1 free slot"}},
     {"slots are kept for a next try",
      {Later(Group("a-1", 0, 2), "starts again in 1s"), Group("b-2", 0, 1)},
      {{"w1", "hpc", 2, 2}},

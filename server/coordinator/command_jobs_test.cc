@@ -1,0 +1,77 @@
+// Jobs with a command, from submission to their end.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/coordinator_fixture.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using CommandJobsTest = CoordinatorFixture;
+
+v1::SubmitRequest CommandSubmission() {
+  v1::SubmitRequest request;
+  request.set_submission_id("s1");
+  v1::JobSpec& job = *request.mutable_job();
+  job.set_name("own");
+  for (const char* argument : {"sh", "-c", "exit 0"}) job.mutable_command()->add_arguments(argument);
+  job.mutable_command()->set_directory("/work");
+  (*job.mutable_command()->mutable_environment())["PASSWORD"] = "secret";
+  job.mutable_groups()->set_ranks(2);
+  return request;
+}
+
+// A command waits until a worker allows commands, and its reason says what to do. It ends with its group, without an
+// evaluation. Nobody who lists jobs sees its environment; its rank gets it.
+TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
+  Heartbeat("a:1");
+  FakeWorker strict("strict", 4), open("open", 2);
+  ASSERT_TRUE(strict.Connect(*coordinator_, now_).ok());
+  const absl::StatusOr<std::string> id = coordinator_->Submit(CommandSubmission(), now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(Status(*id).state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(Status(*id).reason(), "no worker allows commands; start hooke-worker with --allow-commands");
+  EXPECT_THAT(Log(*id), HasSubstr("job submitted: sh -c 'exit 0', 1 groups x 2 ranks"));
+
+  open.AllowCommands();
+  ASSERT_TRUE(open.Connect(*coordinator_, now_).ok());
+  strict.Receive(now_);
+  open.Receive(now_);
+  EXPECT_THAT(strict.started(), ElementsAre());
+  const GroupKey key = {*id, 0, 1};
+  ASSERT_THAT(open.started(), ElementsAre(key));
+  EXPECT_EQ(open.running().at(key).start.group().job().command().environment().at("PASSWORD"), "secret");
+  EXPECT_TRUE(Status(*id).spec().command().environment().empty());
+  EXPECT_EQ(Status(*id).spec().command().arguments_size(), 3);
+
+  open.End(key, absl::OkStatus(), now_);
+  EXPECT_EQ(Status(*id).state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(Status(*id).reason(), "all groups have finished");
+  EXPECT_EQ(Status(*id).groups_size(), 1);
+}
+
+// A worker's end of a command that cannot be mended fails the job at once, with the worker's words.
+TEST_F(CommandJobsTest, AnExitStatusFailsTheJobAtOnce) {
+  Heartbeat("a:1");
+  FakeWorker worker("w1", 2);
+  worker.AllowCommands();
+  ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
+  const absl::StatusOr<std::string> id = coordinator_->Submit(CommandSubmission(), now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  worker.Receive(now_);
+  worker.End({*id, 0, 1}, absl::FailedPreconditionError("rank 1: the command exited with status 3"), now_);
+  EXPECT_EQ(Status(*id).state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Status(*id).reason(), HasSubstr("the command exited with status 3"));
+}
+
+}  // namespace
+}  // namespace hooke
