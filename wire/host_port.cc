@@ -1,5 +1,8 @@
 #include "wire/host_port.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -31,6 +34,14 @@ bool IsIpv6(absl::string_view host) {
 std::string HostPort::ToString() const {
   const bool is_v6 = host.find(':') != std::string::npos;
   return absl::StrCat(is_v6 ? "[" : "", host, is_v6 ? "]" : "", ":", port);
+}
+
+bool HostPort::IsLoopback() const {
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
 }
 
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {

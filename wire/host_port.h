@@ -19,6 +19,8 @@ struct HostPort {
 
   std::string ToString() const;  // With the brackets of an IPv6 address.
   bool IsAnyHost() const { return host == "0.0.0.0" || host == "::"; }
+  // Whether only this machine can reach the host: 127.0.0.0/8, ::1 or localhost.
+  bool IsLoopback() const;
 };
 
 // Parses an address: "host:1", "127.0.0.1:0", "[::1]:7". The message of INVALID_ARGUMENT gives the allowed form.

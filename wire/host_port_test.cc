@@ -40,5 +40,15 @@ TEST(HostPortTest, NobodyDialsPort0) {
             "\"host:0\" has port 0, at which nobody can be reached, allowed is 1 to 65535");
 }
 
+// Only addresses of this machine itself count as loopback, and no name that merely begins like one.
+TEST(HostPortTest, KnowsLoopback) {
+  for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1", "localhost"}) {
+    EXPECT_TRUE((HostPort{host, 1}.IsLoopback())) << host;
+  }
+  for (const char* host : {"127.0.0.1.example.org", "10.0.0.1", "0.0.0.0", "::", "::2", "localhost.example.org", "1"}) {
+    EXPECT_FALSE((HostPort{host, 1}.IsLoopback())) << host;
+  }
+}
+
 }  // namespace
 }  // namespace hooke

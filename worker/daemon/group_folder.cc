@@ -54,6 +54,14 @@ void RemoveGroup(const fs::path& path) {
   fs::remove_all(path, error);
 }
 
+absl::Status Write(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", strerror(errno)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerFolder>> WorkerFolder::Open(const std::string& path) {
@@ -94,13 +102,9 @@ GroupFolder::~GroupFolder() {
   fs::remove_all(path_, error);
 }
 
-absl::Status GroupFolder::WriteStartFile(const std::string& bytes) const {
-  std::ofstream file(start_file(), std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write ", start_file(), ": ", strerror(errno)));
-}
+absl::Status GroupFolder::WriteStartFile(const std::string& bytes) const { return Write(start_file(), bytes); }
+
+absl::Status GroupFolder::WriteCommandFile(const std::string& script) const { return Write(command_file(), script); }
 
 absl::Status CheckSocketPath(absl::string_view path) {
   constexpr size_t kBytesMax = sizeof(sockaddr_un::sun_path) - 1;

@@ -50,9 +50,11 @@ class GroupFolder {
   const std::string& path() const { return path_; }
   const std::string& memory_path() const { return memory_path_; }
   std::string start_file() const { return path_ + "/start"; }
+  std::string command_file() const { return path_ + "/command"; }
   std::string socket() const { return memory_path_ + "/events"; }  // Short enough for a socket's address.
 
   absl::Status WriteStartFile(const std::string& bytes) const;
+  absl::Status WriteCommandFile(const std::string& script) const;
 
  private:
   GroupFolder(std::string path, std::string memory_path)

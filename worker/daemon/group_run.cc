@@ -4,10 +4,15 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "job/command.h"
+#include "wire/random_hex.h"
 #include "wire/utc_time.h"
 #include "worker/daemon/outbox.h"
+#include "worker/launch/command_script.h"
 
 namespace hooke {
 namespace {
@@ -19,10 +24,23 @@ constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
-RankWatchOptions WatchOptions(RankWatchOptions options, uint32_t ranks) {
-  options.ranks = ranks;
+RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroup& start) {
+  options.ranks = start.ranks();
+  options.command = HasCommand(start.group().job());
   options.started = absl::Now();
   return options;
+}
+
+std::vector<std::string> TextsOf(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+// Returns the variable's value in an environment of "NAME=value", or `otherwise`.
+std::string ValueOf(absl::string_view name, const std::vector<std::string>& environment, std::string otherwise) {
+  for (absl::string_view variable : environment) {
+    if (absl::ConsumePrefix(&variable, name) && absl::ConsumePrefix(&variable, "=")) otherwise = std::string(variable);
+  }
+  return otherwise;
 }
 
 v1::GroupEvent SilenceEvent(const SilenceChange& change) {
@@ -49,7 +67,7 @@ std::string GroupName(const v1::GroupId& group) {
   return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());
 }
 
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots) {
+absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands) {
   const std::string& job_id = start.group().job_id();
   const auto allowed = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-'; };
   if (job_id.empty() || job_id.size() > 80 || !std::all_of(job_id.begin(), job_id.end(), allowed)) {
@@ -61,16 +79,29 @@ absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a group of ranks ", start.ranks(), " was sent to a worker of slots ", slots));
   }
+  if (!HasCommand(start.group().job())) return absl::OkStatus();
+  if (!allow_commands) {
+    return absl::FailedPreconditionError(
+        "this worker runs no commands; start hooke-worker with --allow-commands, and submit the job again");
+  }
+  // The coordinator has checked this. It is checked again, because this worker is about to run it.
+  const v1::CommandSpec& command = start.group().job().command();
+  if (absl::Status status = CheckArguments(TextsOf(command.arguments())); !status.ok()) return status;
+  if (!absl::StartsWith(command.directory(), "/")) {
+    return absl::InvalidArgumentError("a command's directory must be an absolute path");
+  }
   return absl::OkStatus();
 }
 
 GroupRun::GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks)
     : id_(IdOf(start.group())),
       name_(GroupName(id_)),
+      command_(HasCommand(start.group().job())),
+      exit_mark_(absl::StrCat("hooke-exit-", RandomHex(2))),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       start_(start),
-      watch_(WatchOptions(options_.watch, start.ranks())),
+      watch_(WatchOptions(options_.watch, start)),
       thread_([this] { Run(); }) {}
 
 GroupRun::~GroupRun() {
@@ -117,7 +148,8 @@ GroupVerdict GroupRun::RunToEnd() {
   absl::StatusOr<std::unique_ptr<Process>> process = Launch(**folder);
   if (!process.ok()) {
     announced_.Notify();
-    return failure(absl::UnavailableError(process.status().message()));
+    // That a command is missing has a code of its own. Anything else may be mended by a new try.
+    return failure(command_ ? process.status() : absl::UnavailableError(process.status().message()));
   }
   options_.logger->info("group {}: {} ranks started, {} is pid {}", name_, start_.ranks(), options_.launch.mpirun,
                         (*process)->pid());
@@ -139,13 +171,34 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
   launch.rank_arguments = {"--start", folder.start_file()};
   launch.session_folder = folder.path();
   launch.memory_folder = folder.memory_path();
+  if (command_) {
+    if (absl::Status status = PrepareCommand(folder, launch); !status.ok()) return status;
+  }
   LaunchCommand command = MakeLaunchCommand(launch);
   ProcessOptions process;
   process.argv = std::move(command.argv);
   process.environment = std::move(command.environment);
-  process.folder = folder.path();
-  process.on_line = [this](absl::string_view line) { ReadLine(line); };
+  process.folder = command_ ? start_.group().job().command().directory() : folder.path();
+  process.on_line = [this](absl::string_view line) { ReadLine(line, /*from_stderr=*/false); };
+  process.on_error_line = [this](absl::string_view line) { ReadLine(line, /*from_stderr=*/true); };
   return Process::Start(std::move(process));
+}
+
+absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& launch) {
+  const v1::CommandSpec& command = start_.group().job().command();
+  // Python keeps lines for a pipe back until it has some KiB. A log is looked at while the command runs.
+  launch.added_environment = {"PYTHONUNBUFFERED=1"};
+  for (const auto& [name, value] : command.environment()) {
+    launch.added_environment.push_back(absl::StrCat(name, "=", value));
+  }
+  launch.added_environment.push_back(absl::StrCat("HOOKE_START=", folder.start_file()));
+  const std::string path = ValueOf("PATH", launch.added_environment, ValueOf("PATH", launch.environment, ""));
+  absl::Status status = FindCommand(command.arguments(0), command.directory(), path);
+  if (!status.ok()) return status;
+  launch.rank_binary = "/bin/sh";
+  launch.rank_arguments = {folder.command_file()};
+  launch.tells_threads = false;
+  return folder.WriteCommandFile(CommandScript(TextsOf(command.arguments()), exit_mark_));
 }
 
 // Waits for the launcher's end, however long it takes: until the launcher is gone, nothing else may have its slots. If
@@ -267,10 +320,15 @@ void GroupRun::RankStreamEnded(uint32_t rank) {
   watch_.StreamEnded(rank, absl::Now());
 }
 
-void GroupRun::ReadLine(absl::string_view line) {
-  const TaggedLine tagged = ParseTaggedLine(options_.launch.flavour, line);
+void GroupRun::ReadLine(absl::string_view line, bool from_stderr) {
+  TaggedLine tagged = ParseTaggedLine(options_.launch.flavour, line);
+  std::optional<ExitLine> exit;
+  if (command_ && tagged.rank.has_value()) exit = ReadExitLine(tagged.text, exit_mark_);
+  if (exit.has_value()) tagged.text = exit->before;
   {
     absl::MutexLock lock(&mutex_);
+    if (command_ && from_stderr && tagged.rank.has_value()) error_lines_.Add(tagged.source, tagged.text);
+    if (exit.has_value()) watch_.Exited(*tagged.rank, exit->status, error_lines_.Of(tagged.source), absl::Now());
     const bool from_rank = tagged.source != "mpirun";
     if (!from_rank) ReadLauncherLine(options_.launch.flavour, line, launcher_said_);
     // A line of a rank tells more than a line of the launcher, which also prints lines of dashes around its messages.
@@ -278,7 +336,7 @@ void GroupRun::ReadLine(absl::string_view line) {
     if (says_something && (from_rank || !rank_spoke_)) last_words_ = CleanLine(tagged.text, 500);
     rank_spoke_ = rank_spoke_ || from_rank;
   }
-  callbacks_.log(tagged.source, tagged.text);
+  if (!exit.has_value() || !tagged.text.empty()) callbacks_.log(tagged.source, tagged.text);
 }
 
 void GroupRun::Report(uint32_t rank, const v1::RankEvent& event) {

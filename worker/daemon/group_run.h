@@ -22,6 +22,7 @@
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
 #include "worker/daemon/group_folder.h"
+#include "worker/daemon/last_lines.h"
 #include "worker/daemon/progress_filter.h"
 #include "worker/daemon/rank_events_server.h"
 #include "worker/daemon/rank_watch.h"
@@ -79,11 +80,14 @@ class GroupRun final {
   absl::Time KillTime();
   void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
-  void ReadLine(absl::string_view line);
+  absl::Status PrepareCommand(const GroupFolder& folder, LaunchOptions& launch);
+  void ReadLine(absl::string_view line, bool from_stderr);
   void Report(uint32_t rank, const v1::RankEvent& event);
 
   const v1::GroupId id_;
-  const std::string name_;  // "fashion-1-0-1".
+  const std::string name_;       // "fashion-1-0-1".
+  const bool command_;           // Whether the ranks are a job's command.
+  const std::string exit_mark_;  // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
   v1::StartGroup start_;          // Only the run's thread uses it.
@@ -99,6 +103,7 @@ class GroupRun final {
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;
+  LastLines error_lines_ ABSL_GUARDED_BY(mutex_);  // Of a command's ranks.
   std::thread thread_;
 };
 
@@ -108,8 +113,9 @@ v1::GroupId IdOf(const v1::GroupStart& start);
 // "<job>-<group>-<incarnation>".
 std::string GroupName(const v1::GroupId& group);
 
-// OK if this worker can obey the command. Otherwise INVALID_ARGUMENT or RESOURCE_EXHAUSTED, with what is allowed.
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots);
+// OK if this worker can obey the command. Otherwise INVALID_ARGUMENT, RESOURCE_EXHAUSTED or FAILED_PRECONDITION, with
+// what is allowed. `allow_commands` is WorkerOptions::allow_commands.
+absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands);
 
 }  // namespace hooke
 

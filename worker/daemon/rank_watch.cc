@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "wire/utc_time.h"
+#include "worker/launch/command_script.h"
 #include "worker/launch/process.h"
 
 namespace hooke {
@@ -15,6 +16,23 @@ std::string HowItDied(const LauncherVerdict& said) {
   return "is gone without a word";
 }
 
+// An exception in a script has no code that tells whether a new try helps. It would be raised again, so the job fails.
+absl::Status AsCommandFailure(const absl::Status& why) {
+  switch (why.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+      return why;
+    default:
+      return absl::FailedPreconditionError(why.message());
+  }
+}
+
 }  // namespace
 
 RankWatch::RankWatch(const RankWatchOptions& options)
@@ -24,13 +42,18 @@ RankWatch::RankWatch(const RankWatchOptions& options)
 
 absl::Status RankWatch::Hello(const HelloReport& hello, absl::Time now) {
   if (hello.rank >= ranks_.size() || hello.ranks != ranks_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a process says it is rank ", hello.rank, " of ", hello.ranks, ", but this group has ",
-                     ranks_.size(), " ranks: hooke-rank must be linked with the MPI library whose mpirun starts it"));
+    return absl::InvalidArgumentError(absl::StrCat("a process says it is rank ", hello.rank, " of ", hello.ranks,
+                                                   ", but this group has ", ranks_.size(),
+                                                   " ranks: ", options_.command ? "its program" : "hooke-rank",
+                                                   " must be linked with the MPI library whose mpirun starts it"));
   }
   Rank& rank = ranks_[hello.rank];
   if (rank.state != State::kUnheard)
     return absl::AlreadyExistsError(absl::StrCat(Name(hello.rank), " has reported before"));
+  if (options_.command && !any_hello_) {
+    for (Rank& other : ranks_) other.heard = now;
+  }
+  any_hello_ = true;
   rank.state = State::kReporting;
   rank.pid = hello.pid;
   rank.heard = now;
@@ -46,9 +69,27 @@ void RankWatch::Heard(uint32_t rank, absl::Time now) { ranks_[rank].heard = now;
 
 void RankWatch::Failed(uint32_t rank, const absl::Status& why, absl::Time now) {
   Heard(rank, now);
-  if (ranks_[rank].state != State::kReporting) return;
+  // The rank's own words come before the exit status that followed them, even if the status was read first.
+  const bool exited = first_failure_.has_value() && first_failure_->exited && first_failure_->rank == rank;
+  if (exited) first_failure_.reset();
+  if (ranks_[rank].state != State::kReporting && !exited) return;
   ranks_[rank].state = State::kFailed;
-  NoteFailure({rank, false, why, now});
+  NoteFailure({rank, false, false, options_.command ? AsCommandFailure(why) : why, now});
+}
+
+void RankWatch::Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now) {
+  if (rank >= ranks_.size()) return;
+  Heard(rank, now);
+  ranks_[rank].state = State::kFailed;
+  const std::string end = last_lines.empty() ? "" : absl::StrCat("; the end of its stderr: ", last_lines);
+  const std::optional<int> signal = SignalOfStatus(status);
+  Failure failure{rank, false, true,
+                  signal.has_value() ? absl::UnavailableError(absl::StrCat("ended by ", SignalText(*signal), end))
+                                     : absl::FailedPreconditionError(absl::StrCat("exited with status ", status, end)),
+                  now};
+  // A broken stream tells less, and may be that of a rank that the launcher killed in consequence.
+  if (first_failure_.has_value() && first_failure_->gone) first_failure_.reset();
+  NoteFailure(std::move(failure));
 }
 
 void RankWatch::Done(uint32_t rank, absl::Time now) {
@@ -61,7 +102,7 @@ void RankWatch::Done(uint32_t rank, absl::Time now) {
 void RankWatch::StreamEnded(uint32_t rank, absl::Time now) {
   if (ranks_[rank].state != State::kReporting) return;
   ranks_[rank].state = State::kGone;
-  NoteFailure({rank, true, absl::UnavailableError(absl::StrCat(Name(rank), " is gone without a word")), now});
+  NoteFailure({rank, true, false, absl::UnavailableError(absl::StrCat(Name(rank), " is gone without a word")), now});
 }
 
 std::vector<SilenceChange> RankWatch::Tick(absl::Time now) {
@@ -81,12 +122,14 @@ std::vector<SilenceChange> RankWatch::Tick(absl::Time now) {
 
 absl::Status RankWatch::MustStop(absl::Time now) const {
   if (first_failure_.has_value()) {
-    if (!first_failure_->gone || now - first_failure_->when > options_.launcher_grace) return first_failure_->status;
+    const bool has_time = first_failure_->gone || first_failure_->exited;
+    if (!has_time || now - first_failure_->when > options_.launcher_grace) return first_failure_->status;
     return absl::OkStatus();
   }
-  if (all_done_.has_value() && now - *all_done_ > options_.finish_within) {
-    return absl::DeadlineExceededError(absl::StrCat("all ranks are done, but mpirun has not ended within ",
-                                                    absl::FormatDuration(options_.finish_within)));
+  const absl::Duration finish_within = options_.command ? options_.command_finish_within : options_.finish_within;
+  if (all_done_.has_value() && now - *all_done_ > finish_within) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("all ranks are done, but mpirun has not ended within ", absl::FormatDuration(finish_within)));
   }
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
@@ -98,7 +141,8 @@ absl::Status RankWatch::MustStop(absl::Time now) const {
 }
 
 bool RankWatch::LauncherEndsByItself(const absl::Status& stopped) const {
-  return !stopped.ok() && first_failure_.has_value() && !first_failure_->gone && stopped == first_failure_->status;
+  return !stopped.ok() && first_failure_.has_value() && !first_failure_->gone && !first_failure_->exited &&
+         stopped == first_failure_->status;
 }
 
 bool RankWatch::AllDone() const {
@@ -113,18 +157,23 @@ uint64_t RankWatch::FurthestStep() const {
 
 GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const {
   if (AllDone() && launcher.exit_ok) return {true, absl::StatusCode::kOk, "all ranks are done"};
+  if (CommandEnded() && launcher.exit_ok && stopped.ok()) {
+    return {true, absl::StatusCode::kOk, "all ranks have exited with status 0"};
+  }
   // The daemon's reason for a stop comes first, then a rank's own failure, then what the launcher knows.
   const bool stopped_for_failure = first_failure_.has_value() && stopped == first_failure_->status;
   if (!stopped.ok() && !stopped_for_failure) return {false, stopped.code(), std::string(stopped.message())};
-  if (first_failure_.has_value() && !first_failure_->gone) {
+  const bool another_killed = SawAnotherKilled(launcher.said);
+  if (first_failure_.has_value() && !first_failure_->gone && !another_killed) {
     return {false, first_failure_->status.code(),
-            absl::StrCat(Name(first_failure_->rank), ": ", first_failure_->status.message())};
+            absl::StrCat(Name(first_failure_->rank), first_failure_->exited ? " " : ": ",
+                         first_failure_->status.message())};
   }
   if (AllDone())
     return {false, absl::StatusCode::kUnavailable, absl::StrCat("all ranks were done, but ", launcher.exit)};
   const LauncherVerdict said =
       // If we stopped the group, the launcher reports our own signals.
-      stopped.ok() ? launcher.said : LauncherVerdict();
+      stopped.ok() || another_killed ? launcher.said : LauncherVerdict();
   const std::optional<uint32_t> rank = FirstToDie(said);
   std::string message;
   if (!rank.has_value()) {
@@ -151,6 +200,17 @@ std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const
   return std::nullopt;
 }
 
+bool RankWatch::CommandEnded() const {
+  return options_.command && std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+           return rank.state == State::kDone || rank.state == State::kUnheard;
+         });
+}
+
+bool RankWatch::SawAnotherKilled(const LauncherVerdict& said) const {
+  return first_failure_.has_value() && first_failure_->exited && said.signal.has_value() && said.rank.has_value() &&
+         *said.rank < ranks_.size() && *said.rank != first_failure_->rank;
+}
+
 void RankWatch::NoteFailure(Failure failure) {
   // Only the first failure counts. Later ones are mostly consequences: a rank waited for the first one, or the launcher
   // killed it.
@@ -158,16 +218,21 @@ void RankWatch::NoteFailure(Failure failure) {
 }
 
 std::string RankWatch::Name(uint32_t rank) const {
-  if (ranks_[rank].state == State::kUnheard) return absl::StrCat("rank ", rank, " (no report yet)");
+  if (ranks_[rank].pid == 0) return absl::StrCat("rank ", rank, options_.command ? "" : " (no report yet)");
   return absl::StrCat("rank ", rank, " (pid ", ranks_[rank].pid, ")");
 }
 
 absl::Duration RankWatch::SilentAfter(const Rank& rank) const {
-  if (rank.state == State::kUnheard) return options_.first_word_within;
+  if (rank.state == State::kUnheard) {
+    return options_.command ? absl::InfiniteDuration() : options_.first_word_within;
+  }
   return rank.state == State::kReporting ? options_.silent_after : absl::InfiniteDuration();
 }
 
 absl::Duration RankWatch::GiveUpAfter(const Rank& rank) const {
+  if (rank.state == State::kUnheard && options_.command) {
+    return any_hello_ ? options_.command_hello_within : absl::InfiniteDuration();
+  }
   if (rank.state == State::kUnheard) return 4 * options_.give_up_after;
   return rank.state == State::kReporting ? std::max(options_.give_up_after, options_.silent_after)
                                          : absl::InfiniteDuration();

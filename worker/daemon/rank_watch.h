@@ -27,10 +27,17 @@ struct RankWatchOptions {
   absl::Duration first_word_within = absl::Seconds(30);
   // A rank that is silent for this long ends its group. Before its first report it has four times as long.
   absl::Duration give_up_after = absl::Seconds(30);
-  // Limit for the launcher to end the group after a rank's stream broke.
+  // Limit for the launcher to end the group after a rank's stream broke or its command exited.
   absl::Duration launcher_grace = absl::Seconds(3);
   // Limit for the launcher to end after all ranks are done.
   absl::Duration finish_within = absl::Seconds(30);
+  // The ranks are a job's command. It need not use Hooke, so that it may never say hello. A failure of it that a new
+  // try would not mend ends the job.
+  bool command = false;
+  // A command's other ranks have this long for their hello after the first one. A rank may import large libraries.
+  absl::Duration command_hello_within = absl::Minutes(10);
+  // A command's limit in place of `finish_within`: a script may go on with other work.
+  absl::Duration command_finish_within = absl::Minutes(10);
 };
 
 struct SilenceChange {
@@ -75,6 +82,9 @@ class RankWatch {
   void Failed(uint32_t rank, const absl::Status& why, absl::Time now);
   void Done(uint32_t rank, absl::Time now);
   void StreamEnded(uint32_t rank, absl::Time now);
+  // The rank's command ended with a status other than 0 (ReadExitLine). `last_lines` is the end of its stderr. Takes
+  // any rank of the group.
+  void Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now);
 
   // ---- Decisions.
   // Call Tick several times a second. It returns the ranks that became silent or reported again since the last call. If
@@ -103,12 +113,17 @@ class RankWatch {
   };
   struct Failure {
     uint32_t rank = 0;
-    bool gone = false;  // Whether the rank's stream broke without a final report.
+    bool gone = false;    // Whether the rank's stream broke without a final report.
+    bool exited = false;  // Whether the status of its command is the only report.
     absl::Status status;
     absl::Time when;
   };
 
   void NoteFailure(Failure failure);
+  // Whether all ranks of a command ended well: each is done, or does not use Hooke.
+  bool CommandEnded() const;
+  // Whether a signal killed another rank first, so that the exit of this command is a consequence.
+  bool SawAnotherKilled(const LauncherVerdict& said) const;
   // The rank whose end caused the group's end; nullopt if that is not known.
   std::optional<uint32_t> FirstToDie(const LauncherVerdict& said) const;
   std::string Name(uint32_t rank) const;
@@ -120,6 +135,7 @@ class RankWatch {
   std::vector<Rank> ranks_;
   std::optional<Failure> first_failure_;
   std::optional<absl::Time> all_done_;
+  bool any_hello_ = false;
   absl::Time last_tick_;
 };
 

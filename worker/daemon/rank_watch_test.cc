@@ -28,6 +28,14 @@ RankWatch Reporting() {
   return watch;
 }
 
+RankWatch CommandWatch(uint32_t ranks) {
+  RankWatchOptions options;
+  options.ranks = ranks;
+  options.started = kStart;
+  options.command = true;
+  return RankWatch(options);
+}
+
 LauncherEnd Exit(int status) { return {status == 0, absl::StrCat("mpirun exited with status ", status), {}, ""}; }
 
 // If a rank reports nothing for 4 s, one change says that it is silent, with the time and step of its last report.
@@ -223,6 +231,100 @@ TEST(RankWatchTest, HelloIsChecked) {
   EXPECT_EQ(watch.Hello({0, 1, 1}, At(0)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(watch.Hello({0, 2, 1}, At(0)).ok());
   EXPECT_EQ(watch.Hello({0, 2, 2}, At(0)).code(), absl::StatusCode::kAlreadyExists);
+}
+
+// A command that never says hello is given all the time it takes, and is finished when it exits with status 0.
+TEST(RankWatchTest, ACommandNeedNotUseHooke) {
+  RankWatch watch = CommandWatch(2);
+  for (int minutes = 0; minutes <= 600; ++minutes) {
+    EXPECT_TRUE(watch.Tick(At(60 * minutes)).empty()) << minutes;
+    EXPECT_TRUE(watch.MustStop(At(60 * minutes)).ok()) << minutes;
+  }
+  EXPECT_TRUE(watch.Verdict(Exit(0), absl::OkStatus()).ok);
+  EXPECT_FALSE(Watch(2).Verdict(Exit(0), absl::OkStatus()).ok) << "only a command may say nothing";
+}
+
+// After a command's first hello its other ranks have ten minutes for theirs. A rank that has said hello is watched as
+// ever.
+TEST(RankWatchTest, ACommandsRanksSayHelloTogether) {
+  RankWatch watch = CommandWatch(2);
+  watch.Tick(At(3600));
+  EXPECT_TRUE(watch.Hello({0, 2, 100}, At(3600)).ok());
+  for (int second = 3600; second <= 4200; ++second) {
+    watch.Progress(0, 1, At(second));
+    EXPECT_TRUE(watch.Tick(At(second)).empty()) << second;
+    EXPECT_TRUE(watch.MustStop(At(second)).ok()) << second;
+  }
+  watch.Progress(0, 1, At(4201));
+  EXPECT_THAT(std::string(watch.MustStop(At(4201)).message()), HasSubstr("rank 1 has not answered since"));
+
+  RankWatch silent = CommandWatch(1);
+  EXPECT_TRUE(silent.Hello({0, 1, 100}, At(1)).ok());
+  for (int second = 1; second <= 32; ++second) silent.Tick(At(second));
+  EXPECT_EQ(silent.MustStop(At(32)).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// A command's exit status fails the job for good, with the end of its stderr. The launcher has some time to end first.
+TEST(RankWatchTest, ACommandExits) {
+  RankWatch watch = CommandWatch(2);
+  watch.Exited(1, 3, "Traceback | ValueError: x", At(5));
+  EXPECT_TRUE(watch.MustStop(At(7)).ok());
+  const absl::Status stop = watch.MustStop(At(9));
+  EXPECT_EQ(stop.code(), absl::StatusCode::kFailedPrecondition);
+  for (const absl::Status& stopped : {absl::OkStatus(), stop}) {
+    const GroupVerdict verdict = watch.Verdict(Exit(3), stopped);
+    EXPECT_FALSE(verdict.ok);
+    EXPECT_EQ(verdict.code, absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(verdict.message, "rank 1 exited with status 3; the end of its stderr: Traceback | ValueError: x");
+  }
+}
+
+// A command that a signal killed is tried again. The exit of another rank is a consequence if the launcher saw the
+// signal first.
+TEST(RankWatchTest, ACommandIsKilled) {
+  RankWatch watch = CommandWatch(2);
+  watch.Exited(1, 128 + 9, "", At(5));
+  EXPECT_EQ(watch.Verdict(Exit(137), absl::OkStatus()).code, absl::StatusCode::kUnavailable);
+  EXPECT_EQ(watch.Verdict(Exit(137), absl::OkStatus()).message, "rank 1 ended by signal 9 (Killed)");
+
+  RankWatch other = CommandWatch(2);
+  other.Exited(0, 1, "peer is gone", At(5));
+  LauncherEnd end = Exit(137);
+  end.said.rank = 1;
+  end.said.signal = 9;
+  const GroupVerdict verdict = other.Verdict(end, absl::OkStatus());
+  EXPECT_EQ(verdict.code, absl::StatusCode::kUnavailable);
+  EXPECT_THAT(verdict.message, HasSubstr("rank 1 ended by signal 9 (Killed)"));
+}
+
+// The message that a command's rank reported wins over its exit status, in whatever order the two are read. An error
+// without a meaning for restarts, as of an exception, fails the job for good.
+TEST(RankWatchTest, ACommandsOwnWordsWin) {
+  for (const bool exit_first : {false, true}) {
+    RankWatch watch = CommandWatch(1);
+    EXPECT_TRUE(watch.Hello({0, 1, 100}, At(1)).ok());
+    if (exit_first) watch.Exited(0, 1, "Traceback", At(2));
+    watch.Failed(0, absl::UnknownError("ValueError: x"), At(2));
+    if (!exit_first) watch.Exited(0, 1, "Traceback", At(2));
+    const GroupVerdict verdict = watch.Verdict(Exit(1), absl::OkStatus());
+    EXPECT_EQ(verdict.code, absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(verdict.message, "rank 0 (pid 100): ValueError: x");
+  }
+  RankWatch watch = CommandWatch(1);
+  EXPECT_TRUE(watch.Hello({0, 1, 100}, At(1)).ok());
+  watch.Failed(0, absl::UnavailableError("server a:1 does not answer"), At(2));
+  watch.Exited(0, 1, "Traceback", At(2));
+  EXPECT_EQ(watch.Verdict(Exit(1), absl::OkStatus()).code, absl::StatusCode::kUnavailable);
+}
+
+// A broken stream is no cause: it may be that of a rank that the launcher killed. The exit status of another rank is.
+TEST(RankWatchTest, ACommandsExitStatusTellsMoreThanABrokenStream) {
+  RankWatch watch = CommandWatch(2);
+  EXPECT_TRUE(watch.Hello({0, 2, 100}, At(1)).ok());
+  EXPECT_TRUE(watch.Hello({1, 2, 101}, At(1)).ok());
+  watch.StreamEnded(1, At(2));
+  watch.Exited(0, 3, "", At(2));
+  EXPECT_EQ(watch.Verdict(Exit(3), absl::OkStatus()).message, "rank 0 (pid 100) exited with status 3");
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ absl::Status CheckOptions(const WorkerOptions& options) {
   if (const absl::Status status = CheckDialAddress(options.coordinator); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", status.message()));
   }
+  if (options.allow_commands) {
+    if (absl::Status status = CheckCommandsAllowed(options.coordinator); !status.ok()) return status;
+  }
   if (!absl::StartsWith(options.state_dir, "/")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--state-dir must be an absolute path, got '", options.state_dir, "'"));
@@ -68,6 +71,17 @@ v1::GroupEvent RefusedEvent(const absl::Status& why) {
 }
 
 }  // namespace
+
+absl::Status CheckCommandsAllowed(absl::string_view coordinator) {
+  const absl::StatusOr<HostPort> address = ParseHostPort(coordinator);
+  if (!address.ok()) return address.status();
+  if (address->IsLoopback()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--allow-commands is refused with --coordinator ", coordinator,
+      ": other machines reach that cluster, and whoever reaches it could run any program here. Such a cluster needs a "
+      "token, which this version does not have. Use a coordinator at 127.0.0.1, as `hooke up` starts one, or leave "
+      "--allow-commands out"));
+}
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
@@ -119,6 +133,7 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_site(options_.site);
   session.hello.set_slots(options_.slots);
   session.hello.set_version(options_.version);
+  session.hello.set_allows_commands(options_.allow_commands);
   session.machine = MachineClockName();
   session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;
@@ -139,7 +154,7 @@ SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
 
 void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   const v1::GroupId id = IdOf(start.group());
-  if (absl::Status refused = CheckStartGroup(start, options_.slots); !refused.ok()) {
+  if (absl::Status refused = CheckStartGroup(start, options_.slots, options_.allow_commands); !refused.ok()) {
     options_.logger->warn("not starting group {}: {}", GroupName(id), std::string(refused.message()));
     session_->AddEvent(id, RefusedEvent(refused));
     return;

@@ -33,6 +33,7 @@ struct WorkerOptions {
   uint32_t slots = 1;     // 1 to 4096.
   std::string state_dir;  // Absolute path of a folder that no other worker uses.
   std::string version;
+  bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
   // environment.
   LaunchOptions launch;
@@ -47,6 +48,10 @@ struct WorkerOptions {
   std::function<void()> on_welcome;        // Called once, from a thread of the daemon; may be empty.
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
+
+// OK if commands may be allowed with this coordinator. FAILED_PRECONDITION otherwise: on a cluster that other machines
+// reach, anybody who reaches it could run any program on its workers.
+absl::Status CheckCommandsAllowed(absl::string_view coordinator);
 
 class WorkerDaemon {
  public:

@@ -1,5 +1,7 @@
 #include "worker/launch/launch_command.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -126,7 +128,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   for (absl::string_view part : {"setpriv", "--pdeathsig", "KILL", "--"}) command.argv.emplace_back(part);
   command.argv.push_back(options.rank_binary);
   command.argv.insert(command.argv.end(), options.rank_arguments.begin(), options.rank_arguments.end());
-  command.argv.push_back(absl::StrCat("--threads=", options.threads_per_rank));
+  if (options.tells_threads) command.argv.push_back(absl::StrCat("--threads=", options.threads_per_rank));
 
   for (const std::string& variable : options.environment) {
     if (!IsForeign(variable)) command.environment.push_back(variable);
@@ -143,11 +145,15 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", command.environment);
   }
   if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, command.environment);
+  for (const std::string& variable : options.added_environment) {
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(variable, absl::MaxSplits('=', 1));
+    SetVariable(parts.first, parts.second, command.environment);
+  }
   return command;
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
-  TaggedLine launcher{"mpirun", line};
+  TaggedLine launcher{"mpirun", line, std::nullopt};
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "[")) return launcher;
   const size_t close = rest.find(']');
@@ -166,7 +172,7 @@ TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
   }
   uint32_t rank;
   if (!absl::SimpleAtoi(label, &rank)) return launcher;
-  return {absl::StrCat("rank ", rank), text};
+  return {absl::StrCat("rank ", rank), text, rank};
 }
 
 void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict) {

@@ -27,6 +27,7 @@ struct LaunchOptions {
   uint32_t ranks = 1;       // >= 1.
   std::string rank_binary;  // Absolute path of hooke-rank, or of another program.
   std::vector<std::string> rank_arguments;
+  bool tells_threads = true;  // Whether each rank gets the argument --threads=N, too.
   // Two folders of this group alone: one for the launcher's session files, one (on a tmpfs) for the shared memory of
   // the ranks. The caller removes them after the group's end.
   std::string session_folder;
@@ -34,6 +35,8 @@ struct LaunchOptions {
   uint32_t threads_per_rank = 1;         // Cores for each rank; >= 1.
   bool as_root = false;                  // Whether the caller runs as root, which Open MPI must be told.
   std::vector<std::string> environment;  // The environment of the calling process, as "NAME=value".
+  // Variables for the launcher and the ranks, as "NAME=value". They come before all others of these names.
+  std::vector<std::string> added_environment;
 };
 
 struct LaunchCommand {
@@ -41,16 +44,17 @@ struct LaunchCommand {
   std::vector<std::string> environment;  // The whole environment, as "NAME=value".
 };
 
-// Returns the command that starts the group on this node. Every rank runs `rank_binary rank_arguments --threads=N`, is
-// killed by the kernel when its parent dies, and has its output labelled.
+// Returns the command that starts the group on this node. Every rank runs `rank_binary rank_arguments`, is killed by
+// the kernel when its parent dies, and has its output labelled.
 //
 // Variables of another launcher or scheduler are not passed on: they would make this mpirun believe that it is part of
 // another start.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
 struct TaggedLine {
-  std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
-  absl::string_view text;  // The line's text. It points into the line that was parsed.
+  std::string source;            // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
+  absl::string_view text;        // The line's text. It points into the line that was parsed.
+  std::optional<uint32_t> rank;  // The rank that wrote it; nullopt for a line without a label.
 };
 
 // Splits a line of the launcher's output into its writer and its text.

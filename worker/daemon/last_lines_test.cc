@@ -1,0 +1,36 @@
+#include "worker/daemon/last_lines.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+// Of each rank the last ten lines stay, without blank ones.
+TEST(LastLinesTest, KeepsTheLastOfEachRank) {
+  LastLines lines;
+  EXPECT_EQ(lines.Of("rank 0"), "");
+  lines.Add("rank 1", "alone");
+  for (int i = 0; i < 12; ++i) {
+    lines.Add("rank 0", absl::StrCat("line ", i));
+    lines.Add("rank 0", " \t");
+  }
+  EXPECT_EQ(lines.Of("rank 0"),
+            "line 2 | line 3 | line 4 | line 5 | line 6 | line 7 | line 8 | line 9 | line 10 | line 11");
+  EXPECT_EQ(lines.Of("rank 1"), "alone");
+}
+
+// Long lines are cut, and older ones go when all together are too long. The last line always stays.
+TEST(LastLinesTest, IsBounded) {
+  LastLines lines;
+  for (char c = 'a'; c < 'k'; ++c) lines.Add("rank 0", std::string(100000, c));
+  const std::string kept = lines.Of("rank 0");
+  EXPECT_LE(kept.size(), LastLines::kBytesMax + 3 * LastLines::kLinesMax);
+  EXPECT_EQ(kept.back(), 'j');
+  EXPECT_EQ(kept.find('a'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,229 @@
+// Tests a daemon that runs commands, with a real mpirun and shell scripts as ranks. The coordinator is a fake that the
+// test directs.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "spdlog/sinks/null_sink.h"
+#include "worker/daemon/fake_coordinator.h"
+#include "worker/daemon/flags.h"
+#include "worker/daemon/worker_daemon.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kFailedPrecondition = static_cast<int>(absl::StatusCode::kFailedPrecondition);
+
+class WorkerCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(work_);
+    coordinator_ = std::make_unique<FakeCoordinator>(FakeCoordinator::Options());
+  }
+
+  void TearDown() override {
+    daemon_.reset();
+    EXPECT_TRUE(!fs::exists(state_dir_ + "/groups") || fs::is_empty(state_dir_ + "/groups"));
+    fs::remove_all(state_dir_);
+    fs::remove_all(work_);
+  }
+
+  void StartDaemon(bool allow_commands = true) {
+    WorkerOptions options;
+    options.coordinator = coordinator_->address();
+    options.name = "w1";
+    options.slots = 4;
+    options.state_dir = state_dir_;
+    options.allow_commands = allow_commands;
+    options.launch.flavour = BuiltFlavour();
+    options.launch.mpirun = FindProgram(MpirunNames(BuiltFlavour()), "/usr/local/bin:/usr/bin:/bin");
+    options.launch.rank_binary = fs::absolute("worker/daemon/fake_rank").string();
+    options.launch.as_root = geteuid() == 0;
+    options.launch.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "FROM_WORKER=yes"};
+    options.stop_grace = absl::Milliseconds(500);
+    options.watch.launcher_grace = absl::Milliseconds(500);
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+  }
+
+  v1::WorkerCommand Command(const std::vector<std::string>& arguments) const {
+    v1::WorkerCommand command = StartCommand("", 2);
+    v1::JobSpec& job = *command.mutable_start()->mutable_group()->mutable_job();
+    job.clear_model();
+    for (const std::string& argument : arguments) job.mutable_command()->add_arguments(argument);
+    job.mutable_command()->set_directory(work_);
+    return command;
+  }
+
+  // Runs `sh -c SCRIPT` as both ranks and returns the group's end. In the script $R is the rank.
+  v1::GroupEnded RunShell(const std::string& script) {
+    StartDaemon();
+    const std::string with_rank = absl::StrCat("R=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; ", script);
+    EXPECT_TRUE(coordinator_->Send(Command({"/bin/sh", "-c", with_rank})));
+    return End();
+  }
+
+  v1::GroupEnded End() {
+    const v1::WorkerMessage message = coordinator_->WaitFor(IsEnded);
+    EXPECT_TRUE(message.has_event()) << "no end";
+    return message.event().ended();
+  }
+
+  bool Logged(const std::string& line) {
+    for (const v1::WorkerMessage& message : coordinator_->received()) {
+      for (const std::string& one : message.log().lines()) {
+        if (one == line) return true;
+      }
+    }
+    return false;
+  }
+
+  const std::string state_dir_ = absl::StrCat(::testing::TempDir(), "/worker", getpid());
+  const std::string work_ = absl::StrCat(::testing::TempDir(), "/work", getpid());
+  std::unique_ptr<FakeCoordinator> coordinator_;
+  std::unique_ptr<WorkerDaemon> daemon_;
+};
+
+// A command that knows nothing of Hooke finishes its group by exiting with status 0. Each line of its stdout and stderr
+// is in the log before the end, with its rank. It runs in its directory, with its environment.
+TEST_F(WorkerCommandTest, ExitsWithStatus0) {
+  StartDaemon();
+  v1::WorkerCommand command =
+      Command({"sh", "-c", "echo out $A $FROM_WORKER; pwd; echo err >&2; test -f \"$HOOKE_START\" && echo \"$1\"", ":",
+               "has: it's there"});
+  (*command.mutable_start()->mutable_group()->mutable_job()->mutable_command()->mutable_environment())["A"] = "a b";
+  ASSERT_TRUE(coordinator_->Send(command));
+  const v1::GroupEnded end = End();
+  EXPECT_TRUE(end.ok()) << end.message();
+  EXPECT_EQ(end.message(), "all ranks have exited with status 0");
+  for (const char* rank : {"rank 0", "rank 1"}) {
+    for (const std::string& text : {std::string("out a b yes"), fs::canonical(work_).string(), std::string("err"),
+                                    std::string("has: it's there")}) {
+      EXPECT_TRUE(Logged(absl::StrCat("group 0 ", rank, ": ", text))) << rank << " " << text;
+    }
+  }
+  EXPECT_TRUE(
+      coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
+}
+
+// A command that says hello and done, as libhooke does for a script, is watched like hooke-rank.
+TEST_F(WorkerCommandTest, ReportsLikeARank) {
+  StartDaemon();
+  v1::WorkerCommand command = Command({"sh", "-c", "exec \"$0\" --start \"$HOOKE_START\" --threads=1",
+                                       fs::absolute("worker/daemon/fake_rank").string()});
+  command.mutable_start()->mutable_group()->mutable_job()->mutable_model()->set_name("done");
+  ASSERT_TRUE(coordinator_->Send(command));
+  const v1::GroupEnded end = End();
+  EXPECT_TRUE(end.ok()) << end.message();
+  EXPECT_EQ(end.message(), "all ranks are done");
+  EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
+}
+
+// A script that raises ends its group at once, while the other rank would go on for ever. The message has the exit
+// status and the end of its stderr, and the code keeps the coordinator from trying again.
+TEST_F(WorkerCommandTest, ExitsWithStatus3) {
+  const v1::GroupEnded end =
+      RunShell("if [ $R = 1 ]; then echo out; echo first >&2; echo ValueError: x >&2; exit 3; fi; sleep 1000");
+  EXPECT_FALSE(end.ok());
+  EXPECT_EQ(end.code(), kFailedPrecondition);
+  EXPECT_EQ(end.message(), "rank 1 exited with status 3; the end of its stderr: first | ValueError: x");
+  EXPECT_TRUE(Logged("group 0 rank 1: ValueError: x"));
+}
+
+// A killed command is tried again.
+TEST_F(WorkerCommandTest, IsKilled) {
+  const v1::GroupEnded end = RunShell("if [ $R = 1 ]; then kill -9 $$; fi; sleep 1000");
+  EXPECT_FALSE(end.ok());
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(end.message(), StartsWith("rank 1 ended by signal 9 (Killed)"));
+}
+
+// Lines arrive in order, and none is lost.
+TEST_F(WorkerCommandTest, PrintsMuch) {
+  const v1::GroupEnded end = RunShell("if [ $R = 0 ]; then seq 300; fi");
+  EXPECT_TRUE(end.ok()) << end.message();
+  int next = 1;
+  for (const v1::WorkerMessage& message : coordinator_->received()) {
+    for (const std::string& line : message.log().lines()) {
+      if (line == absl::StrCat("group 0 rank 0: ", next)) ++next;
+    }
+  }
+  EXPECT_EQ(next, 301);
+}
+
+// What is not on this node is told at once, with a code that fails the job, and mpirun is not started.
+TEST_F(WorkerCommandTest, ProgramOrDirectoryIsMissing) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(Command({"no-such-program"})));
+  v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(end.message(), StartsWith("there is no program no-such-program on this node's PATH (/usr/local/bin:"));
+
+  v1::WorkerCommand command = Command({"sh"});
+  command.mutable_start()->mutable_group()->set_incarnation(2);
+  command.mutable_start()->mutable_group()->mutable_job()->mutable_command()->set_directory(work_ + "/no");
+  ASSERT_TRUE(coordinator_->Send(command));
+  ASSERT_TRUE(coordinator_->WaitForCount(IsEnded, 2));
+  for (const v1::WorkerMessage& message : coordinator_->received()) {
+    if (message.event().group().incarnation() == 2) end = message.event().ended();
+    EXPECT_FALSE(message.event().has_started());
+  }
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(end.message(), AllOf(StartsWith("there is no folder "), HasSubstr("/no on this node")));
+}
+
+// A worker without --allow-commands runs none, whatever the coordinator says.
+TEST_F(WorkerCommandTest, IsNotAllowed) {
+  StartDaemon(/*allow_commands=*/false);
+  ASSERT_TRUE(coordinator_->Send(Command({"sh", "-c", "echo > ran"})));
+  const v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), kFailedPrecondition);
+  EXPECT_EQ(end.message(),
+            "this worker runs no commands; start hooke-worker with --allow-commands, and submit the job again");
+  EXPECT_FALSE(fs::exists(work_ + "/ran"));
+  EXPECT_FALSE(
+      coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
+}
+
+// Stopping the group ends a command that does not use Hooke, and its children.
+TEST_F(WorkerCommandTest, IsStopped) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(Command({"sh", "-c", "echo ready; sleep 1000"})));
+  ASSERT_TRUE(coordinator_->WaitFor(HasLogLine("ready")).has_log());
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  EXPECT_EQ(End().message(), "stopped: enough");
+}
+
+// Commands are allowed only with a coordinator that other machines cannot reach.
+TEST(CommandsAllowedTest, OnlyOnLoopback) {
+  for (const char* address : {"127.0.0.1:7411", "localhost:7411", "[::1]:7411"}) {
+    EXPECT_TRUE(CheckCommandsAllowed(address).ok()) << address;
+  }
+  for (const char* address : {"10.0.0.1:7411", "head:7411", "0.0.0.0:7411"}) {
+    const absl::Status status = CheckCommandsAllowed(address);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << address;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(StartsWith(absl::StrCat("--allow-commands is refused with --coordinator ", address)),
+                      HasSubstr("token")));
+  }
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,41 @@
+#ifndef HOOKE_WORKER_LAUNCH_COMMAND_SCRIPT_H_
+#define HOOKE_WORKER_LAUNCH_COMMAND_SCRIPT_H_
+
+// The shell script that runs a job's command as one rank, and says how the command ended. The launchers do not tell
+// that reliably: MPICH's waits for the other ranks when one exits. Pure but for FindCommand.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace hooke {
+
+// Returns the script. If the command exits with a status other than 0, or a signal kills it, the last line on the
+// script's stderr is "MARK STATUS", where a signal's status is 128 plus its number. Then the script ends in the same
+// way. The command is killed if the script is. The arguments are in the script and not on the launcher's command line,
+// because a launcher takes ":" for the start of another program.
+std::string CommandScript(absl::Span<const std::string> arguments, absl::string_view mark);
+
+struct ExitLine {
+  int status = 0;
+  absl::string_view before;  // The command's last words, if it did not end its last line.
+};
+
+// Reads the last line of a script with this mark; nullopt if `line` is another line. `before` points into `line`.
+std::optional<ExitLine> ReadExitLine(absl::string_view line, absl::string_view mark);
+
+// The signal that a script's status tells of; nullopt if it is an exit status. A shell that runs the command inside the
+// command reports a kill in the same form, so it counts as one as well.
+std::optional<int> SignalOfStatus(int status);
+
+// Checks that the program can be started in the folder. `path` is the PATH of its environment. NOT_FOUND: the folder or
+// the program is missing. FAILED_PRECONDITION: it is no folder, or no program that this user may run.
+absl::Status FindCommand(const std::string& program, const std::string& folder, absl::string_view path);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_LAUNCH_COMMAND_SCRIPT_H_

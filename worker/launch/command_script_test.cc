@@ -1,0 +1,124 @@
+#include "worker/launch/command_script.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/launch/process.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Ran {
+  ProcessEnd end;
+  std::vector<std::string> out;
+  std::vector<std::string> err;
+};
+
+// Runs the command by its script, in a folder of the test.
+Ran RunScript(const std::vector<std::string>& arguments) {
+  const std::string script = absl::StrCat(testing::TempDir(), "/command", getpid());
+  std::ofstream(script) << CommandScript(arguments, "mark-1");
+  Ran ran;
+  ProcessOptions options;
+  options.argv = {"/bin/sh", script};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.folder = testing::TempDir();
+  options.on_line = [&ran](absl::string_view line) { ran.out.emplace_back(line); };
+  options.on_error_line = [&ran](absl::string_view line) { ran.err.emplace_back(line); };
+  absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
+  EXPECT_TRUE(process.ok()) << process.status();
+  ran.end = (*process)->Wait(absl::Now() + absl::Seconds(20)).value_or(ProcessEnd{99, 0});
+  fs::remove(script);
+  return ran;
+}
+
+// The command gets its arguments unchanged, whatever characters they have.
+TEST(CommandScriptTest, ArgumentsArriveUnchanged) {
+  const Ran ran = RunScript({"printf", "<%s>\\n", "a b", "it's", "", "$HOME", ":", "two\nlines", "\"\\"});
+  EXPECT_TRUE(ran.end.ok()) << ToString(ran.end);
+  EXPECT_THAT(ran.out, ElementsAre("<a b>", "<it's>", "<>", "<$HOME>", "<:>", "<two", "lines>", "<\"\\>"));
+  EXPECT_THAT(ran.err, ElementsAre());
+}
+
+// An exit status is the script's, too, and its last line of stderr tells it. Status 147 stops nobody, though a shell
+// reports a stopped process so.
+TEST(CommandScriptTest, TellsTheExitStatus) {
+  for (const int status : {1, 3, 127, 147, 255}) {
+    const Ran ran = RunScript({"sh", "-c", absl::StrCat("echo out; echo err >&2; exit ", status)});
+    EXPECT_EQ(ran.end.exit_status, status);
+    EXPECT_EQ(ran.end.signal, 0);
+    EXPECT_THAT(ran.out, ElementsAre("out"));
+    EXPECT_THAT(ran.err, ElementsAre("err", absl::StrCat("mark-1 ", status)));
+  }
+}
+
+// A signal that kills the command kills the script, so that the launcher sees it. The line tells it first.
+TEST(CommandScriptTest, DiesOfTheSameSignal) {
+  for (const int signal : {SIGKILL, SIGTERM, SIGSEGV, SIGABRT}) {
+    const Ran ran = RunScript({"sh", "-c", absl::StrCat("kill -", signal, " $$")});
+    EXPECT_EQ(ran.end.signal, signal);
+    ASSERT_FALSE(ran.err.empty());
+    EXPECT_EQ(ran.err.back(), absl::StrCat("mark-1 ", 128 + signal));
+  }
+}
+
+TEST(CommandScriptTest, ReadsItsLine) {
+  EXPECT_EQ(ReadExitLine("m 3", "m")->status, 3);
+  EXPECT_EQ(ReadExitLine("last words, m 137", "m")->status, 137);
+  EXPECT_EQ(ReadExitLine("last words, m 137", "m")->before, "last words, ");
+  for (const char* line : {"", "m", "m ", "m x", "m 0", "m 256", "m 3 4", "n 3", "m3"}) {
+    EXPECT_FALSE(ReadExitLine(line, "m").has_value()) << line;
+  }
+  EXPECT_EQ(SignalOfStatus(137), SIGKILL);
+  EXPECT_EQ(SignalOfStatus(139), SIGSEGV);
+  for (const int status : {1, 127, 128, 147, 255}) EXPECT_FALSE(SignalOfStatus(status).has_value()) << status;
+}
+
+// What cannot be started is told before the launcher is: what is missing, where, and what to do.
+TEST(CommandScriptTest, FindsTheProgram) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/find", getpid());
+  fs::create_directories(folder + "/bin");
+  std::ofstream(folder + "/bin/run") << "#!/bin/sh\n";
+  std::ofstream(folder + "/train.py") << "print()\n";
+  fs::permissions(folder + "/bin/run", fs::perms::owner_all);
+  const auto find = [&](const std::string& program, const std::string& in) {
+    return FindCommand(program, in, "/usr/bin:/bin:bin");
+  };
+  EXPECT_TRUE(find("sh", folder).ok());
+  EXPECT_TRUE(find("run", folder).ok()) << "a relative entry of the PATH";
+  EXPECT_TRUE(find("bin/run", folder).ok());
+  EXPECT_TRUE(find(folder + "/bin/run", "/").ok());
+  EXPECT_EQ(find("no-such", folder).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(find("no-such", folder).message(),
+            "there is no program no-such on this node's PATH (/usr/bin:/bin:bin); install it there, or write its whole "
+            "path into the command");
+  EXPECT_EQ(
+      find("bin/no", folder).message(),
+      absl::StrCat("there is no program ", folder, "/bin/no on this node; install it there, or mend the command"));
+  EXPECT_EQ(find("./train.py", folder).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(find("./train.py", folder).message()), HasSubstr("make it executable (chmod +x)"));
+  EXPECT_EQ(find("./bin", folder).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(find("sh", folder + "/no").code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(find("sh", folder + "/no").message()),
+              HasSubstr(absl::StrCat("there is no folder ", folder, "/no on this node")));
+  EXPECT_EQ(find("sh", folder + "/train.py").code(), absl::StatusCode::kFailedPrecondition);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hooke
