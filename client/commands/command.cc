@@ -28,6 +28,21 @@ std::string UnknownCommand(const Command& program, int argc, const char* const* 
   return "";
 }
 
+// Moves the words after `hooke run ... --` into the invocation and returns the number of the others. They are not
+// parsed: whatever they look like, they are no flags of ours.
+int TakeCommand(int argc, const char* const* argv, Invocation& invocation) {
+  bool is_run = false;
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view word = argv[i];
+    if (word == "--" && is_run) {
+      invocation.command.assign(argv + i + 1, argv + argc);
+      return i;
+    }
+    is_run = is_run || word == "run";
+  }
+  return argc;
+}
+
 }  // namespace
 
 std::string Invocation::default_state_dir() const {
@@ -84,6 +99,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   program.HelpOfHelp("Print this help and end");
   AddCoordinatorFlag(program, invocation);
   AddUpCommand(program, invocation);
+  AddRunCommand(program, invocation);
   AddSubmitCommand(program, invocation);
   AddJobsCommand(program, invocation);
   AddWatchCommand(program, invocation);
@@ -100,6 +116,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
       "Examples:\n"
       "  hooke up                                        a cluster on this machine, until Ctrl-C\n"
       "  hooke submit deploy/jobs/fashion.yaml --watch   train, and look on (in another terminal)\n"
+      "  hooke run --groups 2 -- python3 train.py        your own program as the ranks, on this machine\n"
       "  hooke jobs                                      what runs and what has run\n"
       "  hooke export fashion-1 model.safetensors        take the trained model away\n"
       "\n"
@@ -109,6 +126,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
 }
 
 int RunCommandLine(int argc, const char* const* argv, Invocation& invocation) {
+  argc = TakeCommand(argc, argv, invocation);
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   if (argc < 2) {
     *invocation.err << program->HelpText();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "flags/command_line.h"
@@ -31,6 +32,9 @@ struct Invocation {
   std::string environment_coordinator;  // HOOKE_COORDINATOR; may be empty.
   std::string programs_dir;             // The folder of this program.
 
+  // Set by RunCommandLine: the words after `hooke run ... --`, the user's command.
+  std::vector<std::string> command;
+
   // Set by flags:
   std::string coordinator;
   std::string output = "table";
@@ -52,6 +56,7 @@ void AddOutputFlag(Command& command, Invocation& invocation);
 
 // Each function adds one command. Both arguments must outlive the call of the command's action.
 void AddUpCommand(Command& program, Invocation& invocation);
+void AddRunCommand(Command& program, Invocation& invocation);
 void AddSubmitCommand(Command& program, Invocation& invocation);
 void AddJobsCommand(Command& program, Invocation& invocation);
 void AddWatchCommand(Command& program, Invocation& invocation);

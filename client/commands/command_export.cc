@@ -9,6 +9,7 @@
 #include "client/export/export_torchscript.h"
 #include "client/text/listing.h"
 #include "client/text/terminal_text.h"
+#include "job/command.h"
 
 namespace hooke {
 namespace {
@@ -23,6 +24,12 @@ struct ExportFlags {
 absl::StatusOr<Exported> ExportAs(const Invocation& invocation, const v1::JobStatus& job, const ExportFlags& flags,
                                   const ExportOptions& options, Interrupts& interrupts) {
   if (flags.format == "safetensors") return ExportCenter(job, options);
+  if (HasCommand(job.spec())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", job.job_id(),
+                     " runs a command, and only that program knows the network that a TorchScript file holds; --format "
+                     "safetensors writes the tensors by their names"));
+  }
   const std::string folder = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;
   return ExportTorchScript(job, options, std::filesystem::path(folder) / "hooke-rank", interrupts);
 }

@@ -3,17 +3,13 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/commands/command.h"
+#include "client/commands/logs_command.h"
 #include "client/coordinator_client.h"
 #include "client/text/terminal_text.h"
 #include "client/text/time_text.h"
 
 namespace hooke {
 namespace {
-
-struct LogsFlags {
-  std::string job;
-  bool follow = false;
-};
 
 // Prints `text`, which is whole lines. On a terminal it is made printable, and times are in the reader's zone. In a
 // file or a pipe the log stays as it was written.
@@ -32,24 +28,25 @@ void Print(const Invocation& invocation, const std::string& text) {
 // Reads a job's log. After the coordinator was away, it continues where it was.
 class LogReader {
  public:
-  LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogsFlags& flags)
-      : invocation_(invocation), coordinator_(coordinator) {
-    request_.set_job_id(flags.job);
-    request_.set_follow(flags.follow);
+  LogReader(const Invocation& invocation, CoordinatorClient& coordinator, const LogOptions& options)
+      : invocation_(invocation), coordinator_(coordinator), options_(options) {
+    request_.set_job_id(options.job);
+    request_.set_follow(options.follow);
   }
 
-  int Read() {
+  absl::Status Read() {
     constexpr absl::Duration kPatience = absl::Minutes(5);
     absl::Time answered = absl::Now();
     while (true) {
       const absl::Status end = ReadStream(answered);
-      if (absl::IsOutOfRange(end) || !invocation_.out->good()) return kSucceeded;
+      if (absl::IsOutOfRange(end) || !invocation_.out->good()) return absl::OkStatus();
+      if (!stopped_.ok()) return stopped_;
       const bool again = request_.follow() && (absl::IsUnavailable(end) || absl::IsDeadlineExceeded(end));
-      if (!again) return Report(invocation_, coordinator_.ExplainAbout(request_.job_id(), end));
+      if (!again) return coordinator_.ExplainAbout(request_.job_id(), end);
       if (absl::Now() - answered > kPatience) {
-        return Report(invocation_, absl::UnavailableError(absl::StrCat(
-                                       "the coordinator has said nothing for ", absl::FormatDuration(kPatience),
-                                       ", not even that it is there; the same command shows the log when it is back")));
+        return absl::UnavailableError(
+            absl::StrCat("the coordinator has said nothing for ", absl::FormatDuration(kPatience),
+                         ", not even that it is there; the same command shows the log when it is back"));
       }
       absl::SleepFor(absl::Seconds(1));
     }
@@ -60,11 +57,16 @@ class LogReader {
   // a silent stream is opened anew.
   absl::Status ReadStream(absl::Time& answered) {
     constexpr absl::Duration kSilence = absl::Seconds(60);
+    constexpr absl::Duration kPoll = absl::Milliseconds(200);
     const std::unique_ptr<TimedReader<v1::LogChunk>> stream = coordinator_.ReadLog(request_);
+    absl::Time heard = absl::Now();
     while (invocation_.out->good()) {
-      absl::StatusOr<v1::LogChunk> chunk = stream->Next(kSilence);
+      if (options_.goes_on) stopped_ = options_.goes_on();
+      if (!stopped_.ok()) return stopped_;
+      absl::StatusOr<v1::LogChunk> chunk = stream->Next(kPoll);
+      if (absl::IsDeadlineExceeded(chunk.status()) && absl::Now() - heard < kSilence) continue;
       if (!chunk.ok()) return chunk.status();
-      answered = absl::Now();
+      answered = heard = absl::Now();
       if (!chunk->text().empty()) Print(invocation_, chunk->text());
       request_.set_offset(chunk->next_offset());
     }
@@ -73,20 +75,28 @@ class LogReader {
 
   const Invocation& invocation_;
   CoordinatorClient& coordinator_;
+  const LogOptions& options_;
   v1::ReadLogRequest request_;
+  absl::Status stopped_;  // What `goes_on` said last.
 };
 
-int Logs(const Invocation& invocation, const LogsFlags& flags) {
+int Logs(const Invocation& invocation, const LogOptions& options) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
-  return coordinator == nullptr ? code : LogReader(invocation, *coordinator, flags).Read();
+  if (coordinator == nullptr) return code;
+  const absl::Status end = PrintLog(invocation, *coordinator, options);
+  return end.ok() ? static_cast<int>(kSucceeded) : Report(invocation, end);
 }
 
 }  // namespace
 
+absl::Status PrintLog(const Invocation& invocation, CoordinatorClient& coordinator, const LogOptions& options) {
+  return LogReader(invocation, coordinator, options).Read();
+}
+
 void AddLogsCommand(Command& program, Invocation& invocation) {
   Command& command = program.AddCommand("logs", "Print a job's log: what its ranks, workers and the coordinator said");
-  auto flags = std::make_shared<LogsFlags>();
+  auto flags = std::make_shared<LogOptions>();
   command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
   command.Add("-f,--follow", flags->follow, "Go on until the job ends");
   AddCoordinatorFlag(command, invocation);

@@ -128,11 +128,10 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
   const ProgramOutcome result = Run({"submit", path});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(
-      result.err,
-      path +
-          ":4: averging: unknown key; allowed here: name, model, data, command, environment, directory, train, groups, averaging, collectives (did "
-          "you mean \"averaging\"?)\n");
+  EXPECT_EQ(result.err, path +
+                            ":4: averging: unknown key; allowed here: name, model, data, command, environment, "
+                            "directory, train, groups, averaging, collectives (did "
+                            "you mean \"averaging\"?)\n");
   absl::MutexLock lock(&coordinator_.mutex);
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
@@ -248,7 +247,7 @@ TEST_F(CommandTest, WrongCommandLines) {
     std::vector<std::string> arguments;
     std::string error;
   } cases[] = {
-      {{"frobnicate"}, "hooke: there is no command \"frobnicate\"; the commands are up, submit, jobs,"},
+      {{"frobnicate"}, "hooke: there is no command \"frobnicate\"; the commands are up, run, submit, jobs,"},
       {{"jobs", "--output", "xml"}, "hooke: --output: xml not in {table,json}"},
       {{"jobs", "--frob"}, "--frob"},
       {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
@@ -443,7 +442,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 13u);
+  EXPECT_EQ(hooke.commands.size(), 14u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {

@@ -38,14 +38,18 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
   }
   if (!job.ok()) return Report(invocation, job.status());
   if (job->state() != v1::JOB_STATE_SUCCEEDED) {
-    const std::string how = job->state() == v1::JOB_STATE_CANCELLED ? "was cancelled" : "failed";
-    return Report(invocation, absl::UnknownError(absl::StrCat("job ", job_id, " ", how, ": ", Printable(job->reason()),
-                                                              "; `hooke logs ", job_id, "` shows its log")));
+    return Report(invocation,
+                  absl::UnknownError(absl::StrCat(FailureText(*job), "; `hooke logs ", job_id, "` shows its log")));
   }
   if (!invocation.json() && job->has_center()) {
     *invocation.out << "center test accuracy: " << PercentText(job->center().accuracy()) << std::endl;
   }
   return kSucceeded;
+}
+
+std::string FailureText(const v1::JobStatus& job) {
+  const std::string how = job.state() == v1::JOB_STATE_CANCELLED ? "was cancelled" : "failed";
+  return absl::StrCat("job ", job.job_id(), " ", how, ": ", Printable(job.reason()));
 }
 
 void AddPatienceFlag(Command& command, double& patience_seconds) {

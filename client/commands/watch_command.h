@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
 #define HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
 
-// Shared by `hooke watch` and `hooke submit --watch`.
+// Shared by `hooke watch`, `hooke submit --watch` and `hooke run`.
 
 #include <string>
 
@@ -16,6 +16,9 @@ namespace hooke {
 // coordinator, or kInterrupted after Ctrl-C.
 int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
                   double patience_seconds, Interrupts& interrupts);
+
+// Why a job that has ended did not succeed: "job fashion-1 failed: ...".
+std::string FailureText(const v1::JobStatus& job);
 
 constexpr double kDefaultPatienceSeconds = 300;
 void AddPatienceFlag(Command& command, double& patience_seconds);

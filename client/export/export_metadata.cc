@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/text/job_text.h"
+#include "job/command.h"
 #include "wire/model_metadata.h"
 
 namespace hooke {
@@ -52,7 +53,7 @@ Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout) {
                        {"job_state", JobStateText(job.state())}};
   if (layout.has_model()) {
     for (auto& pair : ModelMetadata(layout.model())) metadata.push_back(std::move(pair));
-  } else {
+  } else if (!HasCommand(job.spec())) {
     metadata.emplace_back("architecture", job.spec().model().name());
   }
   const v1::AveragingSpec& averaging = job.spec().averaging();

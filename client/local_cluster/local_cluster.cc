@@ -104,8 +104,20 @@ std::vector<std::string> ServerArguments(const DaemonPaths& paths, const std::st
 
 std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::string& name, int slots,
                                          const std::string& coordinator) {
-  return {paths.program, "--coordinator",     coordinator,   "--name",        name,           "--site",        "local",
-          "--slots",     absl::StrCat(slots), "--state-dir", paths.state_dir, "--ready-file", paths.ready_file};
+  return {paths.program,
+          "--coordinator",
+          coordinator,
+          "--name",
+          name,
+          "--site",
+          "local",
+          "--slots",
+          absl::StrCat(slots),
+          "--state-dir",
+          paths.state_dir,
+          "--ready-file",
+          paths.ready_file,
+          "--allow-commands"};
 }
 
 absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,

@@ -2,6 +2,7 @@
 #define HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 
 // A whole cluster on this machine: servers and workers as child processes on free ports. Only one thread may use it.
+// Nobody but this machine reaches it, so that its workers allow commands.
 //
 // A daemon writes its --ready-file when it is ready. A server's file has one line, the HOST:PORT where it listens. A
 // worker's file has any line.

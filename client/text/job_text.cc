@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/text/time_text.h"
+#include "job/command.h"
 #include "job/job_state.h"
 
 namespace hooke {
@@ -197,7 +198,7 @@ std::string AveragingText(const v1::AveragingSpec& spec) {
 }
 
 std::string SpecText(const v1::JobSpec& spec) {
-  return absl::StrCat(Printable(spec.model().name()), ", ", Counted(spec.groups().count(), "group"), " x ",
+  return absl::StrCat(Printable(TrainedText(spec)), ", ", Counted(spec.groups().count(), "group"), " x ",
                       Counted(spec.groups().ranks(), "rank"), ", ", AveragingText(spec.averaging()));
 }
 

@@ -1,0 +1,181 @@
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/commands/command.h"
+#include "client/commands/logs_command.h"
+#include "client/commands/watch_command.h"
+#include "client/coordinator_client.h"
+#include "client/local_cluster/cluster_folder.h"
+#include "client/local_cluster/local_cluster.h"
+#include "client/process/interrupts.h"
+#include "client/text/terminal_text.h"
+#include "job/job_check.h"
+#include "job/job_defaults.h"
+#include "job/job_field.h"
+#include "job/job_keys.h"
+#include "job/job_refusal.h"
+
+namespace hooke {
+namespace {
+
+struct RunFlags {
+  std::string name = "run";
+  uint32_t groups = 1;
+  uint32_t ranks = 1;
+  std::string rule;       // Empty: the default.
+  uint32_t interval = 0;  // 0: the default.
+  std::string state_dir;
+  std::string programs_dir;
+};
+
+absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, const RunFlags& flags) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::current_path(error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the current folder, in which the command would run, cannot be read: ", error.message()));
+  }
+  v1::JobSpec job;
+  job.set_name(flags.name);
+  *job.mutable_command()->mutable_arguments() = {command.begin(), command.end()};
+  job.mutable_command()->set_directory(folder.string());
+  job.mutable_groups()->set_count(flags.groups);
+  job.mutable_groups()->set_ranks(flags.ranks);
+  if (!flags.rule.empty()) {
+    const JobKey& key = *FindJobKey("averaging.rule");
+    const absl::StatusOr<KeyValue> rule = ParseKeyValue(key, flags.rule, /*quoted=*/false);
+    if (!rule.ok()) return absl::InvalidArgumentError(absl::StrCat("--rule: ", rule.status().message()));
+    SetField(key, *rule, job);
+  }
+  job.mutable_averaging()->set_interval(flags.interval);
+  job = FillDefaults(std::move(job));
+  if (absl::Status refused = RefusalOf(CheckJob(job)); !refused.ok()) return refused;
+  return job;
+}
+
+// Returns null if a cluster is there already: one that the user names, or one that `hooke up` runs.
+absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invocation, const RunFlags& flags,
+                                                          Interrupts& interrupts) {
+  if (!invocation.coordinator.empty() || !invocation.environment_coordinator.empty()) return nullptr;
+  LocalClusterOptions options;
+  options.state_dir = flags.state_dir.empty() ? invocation.default_state_dir()
+                                              : std::filesystem::absolute(flags.state_dir).lexically_normal().string();
+  if (options.state_dir.empty()) {
+    return absl::FailedPreconditionError("HOME is not set; say with --state-dir where the cluster keeps its files");
+  }
+  if (RunningClusterAddress(options.state_dir).has_value()) return nullptr;
+  options.programs_dir = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;
+  // One worker divides the machine's cores among all ranks.
+  options.servers = 1;
+  options.workers = 1;
+  options.slots = static_cast<int>(flags.groups * flags.ranks);
+  absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options, &interrupts);
+  if (cluster.ok()) {
+    *invocation.err << "hooke: started a cluster for this run; its files are in " << options.state_dir << std::endl;
+  }
+  return cluster;
+}
+
+// OK while the log can be followed. CANCELLED: Ctrl-C. UNAVAILABLE: our own coordinator has ended.
+absl::Status GoesOn(const Invocation& invocation, LocalCluster* cluster, Interrupts& interrupts) {
+  if (interrupts.WaitFor(absl::ZeroDuration()).has_value()) return absl::CancelledError("interrupted");
+  if (cluster == nullptr) return absl::OkStatus();
+  for (const std::string& text : cluster->NewlyEnded()) *invocation.err << "hooke: " << text << std::endl;
+  return cluster->coordinator_runs() ? absl::OkStatus() : absl::UnavailableError("the run's coordinator has ended");
+}
+
+int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id) {
+  const absl::StatusOr<v1::JobStatus> job = coordinator.CancelJob(job_id);
+  if (!job.ok()) return Report(invocation, job.status());
+  *invocation.err << "hooke: job " << job_id << " is cancelled" << std::endl;
+  return kInterrupted;
+}
+
+// Submits the job and follows it to its end.
+int Follow(const Invocation& invocation, const v1::JobSpec& spec, LocalCluster* cluster, Interrupts& interrupts) {
+  int code = kSucceeded;
+  const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
+  if (coordinator == nullptr) return code;
+  const absl::StatusOr<std::string> job_id = coordinator->Submit(spec);
+  if (!job_id.ok()) {
+    return Report(invocation, job_id.status(), ReadRefusal(job_id.status()).problems.empty() ? kFailed : kUsage);
+  }
+  *invocation.err << "hooke: submitted " << Printable(*job_id) << std::endl;
+  LogOptions options;
+  options.job = *job_id;
+  options.follow = true;
+  options.goes_on = [&] { return GoesOn(invocation, cluster, interrupts); };
+  const absl::Status end = PrintLog(invocation, *coordinator, options);
+  if (absl::IsCancelled(end)) return Cancel(invocation, *coordinator, *job_id);
+  if (!end.ok()) return Report(invocation, end);
+  const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
+  if (!job.ok()) return Report(invocation, job.status());
+  if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
+  return Report(invocation, absl::UnknownError(FailureText(*job)));
+}
+
+int Run(const Invocation& invocation, const RunFlags& flags) {
+  if (invocation.command.empty()) {
+    return Report(invocation,
+                  absl::InvalidArgumentError("no command; name one after --, as in `hooke run --ranks 2 -- python3 "
+                                             "train.py`"),
+                  kUsage);
+  }
+  const absl::StatusOr<v1::JobSpec> job = MakeJob(invocation.command, flags);
+  if (!job.ok()) return Report(invocation, job.status(), kUsage);
+  Interrupts interrupts;  // Must exist before gRPC starts threads.
+  const absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = StartIfNone(invocation, flags, interrupts);
+  if (!cluster.ok()) {
+    return Report(invocation, cluster.status(), absl::IsCancelled(cluster.status()) ? kInterrupted : kFailed);
+  }
+  Invocation here = invocation;
+  if (*cluster != nullptr) here.coordinator = (*cluster)->coordinator();
+  if (*cluster == nullptr && !flags.state_dir.empty() && here.coordinator.empty()) {
+    here.coordinator = RunningClusterAddress(flags.state_dir).value_or("");
+  }
+  const int code = Follow(here, *job, cluster->get(), interrupts);
+  if (*cluster == nullptr) return code;
+  for (const std::string& name : (*cluster)->Stop(&interrupts)) {
+    *invocation.err << "hooke: " << name << " did not stop in time and was killed" << std::endl;
+  }
+  return code;
+}
+
+}  // namespace
+
+void AddRunCommand(Command& program, Invocation& invocation) {
+  Command& command = program.AddCommand(
+      "run", "Run a command as the ranks of a job, show its log, and exit with 0 when it succeeds, else with 1");
+  auto flags = std::make_shared<RunFlags>();
+  command.Add("--groups", flags->groups, "Groups. Default: 1").Range(uint64_t{1}, uint64_t{64}).Type("N");
+  command.Add("--ranks", flags->ranks, "Ranks of each group. Default: 1").Range(uint64_t{1}, uint64_t{64}).Type("N");
+  command.Add("--rule", flags->rule, "averaging.rule of the job. Default: elastic")
+      .OneOf(FindJobKey("averaging.rule")->choices)
+      .Type("RULE");
+  command.Add("--interval", flags->interval, "averaging.interval of the job. Default: that of the rule")
+      .Range(uint64_t{1}, uint64_t{1000000})
+      .Type("N");
+  command.Add("--name", flags->name, "Name of the job. Default: run").Type("NAME");
+  command.Add("--state-dir", flags->state_dir, "Folder of the cluster, as for `hooke up`. Default: $HOME/.hooke/up")
+      .Type("DIR");
+  command.Add("--programs-dir", flags->programs_dir, "Folder of hooke-server and hooke-worker. Default: that of hooke")
+      .Type("DIR");
+  AddCoordinatorFlag(command, invocation);
+  command.Footer(
+      "The command stands after --, and runs in the current folder: hooke run --groups 2 --ranks 2 -- python3 "
+      "train.py\n"
+      "If no cluster runs here, one is started for the run and stopped after it. What it stored stays: `hooke up` and "
+      "`hooke export` find it.\n"
+      "The log goes to the standard output, what this command itself says to the standard error.\n"
+      "Ctrl-C cancels the job (exit code 130). docs/commands.md says how a command runs; a job file can say more.");
+  command.Action([&invocation, flags] { return Run(invocation, *flags); });
+}
+
+}  // namespace hooke
