@@ -148,6 +148,7 @@ GroupVerdict GroupRun::RunToEnd() {
   absl::StatusOr<std::unique_ptr<Process>> process = Launch(**folder);
   if (!process.ok()) {
     announced_.Notify();
+    rank_output_.reset();
     // That a command is missing has a code of its own. Anything else may be mended by a new try.
     return failure(command_ ? process.status() : absl::UnavailableError(process.status().message()));
   }
@@ -159,8 +160,9 @@ GroupVerdict GroupRun::RunToEnd() {
   announced_.Notify();
 
   const ProcessEnd end = WatchUntilEnd(**process);
-  // Afterwards all reports of the ranks have been read.
+  // Afterwards all reports of the ranks have been read, and all that they printed.
   server->reset();
+  rank_output_.reset();
   absl::MutexLock lock(&mutex_);
   return watch_.Verdict({end.ok(), absl::StrCat("mpirun ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }
@@ -179,8 +181,7 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
   process.argv = std::move(command.argv);
   process.environment = std::move(command.environment);
   process.folder = command_ ? start_.group().job().command().directory() : folder.path();
-  process.on_line = [this](absl::string_view line) { ReadLine(line, /*from_stderr=*/false); };
-  process.on_error_line = [this](absl::string_view line) { ReadLine(line, /*from_stderr=*/true); };
+  process.on_line = [this](absl::string_view line) { ReadLine(line); };
   return Process::Start(std::move(process));
 }
 
@@ -198,7 +199,10 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
   launch.rank_binary = "/bin/sh";
   launch.rank_arguments = {folder.command_file()};
   launch.tells_threads = false;
-  return folder.WriteCommandFile(CommandScript(TextsOf(command.arguments()), exit_mark_));
+  auto output = RankOutput::Open(folder.path(), start_.ranks(), [this](const auto& line) { ReadRankLine(line); });
+  if (!output.ok()) return output.status();
+  rank_output_ = *std::move(output);
+  return folder.WriteCommandFile(CommandScript(TextsOf(command.arguments()), folder.path(), exit_mark_));
 }
 
 // Waits for the launcher's end, however long it takes: until the launcher is gone, nothing else may have its slots. If
@@ -320,15 +324,10 @@ void GroupRun::RankStreamEnded(uint32_t rank) {
   watch_.StreamEnded(rank, absl::Now());
 }
 
-void GroupRun::ReadLine(absl::string_view line, bool from_stderr) {
-  TaggedLine tagged = ParseTaggedLine(options_.launch.flavour, line);
-  std::optional<ExitLine> exit;
-  if (command_ && tagged.rank.has_value()) exit = ReadExitLine(tagged.text, exit_mark_);
-  if (exit.has_value()) tagged.text = exit->before;
+void GroupRun::ReadLine(absl::string_view line) {
+  const TaggedLine tagged = ParseTaggedLine(options_.launch.flavour, line);
   {
     absl::MutexLock lock(&mutex_);
-    if (command_ && from_stderr && tagged.rank.has_value()) error_lines_.Add(tagged.source, tagged.text);
-    if (exit.has_value()) watch_.Exited(*tagged.rank, exit->status, error_lines_.Of(tagged.source), absl::Now());
     const bool from_rank = tagged.source != "mpirun";
     if (!from_rank) ReadLauncherLine(options_.launch.flavour, line, launcher_said_);
     // A line of a rank tells more than a line of the launcher, which also prints lines of dashes around its messages.
@@ -336,7 +335,20 @@ void GroupRun::ReadLine(absl::string_view line, bool from_stderr) {
     if (says_something && (from_rank || !rank_spoke_)) last_words_ = CleanLine(tagged.text, 500);
     rank_spoke_ = rank_spoke_ || from_rank;
   }
-  if (!exit.has_value() || !tagged.text.empty()) callbacks_.log(tagged.source, tagged.text);
+  callbacks_.log(tagged.source, tagged.text);
+}
+
+void GroupRun::ReadRankLine(const RankOutput::Line& line) {
+  const std::string source = absl::StrCat("rank ", line.rank);
+  absl::string_view text = line.text;
+  const std::optional<ExitLine> exit = line.from_stderr ? ReadExitLine(text, exit_mark_) : std::nullopt;
+  if (exit.has_value()) text = exit->before;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (line.from_stderr) error_lines_.Add(source, text);
+    if (exit.has_value()) watch_.Exited(line.rank, exit->status, error_lines_.Of(source), absl::Now());
+  }
+  if (!exit.has_value() || !text.empty()) callbacks_.log(source, text);
 }
 
 void GroupRun::Report(uint32_t rank, const v1::RankEvent& event) {

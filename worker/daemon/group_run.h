@@ -28,6 +28,7 @@
 #include "worker/daemon/rank_watch.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
+#include "worker/launch/rank_output.h"
 
 namespace hooke {
 
@@ -80,8 +81,11 @@ class GroupRun final {
   absl::Time KillTime();
   void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
+  // Makes the pipes and the script of a command's ranks, and sets `launch` to start it.
   absl::Status PrepareCommand(const GroupFolder& folder, LaunchOptions& launch);
-  void ReadLine(absl::string_view line, bool from_stderr);
+  void ReadLine(absl::string_view line);
+  // Takes a line that a command's rank printed.
+  void ReadRankLine(const RankOutput::Line& line);
   void Report(uint32_t rank, const v1::RankEvent& event);
 
   const v1::GroupId id_;
@@ -90,7 +94,8 @@ class GroupRun final {
   const std::string exit_mark_;  // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
-  v1::StartGroup start_;          // Only the run's thread uses it.
+  v1::StartGroup start_;                     // Only the run's thread uses it.
+  std::unique_ptr<RankOutput> rank_output_;  // As start_. Set while a command runs.
   absl::Notification announced_;  // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for
                                   // it.
 

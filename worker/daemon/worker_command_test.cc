@@ -157,7 +157,7 @@ TEST_F(WorkerCommandTest, IsKilled) {
 
 // Lines arrive in order, and none is lost.
 TEST_F(WorkerCommandTest, PrintsMuch) {
-  const v1::GroupEnded end = RunShell("if [ $R = 0 ]; then seq 300; fi");
+  const v1::GroupEnded end = RunShell("if [ $R = 0 ]; then seq 20000; fi");
   EXPECT_TRUE(end.ok()) << end.message();
   int next = 1;
   for (const v1::WorkerMessage& message : coordinator_->received()) {
@@ -165,7 +165,7 @@ TEST_F(WorkerCommandTest, PrintsMuch) {
       if (line == absl::StrCat("group 0 rank 0: ", next)) ++next;
     }
   }
-  EXPECT_EQ(next, 301);
+  EXPECT_EQ(next, 20001);
 }
 
 // What is not on this node is told at once, with a code that fails the job, and mpirun is not started.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "worker/launch/rank_output.h"
 
 namespace hooke {
 namespace {
@@ -37,8 +38,8 @@ bool IsProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0 &&
 
 }  // namespace
 
-std::string CommandScript(absl::Span<const std::string> arguments, absl::string_view mark) {
-  std::string script = "setpriv --pdeathsig KILL --";
+std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark) {
+  std::string script = absl::StrCat(RankOutput::Redirection(folder), "setpriv --pdeathsig KILL --");
   for (const std::string& argument : arguments) absl::StrAppend(&script, " ", Quoted(argument));
   absl::StrAppend(&script, "\nstatus=$?\n[ $status -eq 0 ] && exit 0\necho \"", mark, " $status\" >&2\n");
   absl::StrAppend(&script, "case $status in\n");

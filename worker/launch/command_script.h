@@ -14,11 +14,11 @@
 
 namespace hooke {
 
-// Returns the script. If the command exits with a status other than 0, or a signal kills it, the last line on the
-// script's stderr is "MARK STATUS", where a signal's status is 128 plus its number. Then the script ends in the same
-// way. The command is killed if the script is. The arguments are in the script and not on the launcher's command line,
-// because a launcher takes ":" for the start of another program.
-std::string CommandScript(absl::Span<const std::string> arguments, absl::string_view mark);
+// Returns the script. It prints into the pipes of its rank in `folder` (RankOutput). If the command exits with a status
+// other than 0, or a signal kills it, the last line on its stderr is "MARK STATUS", where a signal's status is 128 plus
+// its number. Then the script ends in the same way. The command is killed if the script is. The arguments are in the
+// script and not on the launcher's command line, because a launcher takes ":" for the start of another program.
+std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark);
 
 struct ExitLine {
   int status = 0;

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/launch/process.h"
+#include "worker/launch/rank_output.h"
 
 namespace hooke {
 namespace {
@@ -29,22 +30,39 @@ struct Ran {
   std::vector<std::string> err;
 };
 
-// Runs the command by its script, in a folder of the test.
+// Runs the command by its script as rank 1 of 2, in a folder of the test.
 Ran RunScript(const std::vector<std::string>& arguments) {
-  const std::string script = absl::StrCat(testing::TempDir(), "/command", getpid());
-  std::ofstream(script) << CommandScript(arguments, "mark-1");
+  const std::string folder = absl::StrCat(testing::TempDir(), "/it's ", getpid());
+  fs::create_directories(folder);
   Ran ran;
+  auto output = RankOutput::Open(folder, 2, [&ran](const RankOutput::Line& line) {
+    EXPECT_EQ(line.rank, 1u);
+    (line.from_stderr ? ran.err : ran.out).emplace_back(line.text);
+  });
+  EXPECT_TRUE(output.ok()) << output.status();
+  std::ofstream(folder + "/command") << CommandScript(arguments, folder, "mark-1");
   ProcessOptions options;
-  options.argv = {"/bin/sh", script};
-  options.environment = {"PATH=/usr/bin:/bin"};
-  options.folder = testing::TempDir();
-  options.on_line = [&ran](absl::string_view line) { ran.out.emplace_back(line); };
-  options.on_error_line = [&ran](absl::string_view line) { ran.err.emplace_back(line); };
+  options.argv = {"/bin/sh", folder + "/command"};
+  options.environment = {"PATH=/usr/bin:/bin", "PMI_RANK=1"};
+  options.folder = folder;
   absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
   EXPECT_TRUE(process.ok()) << process.status();
   ran.end = (*process)->Wait(absl::Now() + absl::Seconds(20)).value_or(ProcessEnd{99, 0});
-  fs::remove(script);
+  output->reset();
+  fs::remove_all(folder);
   return ran;
+}
+
+// A burst of short lines arrives whole, and so does a last line without an end. An endless line comes in pieces.
+TEST(CommandScriptTest, LosesNoLine) {
+  const Ran ran = RunScript({"sh", "-c", "seq 20000; printf last; head -c 200000 /dev/zero >&2"});
+  ASSERT_EQ(ran.out.size(), 20001u);
+  for (int i = 0; i < 20000; ++i) ASSERT_EQ(ran.out[i], absl::StrCat(i + 1));
+  EXPECT_EQ(ran.out.back(), "last");
+  size_t bytes = 0;
+  for (const std::string& piece : ran.err) bytes += piece.size();
+  EXPECT_EQ(bytes, 200000u);
+  EXPECT_GT(ran.err.size(), 1u);
 }
 
 // The command gets its arguments unchanged, whatever characters they have.

@@ -153,7 +153,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
-  TaggedLine launcher{"mpirun", line, std::nullopt};
+  TaggedLine launcher{"mpirun", line};
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "[")) return launcher;
   const size_t close = rest.find(']');
@@ -172,7 +172,7 @@ TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
   }
   uint32_t rank;
   if (!absl::SimpleAtoi(label, &rank)) return launcher;
-  return {absl::StrCat("rank ", rank), text, rank};
+  return {absl::StrCat("rank ", rank), text};
 }
 
 void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict) {

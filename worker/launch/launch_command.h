@@ -52,9 +52,8 @@ struct LaunchCommand {
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
 struct TaggedLine {
-  std::string source;            // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
-  absl::string_view text;        // The line's text. It points into the line that was parsed.
-  std::optional<uint32_t> rank;  // The rank that wrote it; nullopt for a line without a label.
+  std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
+  absl::string_view text;  // The line's text. It points into the line that was parsed.
 };
 
 // Splits a line of the launcher's output into its writer and its text.

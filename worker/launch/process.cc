@@ -236,7 +236,7 @@ class Process::Runner {
         pollfd polled = {output.read_end.get(), POLLIN, 0};
         if (poll(&polled, 1, PollTimeoutMs(deadline - absl::Now())) > 0) Read(output);
       }
-      if (!output.partial.empty()) Deliver(output, output.partial);
+      if (!output.partial.empty()) Deliver(output.partial);
       output.partial.clear();
     }
   }
@@ -250,18 +250,16 @@ class Process::Runner {
     output.partial.append(bytes, count);
     size_t begin = 0;
     for (size_t end; (end = output.partial.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      Deliver(output, absl::string_view(output.partial).substr(begin, end - begin));
+      Deliver(absl::string_view(output.partial).substr(begin, end - begin));
     }
     output.partial.erase(0, begin);
     if (output.partial.size() < kLineBytesMax) return;
-    Deliver(output, output.partial);
+    Deliver(output.partial);
     output.partial.clear();
   }
 
-  void Deliver(const Output& output, absl::string_view line) {
-    const bool is_error = &output == &outputs_[1] && options_.on_error_line;
-    const auto& deliver = is_error ? options_.on_error_line : options_.on_line;
-    if (deliver) deliver(line);
+  void Deliver(absl::string_view line) {
+    if (options_.on_line) options_.on_line(line);
   }
 
   Process& process_;

@@ -33,8 +33,6 @@ struct ProcessOptions {
   // Called on the process's thread for each line of stdout and stderr; a line longer than 64 KiB comes in pieces. Never
   // called after Wait has returned the end. Must not call into the Process.
   std::function<void(absl::string_view line)> on_line;
-  // If set, it is called instead of on_line for lines of stderr.
-  std::function<void(absl::string_view line)> on_error_line;
 };
 
 struct ProcessEnd {

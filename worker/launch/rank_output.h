@@ -1,0 +1,64 @@
+#ifndef HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
+#define HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
+
+// Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers would carry
+// these lines, too, but not all of them: of a burst of short lines Open MPI's drops some, and both cut lines in two
+// where a block of some KiB ends.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hooke {
+
+class RankOutput {
+ public:
+  struct Line {
+    uint32_t rank = 0;
+    bool from_stderr = false;
+    absl::string_view text;  // Without its end. A line of more than 64 KiB comes in pieces.
+  };
+  // Called on the thread of the RankOutput.
+  using OnLine = std::function<void(const Line& line)>;
+
+  // Makes the pipes in `folder`, which the caller removes later. UNAVAILABLE if that fails.
+  static absl::StatusOr<std::unique_ptr<RankOutput>> Open(const std::string& folder, uint32_t ranks, OnLine on_line);
+
+  // Reads what is left in the pipes and delivers it. The ranks must have ended.
+  ~RankOutput();
+  RankOutput(const RankOutput&) = delete;
+  RankOutput& operator=(const RankOutput&) = delete;
+
+  // The shell commands with which a script in this folder's group opens its rank's pipes as stdout and stderr.
+  static std::string Redirection(const std::string& folder);
+
+ private:
+  struct Pipe {
+    uint32_t rank = 0;
+    bool from_stderr = false;
+    int fd = -1;
+    std::string partial;  // The start of a line whose end has not come yet.
+  };
+
+  explicit RankOutput(OnLine on_line) : on_line_(std::move(on_line)) {}
+  absl::Status OpenPipe(const std::string& path, uint32_t rank, bool from_stderr);
+  void Run();
+  // Reads the pipe once; false if it was empty.
+  bool Read(Pipe& pipe);
+  void Deliver(const Pipe& pipe, absl::string_view text) { on_line_({pipe.rank, pipe.from_stderr, text}); }
+
+  const OnLine on_line_;
+  int stop_fd_ = -1;  // An eventfd; readable when the destructor wants the thread to end.
+  std::vector<Pipe> pipes_;
+  std::thread thread_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
