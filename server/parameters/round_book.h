@@ -8,7 +8,7 @@
 // their exchanges. If each block decided anew, two groups could wait for each other. A group that joins would wait at
 // its first block for a group in the middle of its slice, while that group waits for it there.
 //
-// An arrival costs the same for any number of groups, except if it closes the round.
+// An arrival does not look through the groups, except if they may all be there.
 //
 // Pure: the caller passes the time, and no values are copied. It knows no threads and no answers: the caller keeps what
 // belongs to each queued contribution, and applies the rounds that close. Not thread-safe.

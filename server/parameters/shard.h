@@ -161,6 +161,7 @@ class Shard {
     // For rounds: how the round ended for this waiting thread. Whoever ended it sets this under the block's mutex. If
     // the outcome is OK, the answer is written.
     std::optional<absl::Status>* outcome = nullptr;
+    bool has_closed = false;  // This turn has closed a round, so the others of the round have their outcomes.
     // This turn has closed a round that had waited for a group in vain. So rounds of other blocks may be complete.
     bool has_dismissed = false;
   };

@@ -26,6 +26,8 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   std::optional<absl::Status> outcome;
   turn.outcome = &outcome;
   absl::Status status = ApplyTurn(turn, blocks_[*index]);
+  // The block's mutex is free now, so the threads that wake do not go to sleep again at it.
+  if (turn.has_closed) blocks_[*index].changed.SignalAll();
   if (turn.has_dismissed) WakeAll();
   if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
   return status;

@@ -80,7 +80,7 @@ absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, 
     AnswerWithCenter(*each, block);
   }
   block.waiting = std::vector<const Turn*>();  // Frees the memory, which over all blocks is much.
-  block.changed.SignalAll();
+  turn.has_closed = true;
   if (!status.ok()) return status;
   turn.has_dismissed = !round.missing.empty();
   absl::MutexLock lock(&book_mutex_);
