@@ -70,7 +70,7 @@ absl::Status Shard::AwaitRound(RoundBook::Decision decision, Turn& turn, Block& 
 }
 
 absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, Block& block) {
-  const absl::Status status = Update(round.contributions, round.live.size(), turn, block);
+  absl::Status status = Update(round.contributions, round.live.size(), turn, block);
   for (const Turn* each : block.waiting) {
     *each->outcome = status;
     if (!status.ok()) continue;
