@@ -12,7 +12,7 @@ namespace hooke {
 // allows 0 and has another default is an `optional` field.
 bool IsGiven(const JobKey& key, const v1::JobSpec& job);
 
-// Writes a value into the key's field. `value` must come from ParseKeyValue for the same key.
+// Writes a value into the key's field. `value` must have passed the check of the same key (CheckKeyValue).
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job);
 
 // Returns the job's value, allowed or not, with the text that a job file would have for it. If an enum has a number

@@ -198,5 +198,26 @@ TEST_F(CommandExportTest, UnknownFormat) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+// The center of a job with a command has the names that its program gave. Nothing asks for a built-in network, but for
+// TorchScript, which is refused with what to do.
+TEST_F(CommandExportTest, ACommandsCenter) {
+  server_.responses[0].mutable_header()->mutable_layout()->clear_model();
+  coordinator_.jobs["fashion-1"].back().mutable_spec()->clear_model();
+  coordinator_.jobs["fashion-1"].back().mutable_spec()->mutable_command()->add_arguments("python3");
+  RankIs("exit 1");
+  const ProgramOutcome refused = Run();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(
+      refused.err,
+      "hooke: job fashion-1 runs a command, and only that program knows the network that a TorchScript file holds; "
+      "--format safetensors writes the tensors by their names\n");
+  ProgramOptions options = Options({});
+  options.arguments = {"client/hooke", "export", "fashion-1", path_, "--coordinator", listener_->address()};
+  const ProgramOutcome exported = RunProgram(options);
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_THAT(Read(path_), HasSubstr(R"("w":{)"));
+  EXPECT_THAT(Read(path_), ::testing::Not(HasSubstr("architecture")));
+}
+
 }  // namespace
 }  // namespace hooke

@@ -56,6 +56,11 @@ absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, con
   }
   job.mutable_averaging()->set_interval(flags.interval);
   job = FillDefaults(std::move(job));
+  const JobKey& interval = *FindJobKey("averaging.interval");
+  if (flags.interval > 0 && !Applies(interval, job)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--interval ", DoesNotApplyText(ConditionOf(interval), flags.rule), ": leave it out"));
+  }
   if (absl::Status refused = RefusalOf(CheckJob(job)); !refused.ok()) return refused;
   return job;
 }

@@ -79,6 +79,8 @@ TEST_F(RunTest, RefusesAWrongCommandLine) {
   EXPECT_EQ(Run({"--", ""}).exit_code, 2);
   EXPECT_THAT(Run({"--", ""}).err, HasSubstr("command: names no program"));
   EXPECT_THAT(Run({"--name", "A B", "--", "sh"}).err, HasSubstr("name: \"A B\" is not a name"));
+  EXPECT_THAT(Run({"--rule", "none", "--interval", "4", "--", "sh"}).err,
+              HasSubstr("--interval does not apply to averaging.rule none; only to elastic"));
   EXPECT_EQ(Run({"--rule", "nope", "--", "sh"}).exit_code, 2);
   EXPECT_EQ(Run({"python3", "train.py"}).exit_code, 2);
   EXPECT_THAT(Run({"--help"}).out, HasSubstr("The command stands after --"));

@@ -218,7 +218,7 @@ TEST(CommandsAllowedTest, OnlyOnLoopback) {
   }
   for (const char* address : {"10.0.0.1:7411", "head:7411", "0.0.0.0:7411"}) {
     const absl::Status status = CheckCommandsAllowed(address);
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << address;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(StartsWith(absl::StrCat("--allow-commands is refused with --coordinator ", address)),
                       HasSubstr("token")));

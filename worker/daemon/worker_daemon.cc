@@ -76,7 +76,7 @@ absl::Status CheckCommandsAllowed(absl::string_view coordinator) {
   const absl::StatusOr<HostPort> address = ParseHostPort(coordinator);
   if (!address.ok()) return address.status();
   if (address->IsLoopback()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return absl::InvalidArgumentError(absl::StrCat(
       "--allow-commands is refused with --coordinator ", coordinator,
       ": other machines reach that cluster, and whoever reaches it could run any program here. Such a cluster needs a "
       "token, which this version does not have. Use a coordinator at 127.0.0.1, as `hooke up` starts one, or leave "

@@ -49,7 +49,7 @@ struct WorkerOptions {
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
-// OK if commands may be allowed with this coordinator. FAILED_PRECONDITION otherwise: on a cluster that other machines
+// OK if commands may be allowed with this coordinator. INVALID_ARGUMENT otherwise: on a cluster that other machines
 // reach, anybody who reaches it could run any program on its workers.
 absl::Status CheckCommandsAllowed(absl::string_view coordinator);
 
