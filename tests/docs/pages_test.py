@@ -17,8 +17,8 @@ import sentences  # noqa: E402
 PAGES = sentences.pages(ROOT)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # Matches `folder/file.cc` or `folder/`, but not `profiles/JOB`, which is no place in the tree.
-NAMED = re.compile(r"`((?:algorithms|client|deploy|docs|files|job|mpi_group|proto|server|tests|third_party|wire|worker)/[a-z0-9_./-]*)`")
-LABEL = re.compile(r"(?<![\w/])//([a-z_/]+)(?::([a-z_]+)|(/\.\.\.))")
+NAMED = re.compile(r"`((?:algorithms|client|deploy|docs|files|job|mpi_group|proto|python|server|tests|third_party|wire|worker)/[a-z0-9_./-]*)`")
+LABEL = re.compile(r"(?<![\w/])//([a-z_/]+)(?::([a-z_]+(?:\.[a-z]+)?)|(/\.\.\.))")
 
 
 def anchors(page):

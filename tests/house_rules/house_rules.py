@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "server": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms"},
     "worker": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group"},
     "client": {"flags", "proto", "wire", "files", "job"},
+    "python": set(),
     "deploy": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "tests": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "third_party": set(),

@@ -1,0 +1,172 @@
+"""What a job is to every kind of program: its place, its steps and epochs, its collectives and its end."""
+
+import math
+from typing import Iterator, Optional, Tuple
+
+from hooke._ending import Ending
+from hooke._memory import gathered, in_place
+from hooke._native import Native, invalid, misuse
+
+_joined = None
+
+
+def steps_per_epoch(samples: int, batch: int, accumulate: int, ranks: int, groups: int) -> int:
+    """Returns a group's steps in one pass of all groups over `samples` samples. The rest, which does not fill a step of all groups, is left out."""
+    return samples // (batch * accumulate * ranks * groups)
+
+
+def first_sample(step: int, part: int, batch: int, accumulate: int, rank: int, ranks: int, group: int, groups: int) -> int:
+    """Returns where in the epoch's order the batch begins that a rank takes for the `part`-th backward of a step.
+
+    A step of all groups takes one slice of the order. In it come the groups one after the other, in each of them the
+    backward passes, and in each of these the ranks. So one group of two ranks takes in each pass what a single process
+    takes with twice the batch.
+    """
+    return (((step * groups + group) * accumulate + part) * ranks + rank) * batch
+
+
+class Job:
+    """This rank's part in its job. Base of the jobs of hooke.torch and hooke.numpy."""
+
+    def __init__(self, native: Optional[Native] = None):
+        global _joined
+        if native is None:
+            if _joined is not None and _joined._native.in_own_process():
+                raise misuse("init() was called before in this process: keep the job that it returned")
+            native = Native()
+            _joined = self
+        self._native = native
+        self._place = native.place()
+        self._registered = self._begun = self._finished = self._left = False
+        self._epochs_planned = 0
+        self._steps_per_epoch = 0
+        self._first_step = self._step = 0
+        self._epoch = None
+        self._loss = math.nan
+        self._ending = Ending(self.leave, native.fail) if _joined is self else None
+
+    # ---- Where the rank is ----
+
+    rank = property(lambda self: self._place.rank, doc="This rank's number in its group.")
+    ranks = property(lambda self: self._place.ranks, doc="Ranks of each group.")
+    group = property(lambda self: self._place.group, doc="This group's number in the job.")
+    groups = property(lambda self: self._place.groups, doc="Groups of the job; 1 without servers.")
+    seed = property(lambda self: self._place.seed, doc="The job's seed, the same on all ranks of all groups.")
+    place = property(lambda self: self._place, doc="All that is known of the rank's place.")
+    loss = property(lambda self: self._loss, doc="Mean over the ranks of the last reported loss; NaN before that.")
+    step = property(lambda self: self._step, doc="Steps that the group has done, in all its starts.")
+
+    @property
+    def first_step(self) -> int:
+        """Steps that the group had done in earlier starts. Begins training."""
+        self.begin()
+        return self._first_step
+
+    # ---- Epochs and the end ----
+
+    def epochs(self, count: int) -> Iterator[int]:
+        """Begins training, and returns an iterator over the epochs that are left. After the last one, training is finished."""
+        if self._finished:
+            raise misuse("job.epochs() was called after training had ended")
+        self._epochs_planned = count
+        if self._begun:
+            self._native.notice(f"epochs({count}) came after training had begun: give it before the first step, so that the job knows its length")
+        self.begin()
+        return self._each_epoch(count)
+
+    def _each_epoch(self, count: int) -> Iterator[int]:
+        first = self._first_step // self._steps_per_epoch if self._steps_per_epoch else 0
+        for epoch in range(first, count):
+            self._epoch, before = epoch, self._step
+            yield epoch
+            self._check_epoch(epoch, self._step - before)
+        self._epoch = None
+        self.finish()
+
+    def _check_epoch(self, epoch: int, steps: int) -> None:
+        """Says so if an epoch took other steps than planned: schedules and restarts would be wrong."""
+        start = self._first_step % self._steps_per_epoch if self._steps_per_epoch and epoch == self._first_step // self._steps_per_epoch else 0
+        planned = self._steps_per_epoch - start
+        if self._steps_per_epoch and (steps > planned or 2 * steps <= planned):
+            self._native.notice(
+                f"epoch {epoch} took {steps} steps instead of {planned}, so a restart would go on at a wrong sample: "
+                "if you accumulate gradients over n backward passes, give accumulate=n to wrap()"
+            )
+
+    def _plan(self) -> Tuple[int, int]:
+        """Returns the steps of the whole training and of an epoch; 0 for what is not known."""
+        return 0, 0
+
+    def begin(self) -> None:
+        """Begins training: from now on the model has the values of the center. Collective; happens by itself before the first forward pass."""
+        if self._begun:
+            return
+        if self._left:
+            raise misuse("the job has ended")
+        if not self._registered:
+            raise misuse("the job has no model yet: call job.wrap(model, optimizer) first")
+        steps_total, self._steps_per_epoch = self._plan()
+        self._first_step = self._native.begin(steps_total, self._steps_per_epoch)
+        self._step = self._first_step
+        self._begun = True
+
+    def _end_step(self, samples: int, epoch: float = 0.0) -> None:
+        if self._ending:
+            self._ending.goes_on()
+        self._step = self._native.end_step(samples, epoch)
+
+    def finish(self) -> None:
+        """Ends training: the last exchange. Collective. job.epochs() does it after its last epoch."""
+        if not self._finished:
+            self.begin()
+            self._native.finish()
+            self._finished = True
+
+    def leave(self) -> None:
+        """Leaves the job. It happens by itself when the program ends."""
+        if not self._left:
+            self._left = True
+            self._take_back()
+            self._native.leave()
+
+    def _take_back(self) -> None:
+        """Moves values out of the job's memory, before it is freed."""
+
+    # ---- For the program's own needs ----
+
+    def all_reduce(self, values, reduction: str = "sum"):
+        """Reduces a tensor or an array in place over the ranks ("sum", "mean", "min", "max") and returns it. A number gives a number."""
+        return in_place(values, lambda *memory: self._native.all_reduce(*memory, reduction))
+
+    def broadcast(self, values, root: int = 0):
+        """Gives all ranks the values of rank `root`, in place, and returns them. A number gives a number."""
+        return in_place(values, lambda *memory: self._native.broadcast(*memory, root))
+
+    def all_gather(self, values):
+        """Returns the values of all ranks, stacked: result[rank] are that rank's."""
+        return gathered(values, self.rank, self.ranks, self._native.all_gather)
+
+    def barrier(self) -> None:
+        """Returns after all ranks of the group have called it."""
+        self._native.barrier()
+
+    def notice(self, text: str) -> None:
+        """Sends a line to the job's log."""
+        self._native.notice(text)
+
+    def _evaluate(self, work):
+        """Calls `work` with the center's values, reports its result and returns it. None in groups other than 0, and if a server is away."""
+        self.begin()
+        if self.group != 0:
+            return None
+        results = []
+        self._native.with_center(lambda: results.append(work()))
+        if not results:
+            return None
+        said = results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}
+        unknown = set(said) - {"accuracy", "loss", "samples"}
+        if unknown:
+            raise invalid(f"evaluate: {', '.join(sorted(map(str, unknown)))}: the function returns an accuracy, or a dict of accuracy, loss and samples")
+        if self.rank == 0:
+            self._native.evaluated(float(said.get("accuracy", math.nan)), float(said.get("loss", math.nan)), int(said.get("samples", 0)))
+        return results[0]

@@ -1,0 +1,273 @@
+"""The C interface of libhooke.so (worker/api/hooke.h) as Python calls. An error of the library becomes a hooke.Error."""
+
+import ctypes
+import enum
+import os
+import pathlib
+from typing import Callable, List, NamedTuple, Optional
+
+API_VERSION = 1
+HOST = -1
+PARAMETER, BUFFER = 0, 1
+TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
+REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3}
+LIBRARY = "libhooke.so"
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Code(enum.IntEnum):
+    """What kind of error it is. The numbers are those of gRPC's status codes."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+
+    @classmethod
+    def _missing_(cls, value):
+        return cls.UNKNOWN
+
+
+class Error(RuntimeError):
+    """What went wrong and what to do about it. `code` is a hooke.Code, `message` the text."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = Code(code)
+        self.message = message
+
+
+def misuse(message: str) -> Error:
+    """The error of a call that came at the wrong time."""
+    return Error(Code.FAILED_PRECONDITION, message)
+
+
+def invalid(message: str) -> Error:
+    """The error of an argument that cannot be used."""
+    return Error(Code.INVALID_ARGUMENT, message)
+
+
+class Place(NamedTuple):
+    """Where this rank is in its job."""
+
+    job: str
+    group: int
+    groups: int
+    rank: int
+    ranks: int
+    incarnation: int
+    has_servers: bool
+    steps_locally: bool
+    seed: int
+    rule: str
+
+
+class Tensor(NamedTuple):
+    """A tensor to register, and after that its places in memory. `gradient` is 0 for a buffer."""
+
+    name: str
+    shape: tuple
+    kind: int
+    values: int
+    gradient: int = 0
+
+
+class _Place(ctypes.Structure):
+    _fields_ = [
+        ("job", ctypes.c_char_p),
+        ("group", ctypes.c_uint32),
+        ("groups", ctypes.c_uint32),
+        ("rank", ctypes.c_uint32),
+        ("ranks", ctypes.c_uint32),
+        ("incarnation", ctypes.c_uint32),
+        ("has_servers", ctypes.c_uint32),
+        ("steps_locally", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("rule", ctypes.c_char_p),
+    ]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_uint64)),
+        ("dimensions", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("type", ctypes.c_uint32),
+        ("device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("gradient", ctypes.c_void_p),
+    ]
+
+
+class _Plan(ctypes.Structure):
+    _fields_ = [("steps_total", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64)]
+
+
+class _Step(ctypes.Structure):
+    _fields_ = [("samples", ctypes.c_uint64), ("epoch", ctypes.c_double)]
+
+
+_WORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_JOB = ctypes.c_void_p
+_P = ctypes.POINTER
+# Function -> types of its arguments. All of these return a hooke_code.
+_ARGUMENTS = {
+    "hooke_join": [ctypes.c_uint32, _P(_JOB)],
+    "hooke_get_place": [_JOB, _P(_Place)],
+    "hooke_register": [_JOB, _P(_Tensor), ctypes.c_size_t],
+    "hooke_begin": [_JOB, _P(_Plan), _P(ctypes.c_uint64)],
+    "hooke_gradient_ready": [_JOB, ctypes.c_size_t],
+    "hooke_combine": [_JOB, ctypes.c_float, _P(ctypes.c_float), _P(ctypes.c_uint8)],
+    "hooke_end_step": [_JOB, _P(_Step), _P(ctypes.c_uint64)],
+    "hooke_with_center": [_JOB, _WORK, ctypes.c_void_p],
+    "hooke_evaluated": [_JOB, ctypes.c_double, ctypes.c_double, ctypes.c_uint64],
+    "hooke_all_reduce": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int],
+    "hooke_broadcast": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32],
+    "hooke_all_gather": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int],
+    "hooke_barrier": [_JOB],
+    "hooke_notice": [_JOB, ctypes.c_char_p],
+    "hooke_finish": [_JOB],
+    "hooke_leave": [_JOB],
+}
+
+
+def candidates() -> List[str]:
+    """Returns the places where the library is looked for, best first."""
+    chosen = os.environ.get("HOOKE_LIBRARY")
+    if chosen:
+        return [chosen]
+    built = HERE.parent.parent / "bazel-bin/worker/api" / LIBRARY
+    return [str(HERE / LIBRARY), *([str(built)] if built.exists() else []), LIBRARY]
+
+
+def load() -> ctypes.CDLL:
+    """Loads libhooke.so and declares its functions."""
+    tried = []
+    for path in candidates():
+        try:
+            library = ctypes.CDLL(path)
+            for name, arguments in _ARGUMENTS.items():
+                getattr(library, name).argtypes = arguments
+                getattr(library, name).restype = ctypes.c_int
+            library.hooke_message.argtypes, library.hooke_message.restype = [], ctypes.c_char_p
+            library.hooke_fail.argtypes, library.hooke_fail.restype = [_JOB, ctypes.c_int, ctypes.c_char_p], None
+            return library
+        except (OSError, AttributeError) as error:
+            tried.append(f"  {path}: {error}")
+    advice = "Build it (bazel build //worker/api:libhooke.so) and set HOOKE_LIBRARY to its path, or install the package again."
+    raise Error(Code.NOT_FOUND, f"{LIBRARY} cannot be loaded. Tried:\n" + "\n".join(tried) + "\n" + advice)
+
+
+class Native:
+    """One rank's part in its job. Every method may raise hooke.Error. See hooke.h for what each call does."""
+
+    def __init__(self):
+        self._library = load()
+        self._pid = os.getpid()
+        self._job = _JOB()
+        self._call("hooke_join", API_VERSION, ctypes.byref(self._job), job=False)
+        self._mean_loss = ctypes.c_float()
+        self._step = ctypes.c_uint64()
+
+    def in_own_process(self) -> bool:
+        """False in a process that was forked from the one that joined, for instance a worker of a DataLoader."""
+        return os.getpid() == self._pid
+
+    def _call(self, name: str, *arguments, job: bool = True) -> None:
+        if not self.in_own_process():
+            raise misuse(f"{name} was called in process {os.getpid()}, a child of process {self._pid}, which joined the job; only that one may call Hooke")
+        code = getattr(self._library, name)(*((self._job,) if job else ()), *arguments)
+        if code:
+            raise Error(code, self._library.hooke_message().decode(errors="replace"))
+
+    def place(self) -> Place:
+        place = _Place()
+        self._call("hooke_get_place", ctypes.byref(place))
+        values = [getattr(place, name) for name, _ in _Place._fields_]
+        values = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
+        return Place(*values)._replace(has_servers=bool(place.has_servers), steps_locally=bool(place.steps_locally))
+
+    def register(self, tensors: List[Tensor]) -> List[Tensor]:
+        """Returns the tensors with their new places."""
+        array = (_Tensor * len(tensors))()
+        for entry, tensor in zip(array, tensors):
+            entry.name = tensor.name.encode()
+            entry.shape = (ctypes.c_uint64 * max(1, len(tensor.shape)))(*tensor.shape)
+            entry.dimensions = len(tensor.shape)
+            entry.kind, entry.type, entry.device, entry.values = tensor.kind, TYPES["float32"], HOST, tensor.values
+        self._call("hooke_register", array, len(tensors))
+        return [tensor._replace(values=entry.values, gradient=entry.gradient or 0) for entry, tensor in zip(array, tensors)]
+
+    def begin(self, steps_total: int, steps_per_epoch: int) -> int:
+        first = ctypes.c_uint64()
+        self._call("hooke_begin", ctypes.byref(_Plan(steps_total, steps_per_epoch)), ctypes.byref(first))
+        return first.value
+
+    def gradient_ready(self, index: int) -> None:
+        self._call("hooke_gradient_ready", index)
+
+    def combine(self, loss: float, used: Optional[ctypes.Array] = None) -> float:
+        self._call("hooke_combine", loss, ctypes.byref(self._mean_loss), used)
+        return self._mean_loss.value
+
+    def end_step(self, samples: int, epoch: float) -> int:
+        self._call("hooke_end_step", ctypes.byref(_Step(samples, epoch)), ctypes.byref(self._step))
+        return self._step.value
+
+    def with_center(self, work: Callable[[], None]) -> None:
+        """Calls `work` while the values are the center's, if all servers are there. An exception of `work` comes back from here."""
+        raised = []
+
+        def call(_):
+            # An exception must not cross the C code. To the library, the work is done: it puts the values back, and the
+            # group is not lost.
+            try:
+                work()
+            except BaseException as error:
+                raised.append(error)
+            return 0
+
+        self._call("hooke_with_center", _WORK(call), None)
+        if raised:
+            raise raised[0]
+
+    def evaluated(self, accuracy: float, loss: float, samples: int) -> None:
+        self._call("hooke_evaluated", accuracy, loss, samples)
+
+    def all_reduce(self, address: int, count: int, kind: str, reduction: str) -> None:
+        if reduction not in REDUCTIONS:
+            raise invalid(f"reduction {reduction!r}: one of {', '.join(REDUCTIONS)}")
+        self._call("hooke_all_reduce", address, count, TYPES[kind], REDUCTIONS[reduction])
+
+    def broadcast(self, address: int, count: int, kind: str, root: int) -> None:
+        self._call("hooke_broadcast", address, count, TYPES[kind], root)
+
+    def all_gather(self, address: int, count: int, kind: str) -> None:
+        self._call("hooke_all_gather", address, count, TYPES[kind])
+
+    def barrier(self) -> None:
+        self._call("hooke_barrier")
+
+    def notice(self, text: str) -> None:
+        self._call("hooke_notice", " ".join(text.split()).encode())
+
+    def finish(self) -> None:
+        self._call("hooke_finish")
+
+    def leave(self) -> None:
+        self._call("hooke_leave")
+        self._job = _JOB()
+
+    def fail(self, code: int, message: str) -> None:
+        """Ends the process at once with exit status 1."""
+        self._library.hooke_fail(self._job, code, message.encode(errors="replace"))

@@ -1,0 +1,174 @@
+"""A model whose parameters, gradients and float buffers are views of the job's memory."""
+
+import ctypes
+from typing import Iterable, List, NamedTuple, Tuple
+
+import torch
+
+from hooke._native import BUFFER, PARAMETER, Native, Tensor, invalid, misuse
+
+
+def at(address: int, shape: Tuple[int, ...]) -> torch.Tensor:
+    """Returns a tensor on float32 values at an address."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32).view(shape)
+
+
+class Slot(NamedTuple):
+    """A parameter's place. While training, `parameter.grad` is `gradient`, or None if no rank used the parameter."""
+
+    name: str
+    parameter: torch.nn.Parameter
+    address: int
+    gradient: torch.Tensor
+    gradient_address: int
+
+
+class BufferSlot(NamedTuple):
+    """A buffer's place, and the module that holds it as `module._buffers[key]`."""
+
+    name: str
+    module: torch.nn.Module
+    key: str
+    view: torch.Tensor
+
+
+def check_tensor(kind: str, name: str, tensor: torch.Tensor) -> None:
+    if tensor.device.type != "cpu":
+        raise invalid(f"{kind} {name} is on {tensor.device}: this version of Hooke trains on the CPU; move the model with model.cpu() before wrap()")
+    if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
+        what = str(tensor.dtype if tensor.dtype != torch.float32 else tensor.layout)
+        raise invalid(f"{kind} {name} is {what}: this version of Hooke takes float32; call model.float() before wrap(), and use torch.autocast for bfloat16")
+
+
+def buffers_to_register(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Module, str]]:
+    """Returns (name, module, key) of each float buffer that is part of the model's state, shared ones once. Counters stay each rank's own."""
+    found, seen = [], set()
+    for path, module in model.named_modules():
+        for key, buffer in module._buffers.items():
+            if buffer is None or key in module._non_persistent_buffers_set or id(buffer) in seen:
+                continue
+            seen.add(id(buffer))
+            if buffer.is_floating_point() and buffer.numel():
+                name = (f"{path}.{key}" if path else key).replace("_orig_mod.", "")
+                check_tensor("buffer", name, buffer)
+                found.append((name, module, key))
+    return found
+
+
+class Arena:
+    """Registers a model's tensors, and makes them views of the job's memory.
+
+    If gradients do not travel, since the group has one rank and steps by itself, they stay the program's own: autograd
+    then need not add into memory that was zeroed.
+    """
+
+    def __init__(self, native: Native, model: torch.nn.Module, gradients_travel: bool):
+        # Tied parameters come once, and a tensor without values needs no place.
+        # torch.compile puts a prefix before each name.
+        parameters = [(name.replace("_orig_mod.", ""), p) for name, p in model.named_parameters() if p.requires_grad and p.numel()]
+        if not parameters:
+            raise invalid("the model has no parameter that requires a gradient")
+        for name, parameter in parameters:
+            check_tensor("parameter", name, parameter)
+        buffers = buffers_to_register(model)
+        # Holds the values until the library has copied them.
+        values = [p.detach().contiguous() for _, p in parameters] + [module._buffers[key].contiguous() for _, module, key in buffers]
+        names = [name for name, _ in parameters] + [name for name, _, _ in buffers]
+        kinds = [PARAMETER] * len(parameters) + [BUFFER] * len(buffers)
+        placed = native.register([Tensor(name, tuple(value.shape), kind, value.data_ptr()) for name, value, kind in zip(names, values, kinds)])
+        self.slots = [Slot(name, p, t.values, at(t.gradient, t.shape), t.gradient) for (name, p), t in zip(parameters, placed)]
+        self.buffers = [BufferSlot(name, module, key, at(t.values, t.shape)) for (name, module, key), t in zip(buffers, placed[len(parameters) :])]
+        self.index = {id(slot.parameter): index for index, slot in enumerate(self.slots)}
+        # 1 for each parameter that has a gradient: it would not be None without Hooke. Combining makes it that of all ranks.
+        self.used = (ctypes.c_uint8 * len(self.slots))()
+        self._runs = {}
+        self.gradients_travel = gradients_travel
+        for slot in self.slots:
+            slot.parameter.data = at(slot.address, tuple(slot.parameter.shape))
+            if gradients_travel:
+                slot.parameter.grad = slot.gradient
+        for slot in self.buffers:
+            # All modules that share the buffer keep it.
+            slot.module._buffers[slot.key].data = slot.view
+        self._held_buffers = [slot.module._buffers[slot.key] for slot in self.buffers]
+
+    def adopt_gradient(self, index: int) -> None:
+        """Puts the view of the gradient back where the program or autograd has put another tensor in its place."""
+        slot = self.slots[index]
+        gradient = slot.parameter.grad
+        if gradient is slot.gradient:
+            return
+        if gradient is None:
+            slot.gradient.zero_()
+            self.used[index] = 0
+        else:
+            slot.gradient.copy_(gradient.detach() if gradient.layout == torch.strided else gradient.to_dense())
+        slot.parameter.grad = slot.gradient
+
+    def check_places(self) -> None:
+        for slot in self.slots:
+            if slot.parameter.data_ptr() != slot.address:
+                raise misuse(
+                    f"parameter {slot.name} was moved after wrap(): call model.to(), model.half() and the like before wrap(), and "
+                    "load_state_dict without assign=True"
+                )
+
+    def gather(self) -> None:
+        """Makes sure that parameters, gradients and buffers are in the job's memory, before the ranks combine them."""
+        self.check_places()
+        for index in range(len(self.slots) if self.gradients_travel else 0):
+            self.adopt_gradient(index)
+        for index, slot in enumerate(self.buffers):
+            buffer = slot.module._buffers[slot.key]
+            if buffer.data_ptr() == slot.view.data_ptr():
+                continue
+            if buffer.dtype != torch.float32 or buffer.shape != slot.view.shape or buffer.device.type != "cpu":
+                raise misuse(f"buffer {slot.name} was moved or has another type or shape than at wrap(): call model.to() and model.half() before wrap()")
+            slot.view.copy_(buffer)
+            buffer.data = slot.view
+            self._held_buffers[index] = buffer
+
+    def show_used(self) -> None:
+        """After combining: a parameter that no rank used has no gradient, so that the optimizer leaves it alone."""
+        for slot, used in zip(self.slots, self.used):
+            slot.parameter.grad = slot.gradient if used else None
+
+    def indices(self, optimizer: torch.optim.Optimizer) -> List[int]:
+        """Returns the places of the optimizer's parameters."""
+        return [self.index[id(p)] for group in optimizer.param_groups for p in group["params"] if id(p) in self.index]
+
+    def zero_gradients(self, indices: Iterable[int], set_to_none: bool) -> None:
+        """Zeroes gradients. Those that lie side by side are zeroed in one go. Without `set_to_none`, a zeroed gradient still counts as computed."""
+        indices = tuple(sorted(indices, key=lambda index: self.slots[index].gradient_address))
+        if indices not in self._runs:
+            self._runs[indices] = self._join(indices)
+        for run in self._runs[indices]:
+            run.zero_()
+        for index in indices:
+            if set_to_none:
+                self.used[index] = 0
+            self.slots[index].parameter.grad = self.slots[index].gradient
+
+    def _join(self, indices: Iterable[int]) -> List[torch.Tensor]:
+        runs = []
+        for index in indices:
+            first, count = self.slots[index].gradient_address, self.slots[index].gradient.numel()
+            if runs and runs[-1][0] + 4 * runs[-1][1] == first:
+                runs[-1][1] += count
+            else:
+                runs.append([first, count])
+        return [at(first, (count,)) for first, count in runs]
+
+    def give_back(self) -> None:
+        """Moves parameters and buffers out of the job's memory, so that the model outlives it."""
+        for slot in self.slots:
+            if slot.parameter.data_ptr() == slot.address:
+                slot.parameter.data = slot.parameter.data.clone()
+            if slot.parameter.grad is slot.gradient:
+                slot.parameter.grad = None
+        for slot, held in zip(self.buffers, self._held_buffers):
+            if held.data_ptr() == slot.view.data_ptr():
+                held.data = held.data.clone()

@@ -1,0 +1,68 @@
+"""Which samples a rank takes: every sample at most once in an epoch, and after a restart those that are left."""
+
+import hashlib
+import sys
+from typing import Iterator
+
+import torch
+from torch.utils.data import BatchSampler
+
+from hooke import _job
+from hooke._native import invalid
+
+
+def order(samples: int, seed: int, epoch: int, shuffle: bool) -> torch.Tensor:
+    """Returns the order of an epoch, the same on all ranks of all groups. torch's generator takes 32 bits of a seed, so these are mixed first."""
+    if not shuffle:
+        return torch.arange(samples)
+    mixed = hashlib.sha256(f"{seed}/{epoch}".encode()).digest()[:4]
+    return torch.randperm(samples, generator=torch.Generator().manual_seed(int.from_bytes(mixed, "little")))
+
+
+class Sampler(torch.utils.data.Sampler):
+    """The samples of this rank. Made by job.sampler()."""
+
+    def __init__(self, job, samples: int, batch_size: int, shuffle: bool):
+        if batch_size < 1:
+            raise invalid(f"sampler: batch_size is {batch_size}, but must be at least 1")
+        self._job = job
+        self._samples = samples
+        self.batch_size = batch_size
+        self._shuffle = shuffle
+        self._passes = 0
+
+    def steps_per_epoch(self) -> int:
+        job = self._job
+        steps = _job.steps_per_epoch(self._samples, self.batch_size, job.accumulate, job.ranks, job.groups)
+        if not steps:
+            raise invalid(
+                f"sampler: {self._samples} samples do not fill one step: batch_size {self.batch_size} x accumulate {job.accumulate} x "
+                f"{job.ranks} ranks x {job.groups} groups"
+            )
+        return steps
+
+    def __len__(self) -> int:
+        """Samples of this rank in a whole epoch. The first epoch after a restart has fewer."""
+        return self.steps_per_epoch() * self._job.accumulate * self.batch_size
+
+    def __iter__(self) -> Iterator[int]:
+        self._check_batch_size(sys._getframe(1).f_locals.get("self"))
+        per_epoch, first_step = self.steps_per_epoch(), self._job.first_step
+        epoch = self._job._epoch
+        if epoch is None:
+            epoch = first_step // per_epoch + self._passes
+            self._passes += 1
+        return self._samples_of(epoch, first_step % per_epoch if epoch == first_step // per_epoch else 0, per_epoch)
+
+    def _check_batch_size(self, caller) -> None:
+        """The iterator of a BatchSampler, with which a DataLoader makes its batches, is its generator: so its frame tells the size."""
+        if isinstance(caller, BatchSampler) and caller.batch_size != self.batch_size:
+            raise invalid(f"the DataLoader has batch_size={caller.batch_size}, but its sampler has batch_size={self.batch_size}: give both the same")
+
+    def _samples_of(self, epoch: int, first_step: int, steps: int) -> Iterator[int]:
+        job, size = self._job, self.batch_size
+        indices = order(self._samples, job.seed, epoch, self._shuffle)
+        for step in range(first_step, steps):
+            for part in range(job.accumulate):
+                first = _job.first_sample(step, part, size, job.accumulate, job.rank, job.ranks, job.group, job.groups)
+                yield from indices[first : first + size].tolist()

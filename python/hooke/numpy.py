@@ -1,0 +1,98 @@
+"""Hooke for plain arrays: no framework, the program computes its own gradients.
+
+    import hooke.numpy as hooke
+    job = hooke.init()
+    parameters = job.register({"w": w, "b": b})
+    for step in range(job.first_step, 1000):
+        job.gradients["w"][...], job.gradients["b"][...], loss = gradient_of(parameters)
+        job.combine(loss)
+        for name in parameters:
+            parameters[name] -= 0.1 * job.gradients[name]
+        job.end_step()
+    job.finish()
+"""
+
+import ctypes
+import math
+from typing import Dict, Mapping, Optional
+
+import numpy
+
+from hooke import _job
+from hooke._native import BUFFER, PARAMETER, Code, Error, Native, Tensor, invalid, misuse
+
+__all__ = ["Code", "Error", "Job", "init"]
+
+
+def init() -> "Job":
+    """Joins the job: that of `hooke submit`, or the ranks that mpirun or srun started, or alone. Collective, once in a process."""
+    return Job()
+
+
+def _at(address: int, shape) -> numpy.ndarray:
+    count = int(numpy.prod(shape, dtype=numpy.int64))
+    return numpy.frombuffer((ctypes.c_float * count).from_address(address), dtype=numpy.float32).reshape(shape)
+
+
+class Job(_job.Job):
+    """This rank's part in the job."""
+
+    def __init__(self, native: Optional[Native] = None):
+        super().__init__(native)
+        self._views: Dict[str, numpy.ndarray] = {}
+        self._gradients: Dict[str, numpy.ndarray] = {}
+        self._buffers: Dict[str, numpy.ndarray] = {}
+        self._steps_planned = (0, 0)
+
+    gradients = property(lambda self: self._gradients, doc="The gradients by name. Write into them in place; end_step() zeroes them.")
+    buffers = property(lambda self: self._buffers, doc="The buffers by name. The ranks' mean is taken in every step.")
+
+    def register(
+        self,
+        parameters: Mapping[str, numpy.ndarray],
+        buffers: Optional[Mapping[str, numpy.ndarray]] = None,
+        steps_total: int = 0,
+        steps_per_epoch: int = 0,
+    ) -> Dict[str, numpy.ndarray]:
+        """Moves float32 arrays into the job, begins training, and returns the views to train. Collective, once.
+
+        Afterwards they have the values of the center. Change them in place.
+        """
+        if self._registered:
+            raise misuse("job.register() was called before: one job trains one set of parameters")
+        named = [(name, array, PARAMETER) for name, array in parameters.items()] + [(name, array, BUFFER) for name, array in (buffers or {}).items()]
+        for name, array, _ in named:
+            if not isinstance(array, numpy.ndarray) or array.dtype != numpy.float32 or not array.size:
+                what = f"{array.dtype} of shape {array.shape}" if isinstance(array, numpy.ndarray) else type(array).__name__
+                raise invalid(f"{name} is {what}: this version of Hooke takes numpy arrays of float32 with at least one value")
+        packed = [numpy.ascontiguousarray(array) for _, array, _ in named]
+        placed = self._native.register([Tensor(name, array.shape, kind, copy.ctypes.data) for (name, array, kind), copy in zip(named, packed)])
+        for tensor in placed:
+            view = _at(tensor.values, tensor.shape)
+            (self._views if tensor.kind == PARAMETER else self._buffers)[tensor.name] = view
+            if tensor.kind == PARAMETER:
+                self._gradients[tensor.name] = _at(tensor.gradient, tensor.shape)
+        self._registered = True
+        self._steps_planned = (steps_total, steps_per_epoch)
+        self.begin()
+        return self._views
+
+    def _plan(self):
+        return self._steps_planned
+
+    def combine(self, loss: float = math.nan) -> float:
+        """Makes each gradient the mean over the ranks. Returns the mean loss. Collective."""
+        self.begin()
+        self._loss = self._native.combine(float(loss))
+        return self._loss
+
+    def end_step(self, samples: int = 0, epoch: float = 0.0) -> int:
+        """Counts the step, exchanges if it is time, and zeroes the gradients. Returns the steps done. Collective."""
+        self._end_step(samples, epoch)
+        for gradient in self._gradients.values():
+            gradient.fill(0)
+        return self.step
+
+    def evaluate(self, function):
+        """Calls function(parameters) on the ranks of group 0 while they are the center's. See hooke.torch.Job.evaluate."""
+        return self._evaluate(lambda: function(self._views))

@@ -1,0 +1,283 @@
+"""Hooke for PyTorch.
+
+    import hooke.torch as hooke
+    job = hooke.init()
+    model, optimizer = job.wrap(model, optimizer)
+    sampler = job.sampler(train_set, batch_size=64)
+    for epoch in job.epochs(10):
+        for x, y in DataLoader(train_set, batch_size=64, sampler=sampler):
+            loss_fn(model(x), y).backward(); optimizer.step(); optimizer.zero_grad()
+        job.evaluate(lambda m: accuracy(m, test_set))
+
+docs/your-own-script.md explains each call.
+"""
+
+import contextlib
+import math
+import os
+import warnings
+from typing import Any, Callable, List, Union
+
+import torch
+
+from hooke import _job
+from hooke._native import TYPES, Code, Error, Native, invalid, misuse
+from hooke._torch_arena import Arena
+from hooke._torch_optimizer import attach_step, attach_zero_grad, check_optimizers
+from hooke._torch_sampler import Sampler
+
+__all__ = ["Code", "Error", "Job", "Sampler", "init"]
+
+# Local ranks as Open MPI, MPICH and Slurm tell them.
+_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
+
+
+def init() -> "Job":
+    """Joins the job: that of `hooke submit`, or the ranks that mpirun or srun started, or alone. Collective, once in a process."""
+    job = Job()
+    if job.ranks > 1 and "OMP_NUM_THREADS" not in os.environ:
+        here = next((int(os.environ[name]) for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), job.ranks)
+        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // max(1, here)))
+    return job
+
+
+class _Nothing:
+    """A hook that does nothing."""
+
+    def __call__(self, module, _):
+        pass
+
+
+class _Begins:
+    """A hook before a forward pass: training begins there, since it brings the center's values. In copies of the model it does nothing."""
+
+    def __init__(self, job):
+        self._job = job
+
+    def __call__(self, module, _):
+        if module.training:
+            self._job.begin()
+
+    def __reduce__(self):
+        return _Nothing, ()
+
+
+class Job(_job.Job):
+    """This rank's part in the job."""
+
+    def __init__(self, native: Native = None):
+        super().__init__(native)
+        self.accumulate = 1
+        self._model = self._arena = self._sampler = None
+        self._optimizers: List[torch.optim.Optimizer] = []
+        self._stepped = set()
+        self._schedulers = []
+        self._hooks, self._forward_hooks = [], []
+        self._holding = 0  # Depth of no_sync().
+        self._backwards = 0  # Since the gradients were last combined.
+        self._in_backward = self._combining = self._combined = False
+        self._reported, self._loss_sent = math.nan, False
+
+    # ---- The model ----
+
+    def wrap(self, model: torch.nn.Module, optimizer: Union[torch.optim.Optimizer, List[torch.optim.Optimizer]], accumulate: int = 1):
+        """Moves the model into the job and lets the optimizer step with it. Collective, once. Returns its arguments.
+
+        With `accumulate`, gradients are combined after every so many backward passes.
+        """
+        if self._left or self._finished:
+            raise misuse("job.wrap() was called after the job had ended")
+        if self._registered:
+            raise misuse("job.wrap() was called before: one job trains one model; give several optimizers as a list")
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            raise invalid("wrap the plain module instead of DistributedDataParallel: Hooke averages the gradients")
+        if accumulate < 1:
+            raise invalid(f"wrap: accumulate is {accumulate}, but must be at least 1")
+        optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        check_optimizers(optimizers, model, {id(p) for p in model.parameters() if p.requires_grad})
+        self._arena = Arena(self._native, model, gradients_travel=self.ranks > 1 or not self._place.steps_locally)
+        self._registered = True
+        self._model, self._optimizers, self.accumulate = model, optimizers, accumulate
+        self._groups_known = [len(o.param_groups) for o in optimizers]
+        self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
+        self._share_the_rest()
+        for index, slot in enumerate(self._arena.slots):
+            self._hook(index, slot.parameter)
+        # A program may call a part of the model by itself.
+        begins = _Begins(self)
+        self._forward_hooks = [module.register_forward_pre_hook(begins) for module in model.modules()]
+        for each in optimizers:
+            attach_step(each, self._before_step, self._after_step, self._place.steps_locally)
+            attach_zero_grad(each, self._arena, self._after_zero)
+        if not self._place.steps_locally and self.rank == 0:
+            self._native.notice(f"the servers step by the rule {self._place.rule} and the job's train.optimizer; the program's optimizer does not step")
+        return model, optimizer
+
+    def _share_the_rest(self) -> None:
+        """Gives all ranks rank 0's frozen parameters and counters, which are not registered."""
+        registered = {id(slot.module._buffers[slot.key]) for slot in self._arena.buffers}
+        for tensor in [p.data for _, p in self._frozen] + [b for b in self._model.buffers() if id(b) not in registered]:
+            if tensor.numel() and tensor.device.type == "cpu" and str(tensor.dtype)[6:] in TYPES:
+                self.broadcast(tensor)
+
+    def _hook(self, index: int, parameter: torch.nn.Parameter) -> None:
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):
+            self._hooks.append(parameter.register_post_accumulate_grad_hook(lambda _: self._on_gradient(index)))
+            return
+        # Before torch 2.1 the hook goes on the node that adds into .grad. Nobody else keeps that node alive.
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        node.register_hook(lambda *_: self._on_gradient(index))
+        self._hooks.append(node)
+
+    def begin(self) -> None:
+        if self._arena and not self._begun:
+            self._arena.check_places()
+        super().begin()
+        self._advance_schedulers()
+        while self._forward_hooks:
+            self._forward_hooks.pop().remove()
+
+    def _plan(self):
+        per_epoch = self._sampler.steps_per_epoch() if self._sampler else 0
+        return self._epochs_planned * per_epoch, per_epoch
+
+    # ---- Backward ----
+
+    def _on_gradient(self, index: int) -> None:
+        """Autograd has added into a parameter's gradient."""
+        if self._left:
+            return
+        if not self._in_backward:
+            if not self._begun:
+                raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
+            self._in_backward = True
+            self._backwards += 1
+            self._combining = not self._holding and self._backwards >= self.accumulate
+            torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
+        if not self._arena.gradients_travel:
+            return
+        self._arena.used[index] = 1
+        self._arena.adopt_gradient(index)
+        if self._combining:
+            self._native.gradient_ready(index)
+
+    def _after_backward(self) -> None:
+        self._in_backward = False
+        self._combined = False
+        if self._combining:
+            self._combine()
+
+    def _combine(self) -> None:
+        if self._finished:
+            raise misuse("loss.backward() came after training had ended: job.epochs() ends it after its last epoch")
+        self._arena.gather()
+        mean = self._native.combine(self._reported, self._arena.used if self._arena.gradients_travel else None)
+        if not math.isnan(self._reported):
+            self._loss, self._loss_sent = mean, True
+        if self._arena.gradients_travel:
+            self._arena.show_used()
+        self._backwards = 0
+        self._combined = True
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Inside, backward() adds gradients up without combining them. The last backward() before a step must be outside."""
+        self._holding += 1
+        try:
+            yield
+        finally:
+            self._holding -= 1
+
+    # ---- The step ----
+
+    def report(self, loss: Union[float, torch.Tensor]) -> None:
+        """Tells the job the loss. Before backward() it goes with this step, after it with the next one."""
+        self._reported = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        self._loss_sent = False
+
+    def _before_step(self, has_closure: bool) -> None:
+        if self._finished or self._left:
+            raise misuse("optimizer.step() came after training had ended: job.epochs() ends it after its last epoch")
+        if has_closure:
+            return  # It calls backward() itself.
+        self._check_combined()
+
+    def _check_combined(self) -> None:
+        if self._combined:
+            return
+        self._arena.check_places()  # A tensor that was moved may have lost its hook.
+        if self._backwards and self._holding == 0 and self.accumulate > 1:
+            raise misuse(f"optimizer.step() came after {self._backwards} backward passes, but wrap() was told accumulate={self.accumulate}")
+        if self._backwards:
+            raise misuse("optimizer.step() came with gradients that are not combined: the last backward() before it must be outside of job.no_sync()")
+        raise misuse("optimizer.step() came without a backward() of the wrapped model since the last step: call loss.backward() first")
+
+    def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._check_combined()
+        for name, parameter in self._frozen:
+            if parameter.requires_grad:
+                raise misuse(f"parameter {name} was frozen when the model was wrapped, and now requires a gradient: set requires_grad before wrap()")
+        groups = [len(o.param_groups) for o in self._optimizers]
+        if groups != self._groups_known:
+            check_optimizers(self._optimizers, self._model, self._arena.index)
+            self._groups_known = groups
+        self._stepped.add(id(optimizer))
+        if len(self._stepped) == len(self._optimizers):
+            self._stepped.clear()
+            self._combined = False
+            if self._loss_sent:
+                self._reported, self._loss_sent = math.nan, False
+            self._end_step(self._sampler.batch_size * self.accumulate if self._sampler else 0)
+
+    def _after_zero(self) -> None:
+        # A backward pass that failed did not get to its end.
+        self._in_backward = False
+
+    # ---- Data and evaluation ----
+
+    def sampler(self, samples: Any, batch_size: int, shuffle: bool = True) -> Sampler:
+        """Returns this rank's sampler of a data set, or of a number of samples. The first one made says how long an epoch is."""
+        sampler = Sampler(self, samples if isinstance(samples, int) else len(samples), batch_size, shuffle)
+        if self._sampler is None:
+            self._sampler = sampler
+        return sampler
+
+    def advance(self, scheduler, per: str = "step"):
+        """Returns the scheduler. After a restart, it is first stepped as often as the earlier starts had stepped it: `per` step or epoch."""
+        if per not in ("step", "epoch"):
+            raise invalid(f"advance: per is {per!r}, but must be 'step' or 'epoch'")
+        self._schedulers.append((scheduler, per))
+        if self._begun:
+            self._advance_schedulers()
+        return scheduler
+
+    def _advance_schedulers(self) -> None:
+        for scheduler, per in self._schedulers:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # The optimizer has not stepped yet in this start.
+                for _ in range(self._first_step // (max(1, self._steps_per_epoch) if per == "epoch" else 1)):
+                    scheduler.step()
+        self._schedulers.clear()
+
+    def evaluate(self, function: Callable[[torch.nn.Module], Any]):
+        """Calls function(model) on the ranks of group 0, with the center's values, without gradients, in evaluation mode.
+
+        It returns an accuracy, or a dict of accuracy, loss and samples; rank 0's goes to the job. All ranks call
+        evaluate(). It returns what the function returned; None in other groups, and if a server is away.
+        """
+
+        def work():
+            training = {module: module.training for module in self._model.modules()}
+            self._model.eval()
+            try:
+                with torch.no_grad():
+                    return function(self._model)
+            finally:
+                for module, was_training in training.items():
+                    module.training = was_training
+
+        return self._evaluate(work)
+
+    def _take_back(self) -> None:
+        if self._arena:
+            self._arena.give_back()

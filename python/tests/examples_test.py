@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""The examples run alone, on tiny sizes, and differ from their plain versions in few lines."""
+
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the library into this test's
+# folder.
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+LIBRARY = pathlib.Path("worker/api/libhooke.so").resolve()
+CHANGED_LINES_MAX = 8
+SECONDS = 240
+# Example -> flags that make it tiny.
+EXAMPLES = {
+    "fashion_mnist_cnn": ["--samples=640", "--epochs=1"],
+    "small_gpt": ["--letters=400", "--width=16", "--features=16", "--layers=1"],
+    "resnet_cifar": ["--samples=128", "--epochs=2", "--blocks=1"],
+    "amp_accumulate": ["--samples=256", "--epochs=2"],
+}
+
+
+def run(name):
+    """Runs an example and returns its output."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "HOOKE_LIBRARY": str(LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, str(PACKAGE / "examples" / f"{name}.py"), *EXAMPLES[name.replace("_plain", "")]]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    if result.returncode:
+        raise AssertionError(f"{name}: {result.stderr}")
+    return result.stdout
+
+
+class Examples(unittest.TestCase):
+    def test_every_example_has_a_plain_version(self):
+        names = {path.stem for path in (PACKAGE / "examples").glob("*.py")}
+        self.assertEqual(names, set(EXAMPLES) | {f"{name}_plain" for name in EXAMPLES})
+
+    def test_few_lines_differ(self):
+        for name in EXAMPLES:
+            plain, own = ((PACKAGE / "examples" / f"{n}.py").read_text().splitlines() for n in (f"{name}_plain", name))
+            diff = list(difflib.unified_diff(plain, own, n=0, lineterm=""))[2:]
+            # The line that says which version this is, and blank lines, do not count.
+            changed = [line for line in diff if re.match(r"\+.", line) and not line.startswith('+"""')]
+            print(f"{name}: {len(changed)} lines", flush=True)
+            self.assertLessEqual(len(changed), CHANGED_LINES_MAX, "\n".join(changed))
+
+    def test_run_alone(self):
+        for name in EXAMPLES:
+            for output in (run(f"{name}_plain"), run(name)):
+                self.assertRegex(output, r"^epoch 0: (accuracy|loss) [0-9.]+\n")
+                self.assertEqual(output.count("\n"), sum(int(flag.split("=")[1]) for flag in EXAMPLES[name] if "epochs" in flag) or 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,103 @@
+"""A stand-in for hooke._native.Native: a job of one rank in this process, which notes every call. A test sets what other ranks would add."""
+
+import ctypes
+import math
+import os
+
+from hooke._native import PARAMETER, Place
+
+PLACE = Place(
+    job="", group=0, groups=1, rank=0, ranks=1, incarnation=1, has_servers=False, steps_locally=True, seed=7, rule="none"
+)
+
+
+class FakeNative:
+    def __init__(self, first_step=0, **place):
+        self.calls = []
+        self.first_step = self.steps = first_step
+        self.used = None  # If set: the used flags of another rank.
+        self.on_combine = None  # If set: called in each combine with (address of gradient, count) of all parameters.
+        self.server_away = False
+        self.notices, self.evaluations, self.losses, self.plan = [], [], [], None
+        self._place = PLACE._replace(**place)
+        self._memory = []
+        self._pid = os.getpid()
+        self.tensors = []
+
+    def in_own_process(self):
+        return os.getpid() == self._pid
+
+    def place(self):
+        return self._place
+
+    def register(self, tensors):
+        """Puts values and gradients into one block each, without gaps."""
+        counts = [math.prod(tensor.shape) for tensor in tensors]
+        values = (ctypes.c_float * sum(counts))()
+        gradients = (ctypes.c_float * sum(counts))()
+        self._memory += [values, gradients]
+        offset = 0
+        for tensor, count in zip(tensors, counts):
+            to, gradient = ctypes.addressof(values) + offset, ctypes.addressof(gradients) + offset
+            ctypes.memmove(to, tensor.values, 4 * count)
+            self.tensors.append(tensor._replace(values=to, gradient=gradient if tensor.kind == PARAMETER else 0))
+            offset += 4 * count
+        self.calls.append("register")
+        return self.tensors
+
+    def begin(self, steps_total, steps_per_epoch):
+        self.calls.append("begin")
+        self.plan = (steps_total, steps_per_epoch)
+        return self.first_step
+
+    def gradient_ready(self, index):
+        self.calls.append(f"ready {index}")
+
+    def combine(self, loss, used=None):
+        self.calls.append("combine")
+        self.losses.append(loss)
+        if self.on_combine:
+            self.on_combine([(tensor.gradient, math.prod(tensor.shape)) for tensor in self.tensors if tensor.kind == PARAMETER])
+        for index, value in enumerate(self.used or []):
+            used[index] |= value
+        return loss
+
+    def end_step(self, samples, epoch):
+        self.calls.append("end_step")
+        self.samples = samples
+        self.steps += 1
+        return self.steps
+
+    def with_center(self, work):
+        self.calls.append("with_center")
+        if not self.server_away:
+            work()
+
+    def evaluated(self, accuracy, loss, samples):
+        self.evaluations.append((accuracy, loss, samples))
+
+    def all_reduce(self, address, count, kind, reduction):
+        self.calls.append(f"all_reduce {count} {kind} {reduction}")
+
+    def broadcast(self, address, count, kind, root):
+        self.calls.append(f"broadcast {count} {kind} {root}")
+
+    def all_gather(self, address, count, kind):
+        self.calls.append(f"all_gather {count} {kind}")
+
+    def barrier(self):
+        self.calls.append("barrier")
+
+    def notice(self, text):
+        self.notices.append(text)
+
+    def finish(self):
+        self.calls.append("finish")
+
+    def leave(self):
+        self.calls.append("leave")
+        for block in self._memory:
+            ctypes.memset(block, 0xFF, ctypes.sizeof(block))  # Whoever still looks there sees NaN.
+
+    def fail(self, code, message):
+        self.calls.append(f"fail {int(code)} {message}")

@@ -1,0 +1,218 @@
+"""A training script for ranks_test.py: rank_program.py SCENARIO FOLDER trains as a rank of a group and writes the parameters to FOLDER.
+
+SCENARIO is the name of an entry of SCENARIOS, or of a function of this file for what is not training.
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import hooke.torch as hooke  # noqa: E402
+from hooke._torch_sampler import order  # noqa: E402
+
+SAMPLES, BATCH, EPOCHS = 400, 4, 2  # 50 steps of an epoch for each of two ranks; 100 in all.
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, weight_decay=1e-3, nesterov=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.003),
+}
+# Scenario -> (optimizer, options of train).
+SCENARIOS = {
+    "sgd": ("sgd", {}),
+    "momentum": ("momentum", {}),
+    "adamw": ("adamw", {}),
+    "clipped": ("momentum", {"clip": 0.05}),
+    "scheduled": ("momentum", {"schedule": True}),
+    "accumulated": ("momentum", {"accumulate": 5, "told": True}),
+    "accumulated_untold": ("adamw", {"accumulate": 5, "told": False, "clip": 0.05}),
+    "no_sync": ("momentum", {"accumulate": 5, "told": True, "no_sync": True}),
+}
+
+
+class Model(nn.Module):
+    """Has tied weights, a frozen layer, a parameter that is never used, and an expert that only some samples use, so that often no rank does."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6, bias=False)
+        self.second.weight = self.first.weight
+        self.frozen = nn.Linear(6, 6).requires_grad_(False)
+        self.never = nn.Parameter(torch.ones(5))
+        self.expert = nn.Linear(6, 6)
+        self.last = nn.Linear(6, 2)
+
+    def forward(self, x):
+        y = torch.tanh(self.frozen(self.second(torch.tanh(self.first(x)))))
+        chosen = x[:, 0] > 1.2
+        if chosen.any():
+            y = y + torch.where(chosen[:, None], self.expert(x), torch.zeros(()))
+        return self.last(y)
+
+
+def data():
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(SAMPLES, 6, generator=generator)
+    return TensorDataset(x, torch.stack([x[:, 0] * x[:, 1], x[:, 2].sin()], 1))
+
+
+def make(name, seed):
+    torch.manual_seed(seed)
+    model = Model()
+    kind, options = SCENARIOS[name]
+    optimizer = OPTIMIZERS[kind](p for p in model.parameters() if p.requires_grad)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100) if options.get("schedule") else None
+    return model, optimizer, scheduler, options
+
+
+def train(model, optimizer, scheduler, batches, clip=None, accumulate=1, job=None, no_sync=False, **_):
+    for number, (x, y) in enumerate(batches, 1):
+        loss = nn.functional.mse_loss(model(x), y) / accumulate
+        if no_sync and job and number % accumulate:
+            with job.no_sync():
+                loss.backward()
+            continue
+        loss.backward()
+        if number % accumulate:
+            continue
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        if scheduler:
+            scheduler.step()
+        optimizer.zero_grad()
+
+
+def plain(name, ranks, seed):
+    """Trains in one process without Hooke, with the batch of all ranks. Returns the state."""
+    model, optimizer, scheduler, options = make(name, 1)
+    everything = data()
+    for epoch in range(EPOCHS):
+        indices = order(SAMPLES, seed, epoch, True).split(BATCH * ranks)
+        train(model, optimizer, scheduler, [everything[i] for i in indices], **options)
+    return model.state_dict()
+
+
+def trained(name, folder):
+    job = hooke.init()
+    # Ranks that start from other values get rank 0's.
+    model, optimizer, scheduler, options = make(name, 1 + job.rank)
+    told = options.get("accumulate", 1) if options.get("told") and not options.get("no_sync") else 1
+    model, optimizer = job.wrap(model, optimizer, accumulate=told)
+    train_set = data()
+    sampler = job.sampler(train_set, batch_size=BATCH)
+    for _ in job.epochs(EPOCHS):
+        train(model, optimizer, scheduler, DataLoader(train_set, batch_size=BATCH, sampler=sampler, num_workers=1), job=job, **options)
+    torch.save((job.step, job.seed, {name: value.clone() for name, value in model.state_dict().items()}), f"{folder}/{job.rank}.pt")
+
+
+def small(job):
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    return job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def step(model, optimizer):
+    model(torch.randn(4, 3)).square().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def collectives(_):
+    job = hooke.init()
+    assert job.all_reduce(torch.tensor([[1.0, job.rank], [2, 3]]).t(), "max").tolist() == [[1, 2], [job.ranks - 1, 3]]
+    for kind in (torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int64):
+        assert job.all_reduce(torch.full((3,), job.rank + 1, dtype=kind)).tolist() == [3] * 3, kind
+    assert job.broadcast(job.rank + 7, root=1) == 8
+    assert job.all_gather(torch.tensor([job.rank, 5])).tolist() == [[rank, 5] for rank in range(job.ranks)]
+    assert job.all_gather(float(job.rank)) == [0.0, 1.0]
+    job.barrier()
+    model, optimizer = small(job)
+    step(model, optimizer)
+    # The buffers are those of all ranks, and the loss is the mean.
+    assert job.all_gather(model[1].running_mean)[0].equal(model[1].running_mean)
+    job.report(loss=job.rank)
+    step(model, optimizer)
+    assert job.loss == 0.5 and job.step == 2, (job.loss, job.step)
+    before = model[0].weight.clone()
+    assert job.evaluate(lambda m: {"accuracy": job.all_reduce(0.25), "samples": 4})["accuracy"] == 0.5
+    assert before.equal(model[0].weight)
+    try:
+        job.evaluate(lambda m: 1 / 0)
+    except ZeroDivisionError:
+        print("caught", job.rank)
+
+
+def scaler_skip(_):
+    """Rank 1's gradients overflow, so that no rank steps."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    job.begin()
+    before = model[0].weight.clone()
+    (model(torch.randn(4, 3)).sum() * (float("inf") if job.rank else 1.0)).backward()
+    overflowed = any(not p.grad.isfinite().all() for p in model.parameters())
+    assert overflowed
+    optimizer.zero_grad()
+    assert before.equal(model[0].weight) and job.step == 0
+    step(model, optimizer)
+    assert job.step == 1
+
+
+def other_models(_):
+    job = hooke.init()
+    model = nn.Linear(3, 3 + job.rank)
+    job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def raises(_):
+    job = hooke.init()
+    model, optimizer = small(job)
+    for number in range(10**9):
+        step(model, optimizer)
+        if job.rank == 1 and number == 3:
+            raise ValueError("rank 1 has had enough")
+
+
+def exits(_):
+    job = hooke.init()
+    model, optimizer = small(job)
+    for number in range(10**9):
+        step(model, optimizer)
+        if job.rank == 1 and number == 3:
+            sys.exit(4)
+
+
+def forks(_):
+    """A child of a rank cannot call Hooke, whatever way it was started, and ends without harm to the rank."""
+    job = hooke.init()
+    model, optimizer = small(job)
+
+    class Calls(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            try:
+                job.barrier()
+            except hooke.Error as error:
+                assert "child of process" in str(error)
+                return 1
+            return 0
+
+    assert sum(sum(batch.tolist()) for batch in DataLoader(Calls(), batch_size=2, num_workers=2)) == 8
+    data_set = TensorDataset(torch.arange(8.0))
+    for method in ("fork", "forkserver", "spawn"):
+        assert sum(x.sum() for (x,) in DataLoader(data_set, num_workers=1, multiprocessing_context=method)) == 28
+        step(model, optimizer)
+    print("forked", job.rank)
+
+
+if __name__ == "__main__":
+    scenario = sys.argv[1]
+    if scenario in SCENARIOS:
+        trained(scenario, sys.argv[2])
+    else:
+        globals()[scenario](sys.argv[2])

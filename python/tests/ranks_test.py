@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""The package on the real library: two ranks train as one process does with twice the batch. Usage: ranks_test.py MPIRUN... [-- UNITTEST_ARGUMENT...]."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the library into this test's
+# folder.
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE)]
+import rank_program  # noqa: E402
+import torch  # noqa: E402
+
+LIBRARY = os.environ.get("HOOKE_LIBRARY") or str(pathlib.Path("worker/api/libhooke.so").resolve())
+MPIRUN = []
+SECONDS = 120
+
+
+def run(scenario, folder=".", ranks=2):
+    """Runs the scenario on so many ranks; on 0 without mpirun. Returns (exit status, output and errors)."""
+    return run_program([str(HERE / "rank_program.py"), scenario, str(folder)], ranks)
+
+
+def run_program(arguments, ranks):
+    environment = {**os.environ, "HOOKE_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
+    command = [*(MPIRUN + ["-n", str(ranks)] if ranks else []), sys.executable, *arguments]
+    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
+    return result.returncode, result.stdout
+
+
+class Training(unittest.TestCase):
+    def check(self, scenario, ranks):
+        with tempfile.TemporaryDirectory() as folder:
+            status, output = run(scenario, folder, ranks)
+            self.assertEqual(status, 0, output)
+            states = [torch.load(f"{folder}/{rank}.pt") for rank in range(ranks or 1)]
+        steps, seed, first = states[0]
+        accumulate = rank_program.SCENARIOS[scenario][1].get("accumulate", 1)
+        expected_steps = rank_program.EPOCHS * rank_program.SAMPLES // (rank_program.BATCH * (ranks or 1) * accumulate)
+        self.assertEqual(steps, expected_steps)
+        plain = rank_program.plain(scenario, ranks or 1, seed)
+        self.assertEqual(set(plain), set(first))
+        for name, value in plain.items():
+            difference = (first[name] - value).abs().max().item()
+            self.assertLess(difference, 1e-5, f"{scenario}: {name}")
+            for _, _, other in states[1:]:
+                torch.testing.assert_close(other[name], first[name], rtol=0, atol=0)
+
+    def test_alone(self):
+        self.check("momentum", 0)
+
+    def test_one_rank(self):
+        self.check("sgd", 1)
+
+
+for name in rank_program.SCENARIOS:
+    setattr(Training, f"test_{name}", lambda self, name=name: self.check(name, 2))
+
+
+class Ranks(unittest.TestCase):
+    def passes(self, scenario, *said):
+        status, output = run(scenario)
+        self.assertEqual(status, 0, output)
+        for text in said:
+            self.assertIn(text, output)
+
+    def fails(self, scenario, said):
+        status, output = run(scenario)
+        self.assertNotEqual(status, 0, output)
+        self.assertIn(said, output)
+
+    def test_collectives(self):
+        self.passes("collectives", "caught 0", "caught 1")
+
+    def test_overflow_on_one_rank_skips_the_step_on_all(self):
+        self.passes("scaler_skip")
+
+    def test_processes_of_the_data_loader(self):
+        self.passes("forks", "forked 0", "forked 1")
+
+    def test_the_program_for_plain_arrays_in_the_docs(self):
+        page = (HERE.parents[1] / "docs/your-own-script.md").read_text()
+        (program,) = re.findall(r"^```python\n(import numpy, hooke.numpy.*?)^```", page, re.MULTILINE | re.DOTALL)
+        # The ranks' errors are w and w - 1, so w goes to 1 / 2.
+        program += "assert abs(parameters['w'] - 0.5 * (1 - 0.9**100)).max() < 1e-5 and job.step == 100\nprint('done', job.rank)\n"
+        status, output = run_program(["-c", program], 2)
+        self.assertEqual(status, 0, output)
+        self.assertIn("done 1", output)
+
+    def test_rank_that_raises_ends_the_group(self):
+        self.fails("raises", "ValueError: rank 1 has had enough")
+
+    def test_rank_that_exits_ends_the_group(self):
+        self.fails("exits", "the program called sys.exit(4)")
+
+    def test_models_that_differ_are_named(self):
+        self.fails("other_models", "parameter weight [3 x 3] on rank 0 and parameter weight [4 x 3] on rank 1")
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    MPIRUN += arguments[:cut]
+    unittest.main(argv=[sys.argv[0], *arguments[cut + 1 :]])

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+"""hooke.torch with a stand-in for the library: which samples a rank takes, restarts, and evaluation."""
+
+import pathlib
+import sys
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import hooke  # noqa: E402
+import hooke.torch  # noqa: E402
+from fake_native import FakeNative  # noqa: E402
+from torch_models import train, wrapped  # noqa: E402
+
+
+class Evaluation(unittest.TestCase):
+    def test_reports_and_restores_modes(self):
+        job, native, model, _ = wrapped()
+        model[1].eval()
+
+        def accuracy(m):
+            self.assertFalse(m.training or torch.is_grad_enabled())
+            return torch.tensor(0.5)
+
+        self.assertEqual(job.evaluate(accuracy), 0.5)
+        self.assertEqual([m.training for m in model], [True, False, True, True])
+        self.assertEqual((native.evaluations[0][0], native.evaluations[0][2]), (0.5, 0))
+        job.evaluate(lambda m: {"accuracy": 0.25, "loss": 2, "samples": 10})
+        self.assertEqual(native.evaluations[1], (0.25, 2.0, 10))
+        with self.assertRaises(ZeroDivisionError):
+            job.evaluate(lambda m: 1 / 0)
+        self.assertEqual([m.training for m in model], [True, False, True, True])
+        with self.assertRaisesRegex(hooke.Error, "acuracy"):
+            job.evaluate(lambda m: {"acuracy": 1})
+
+    def test_server_away_other_groups_and_other_ranks(self):
+        job, native, _, _ = wrapped()
+        native.server_away = True
+        self.assertIsNone(job.evaluate(lambda m: 1))
+        job, native, _, _ = wrapped(group=1, groups=2)
+        self.assertIsNone(job.evaluate(lambda m: 1))
+        self.assertNotIn("with_center", native.calls)
+        job, native, _, _ = wrapped(rank=1, ranks=2)
+        self.assertEqual(job.evaluate(lambda m: 0.75), 0.75)
+        self.assertEqual(native.evaluations, [])
+
+
+class Sampling(unittest.TestCase):
+    def take(self, samples, batch, accumulate=1, epochs=1, first_step=0, workers=0, **place):
+        """Returns the batches of each epoch."""
+        native = FakeNative(first_step=first_step, **place)
+        job = hooke.torch.Job(native)
+        model = nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0)
+        job.wrap(model, optimizer, accumulate=accumulate)
+        data = TensorDataset(torch.arange(samples))
+        sampler = job.sampler(data, batch_size=batch)
+        taken = {}
+        for epoch in job.epochs(epochs):
+            for number, (x,) in enumerate(DataLoader(data, batch_size=batch, sampler=sampler, num_workers=workers)):
+                taken.setdefault(epoch, []).append(x.tolist())
+                model(torch.ones(1, 1)).sum().backward()
+                if number % accumulate == accumulate - 1:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        self.assertEqual(native.notices, [])
+        self.assertEqual(native.calls[-1], "finish")
+        self.assertEqual(native.plan[0], native.plan[1] * epochs)
+        return taken
+
+    def test_no_sample_twice_and_equal_shares(self):
+        seen = []
+        for group in range(3):
+            for rank in range(2):
+                (batches,) = self.take(100, 4, group=group, groups=3, rank=rank, ranks=2).values()
+                self.assertEqual([len(batch) for batch in batches], [4] * 4)
+                seen += sum(batches, [])
+        self.assertEqual(len(set(seen)), len(seen))
+        self.assertEqual(len(seen), 96)
+
+    def test_two_ranks_take_what_one_takes_with_twice_the_batch(self):
+        for accumulate in (1, 3):
+            ranks = [self.take(61, 5, accumulate, 2, rank=rank, ranks=2) for rank in range(2)]
+            whole = self.take(61, 10, accumulate, 2)
+            for epoch in range(2):
+                self.assertEqual(whole[epoch], [a + b for a, b in zip(ranks[0][epoch], ranks[1][epoch])])
+        self.assertNotEqual(whole[0], whole[1])
+
+    def test_goes_on_where_it_was(self):
+        whole = self.take(64, 4, epochs=3)
+        again = self.take(64, 4, epochs=3, first_step=21)
+        self.assertEqual(sorted(again), [1, 2])
+        self.assertEqual(again[1], whole[1][5:])
+        self.assertEqual(again[2], whole[2])
+        self.assertEqual(self.take(64, 4, epochs=3, first_step=48), {})
+
+    def test_scheduler_goes_on_where_it_was(self):
+        for per, steps in (("step", 21), ("epoch", 1)):
+            model = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+            job = hooke.torch.Job(FakeNative(first_step=21))
+            job.wrap(model, optimizer)
+            job.sampler(64, batch_size=4)
+            scheduler = job.advance(torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5), per)
+            self.assertEqual(optimizer.param_groups[0]["lr"], 1)
+            self.assertEqual(next(job.epochs(3)), 1)
+            self.assertEqual((optimizer.param_groups[0]["lr"], scheduler.last_epoch), (0.5**steps, steps))
+        with self.assertRaisesRegex(hooke.Error, "per is 'batch'"):
+            job.advance(scheduler, "batch")
+
+    def test_workers_of_the_loader(self):
+        self.assertEqual(self.take(64, 4, workers=2), self.take(64, 4))
+
+    def test_without_epochs(self):
+        job = wrapped(ranks=1)[0]
+        sampler = job.sampler(64, batch_size=4)
+        first, second = list(sampler), list(sampler)
+        self.assertEqual((len(first), sorted(first)), (64, list(range(64))))
+        self.assertNotEqual(first, second)
+        self.assertEqual(list(job.sampler(8, batch_size=4, shuffle=False)), list(range(8)))
+
+    def test_epochs_without_a_sampler(self):
+        job, native, _, _ = wrapped()
+        self.assertEqual(list(job.epochs(3)), [0, 1, 2])
+        self.assertEqual(native.plan, (0, 0))
+        self.assertEqual(native.calls[-1], "finish")
+
+    def test_accumulation_that_nobody_told_is_noticed(self):
+        job, native, model, optimizer = wrapped()
+        sampler = job.sampler(64, batch_size=4)
+        for _ in job.epochs(1):
+            for number, _ in enumerate(sampler):
+                if number % 8 == 0:
+                    train(model, optimizer, 1)
+        self.assertIn("accumulate=n", native.notices[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
