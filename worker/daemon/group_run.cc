@@ -1,6 +1,8 @@
 #include "worker/daemon/group_run.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,6 +18,8 @@
 
 namespace hooke {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 // How long a rank's hello may wait for GroupStarted. A rank that reports has been started by a launcher, so only a
@@ -193,6 +197,11 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
     launch.added_environment.push_back(absl::StrCat(name, "=", value));
   }
   launch.added_environment.push_back(absl::StrCat("HOOKE_START=", folder.start_file()));
+  // The library of this very version, for programs that load it at run time.
+  const fs::path library = fs::path(launch.rank_binary).parent_path() / "libhooke.so";
+  if (std::error_code error; fs::exists(library, error)) {
+    launch.added_environment.push_back(absl::StrCat("HOOKE_LIBRARY=", library.string()));
+  }
   const std::string path = ValueOf("PATH", launch.added_environment, ValueOf("PATH", launch.environment, ""));
   absl::Status status = FindCommand(command.arguments(0), command.directory(), path);
   if (!status.ok()) return status;

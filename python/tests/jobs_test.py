@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""PyTorch scripts in jobs: groups with servers, started by `hooke run` with real daemons and a real mpirun."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the programs into bin/.
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+PROGRAMS = pathlib.Path("bin").resolve()
+EXAMPLE = [sys.executable, str(PACKAGE / "examples/fashion_mnist_cnn.py")]
+SECONDS = 200
+
+
+class Run:
+    """A running `hooke run`. Its lines can be waited for."""
+
+    def __init__(self, home, *arguments):
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [str(PROGRAMS / "hooke"), "run", *arguments]
+        self.process = subprocess.Popen(command, env=environment, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.lines, self.changed = [], threading.Condition()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line)
+                self.changed.notify_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.reader.join(10)
+        self.process.stdout.close()
+
+    def output(self):
+        with self.changed:
+            return "".join(self.lines)
+
+    def await_line(self, pattern):
+        """Returns the match of the first line that has the pattern."""
+
+        def found():
+            return next(filter(None, (re.search(pattern, line) for line in self.lines)), None)
+
+        with self.changed:
+            if not self.changed.wait_for(found, SECONDS):
+                raise AssertionError(f"no line with {pattern} in {SECONDS} s:\n{''.join(self.lines)}")
+            return found()
+
+    def end(self):
+        """Returns the exit status."""
+        status = self.process.wait(SECONDS)
+        self.reader.join(10)
+        return status
+
+
+class Jobs(unittest.TestCase):
+    def setUp(self):
+        # Sockets have short paths, so not in Bazel's folder.
+        folder = tempfile.TemporaryDirectory(prefix="hooke-jobs-test-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.home = folder.name
+
+    def train(self, rule, *flags):
+        with Run(self.home, "--groups=2", "--ranks=2", f"--rule={rule}", "--interval=2", "--", *EXAMPLE, *flags) as run:
+            self.assertEqual(run.end(), 0, run.output())
+            return run.output()
+
+    def check(self, output):
+        for group in (0, 1):
+            self.assertRegex(output, f"group {group} at step 10: finished")
+        self.assertRegex(output, r"group 0 rank 0: epoch 0: accuracy [0-9.]+")
+
+    def test_elastic(self):
+        self.check(self.train("elastic", "--samples=2560", "--epochs=1"))
+
+    def test_diloco(self):
+        self.check(self.train("diloco", "--samples=2560", "--epochs=1"))
+
+    def test_killed_rank(self):
+        """Its group is started again and goes on from its last exchange. The job ends as if nothing had been."""
+        command = [*EXAMPLE, "--samples=2560", "--epochs=6"]
+        with Run(self.home, "--groups=2", "--ranks=2", "--rule=elastic", "--interval=2", "--", *command) as run:
+            victim = int(run.await_line(r"group 1 rank 0 is there \(pid (\d+)\)").group(1))
+            run.await_line(r"group 0 rank 0: epoch 0")
+            os.kill(victim, signal.SIGKILL)
+            self.assertEqual(run.end(), 0, run.output())
+            output = run.output()
+        self.assertRegex(output, r"group 1 starts on worker worker-1 at site local, start 2")
+        self.assertRegex(output, r"group 1 was started again and goes on from step \d+ with its optimizer's state as at the start")
+        for group in (0, 1):
+            self.assertRegex(output, f"group {group} at step 60: finished")
+
+    def test_script_that_raises(self):
+        """The job fails at once, with the exception as its reason."""
+        script = "import hooke.torch as h\njob = h.init()\nif job.rank == 1: raise ValueError('boom')\njob.barrier()"
+        with Run(self.home, "--ranks=2", "--", sys.executable, "-c", script) as run:
+            self.assertEqual(run.end(), 1, run.output())
+            output = run.output()
+        self.assertRegex(output, r"failed: .*ValueError: boom")
+        self.assertNotIn("start 2", output)
+        self.assertIn("group 0 rank 1: Traceback (most recent call last):", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
