@@ -171,10 +171,11 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
 void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now) {
   job.record.center = result;
   group.evaluated = true;
-  Notice(job,
-         absl::StrFormat("center test accuracy %.2f %%, loss %.4f, %d samples, at step %d, epoch %.2f",
-                         100 * result.accuracy(), result.loss(), result.samples(), result.step(), result.epoch()),
-         now);
+  std::string text = absl::StrFormat("center test accuracy %.2f %%, ", 100 * result.accuracy());
+  // A user's program may know only the accuracy.
+  if (result.samples() > 0) absl::StrAppendFormat(&text, "loss %.4f, %d samples, ", result.loss(), result.samples());
+  absl::StrAppendFormat(&text, "at step %d, epoch %.2f", result.step(), result.epoch());
+  Notice(job, text, now);
   Store(job);
 }
 

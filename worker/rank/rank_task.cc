@@ -206,6 +206,10 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
   task.reporter->Enter(v1::RankProgress::STARTING);
   if (absl::Status status = CheckStart(task.start, task.group->size()); !status.ok()) return status;
+  if (task.start.job().has_command()) {
+    return absl::InvalidArgumentError(
+        "start file: job.command: hooke-rank trains built-in models only; start the command itself, with HOOKE_START");
+  }
   RankRun run(task);
   if (absl::Status status = run.LoadData(); !status.ok()) return status;
   if (absl::Status status = run.BuildModel(); !status.ok()) return status;

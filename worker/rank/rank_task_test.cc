@@ -355,6 +355,20 @@ TEST_F(RankTaskTest, BadData) {
   EXPECT_EQ(Run(start).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// A job with a command has no built-in model to train.
+TEST_F(RankTaskTest, RefusesACommand) {
+  v1::GroupStart start = Start(2);
+  start.mutable_job()->clear_model();
+  start.mutable_job()->clear_data();
+  start.mutable_job()->mutable_train()->clear_batch_size();
+  start.mutable_job()->mutable_train()->clear_evaluate_every();
+  start.mutable_job()->mutable_command()->add_arguments("train");
+  start.mutable_job()->mutable_command()->set_directory("/tmp");
+  const absl::Status status = Run(start).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hooke-rank trains built-in models only"));
+}
+
 // A wrong start file is refused. The message has the field and what is allowed.
 TEST_F(RankTaskTest, CheckStart) {
   struct Case {
