@@ -84,12 +84,12 @@ absl::Status ProfileStore::Put(const ProfileKey& key, absl::string_view profile)
 absl::Status ProfileStore::Write(const ProfileKey& key, absl::string_view profile, File& file) {
   const std::string path = absl::StrCat(FolderOf(key.job_id), "/", FileName(key));
   if (file.is_ours) {
-    const absl::Status overwritten = OverwriteProfileFile(path, profile);
+    absl::Status overwritten = OverwriteProfileFile(path, profile);
     if (!absl::IsNotFound(overwritten)) return overwritten;
   }
   std::error_code ignored;  // Without the folder the write fails and says why.
   std::filesystem::create_directory(FolderOf(key.job_id), ignored);
-  const absl::Status created = CreateProfileFile(path, profile);
+  absl::Status created = CreateProfileFile(path, profile);
   file.is_ours = created.ok();
   return created;
 }

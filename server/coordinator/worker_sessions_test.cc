@@ -138,8 +138,8 @@ TEST_F(WorkerSessionsTest, ServesManyWorkers) {
       Worker worker(port_, Hello(absl::StrCat("w", i)));
       EXPECT_TRUE(worker.Next().has_welcome());
       for (int64_t echo = 1; echo <= kEchoes; ++echo) {
-        ASSERT_TRUE(worker.Send(Heartbeat(1000 * i + echo)));
-        EXPECT_EQ(worker.Next().clock().sent_ns(), 1000 * i + echo);
+        ASSERT_TRUE(worker.Send(Heartbeat(int64_t{1000} * i + echo)));
+        EXPECT_EQ(worker.Next().clock().sent_ns(), int64_t{1000} * i + echo);
       }
     });
   }

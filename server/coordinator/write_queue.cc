@@ -10,7 +10,7 @@ namespace {
 
 // These include the fixed size of an element, because many small lines take more memory than their text.
 size_t BytesOf(const Effects::LogEntry& entry) { return sizeof entry + entry.job_id.size() + entry.line.size(); }
-size_t BytesOf(const std::string& profile) { return sizeof profile + profile.size(); }
+size_t BytesOf(const std::string& profile) { return sizeof(std::string) + profile.size(); }
 
 }  // namespace
 

@@ -14,9 +14,6 @@
 namespace hooke {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 constexpr absl::Time kNow = absl::UnixEpoch();
 
 class WriteQueueTest : public testing::Test {
