@@ -109,7 +109,6 @@ std::vector<JobRelation> Make() {
       WithRules("collectives.aggregation", {"rooted", "sharded"},
                 RulesWhere([](RuleName rule) { return !SendsGradients(rule); }),
                 "which needs the gradients on every rank", "use allreduce"),
-      NotBeside("collectives.aggregation", {"rooted", "sharded"}, "command", "use allreduce"),
   };
 }
 

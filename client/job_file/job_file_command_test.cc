@@ -76,13 +76,6 @@ TEST(JobFileCommandTest, DoesNotGoWithAModel) {
             "job.yaml:5: directory: means nothing without command: remove it");
 }
 
-// A program's own optimizer steps all parameters on each rank.
-TEST(JobFileCommandTest, NeedsAllReduce) {
-  EXPECT_EQ(ErrorOf("name: own\ncommand: [a]\ncollectives: {aggregation: sharded}\n"),
-            "job.yaml:3: collectives.aggregation: sharded does not go with command; use allreduce");
-  EXPECT_EQ(ErrorOf("name: own\ncommand: [a]\ncollectives: {aggregation: allreduce}\n"), "");
-}
-
 struct Mistake {
   const char* line;
   const char* message;
