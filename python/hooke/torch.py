@@ -13,6 +13,7 @@ docs/your-own-script.md explains each call.
 """
 
 import contextlib
+import ctypes
 import math
 import os
 import warnings
@@ -32,9 +33,22 @@ __all__ = ["Code", "Error", "Job", "Sampler", "init"]
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
 
 
+# glibc's numbers of mallopt's parameters.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def _keep_memory() -> None:
+    """Makes malloc keep large blocks. Each step allocates activations of some megabytes; the kernel would zero their pages anew each time."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
+
+
 def init() -> "Job":
     """Joins the job: that of `hooke submit`, or the ranks that mpirun or srun started, or alone. Collective, once in a process."""
     job = Job()
+    _keep_memory()
     if job.ranks > 1 and "OMP_NUM_THREADS" not in os.environ:
         here = next((int(os.environ[name]) for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), job.ranks)
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // max(1, here)))

@@ -52,7 +52,8 @@ class Gpt(nn.Module):
         layer = nn.TransformerEncoderLayer(self.FEATURES, self.HEADS, 4 * self.FEATURES, dropout=0.0, batch_first=True, norm_first=True)
         self.layers = nn.TransformerEncoder(layer, self.LAYERS, nn.LayerNorm(self.FEATURES))
         self.head = nn.Linear(self.FEATURES, self.LETTERS)
-        self.register_buffer("ahead", torch.ones(self.WIDTH, self.WIDTH, dtype=torch.bool).triu(1), persistent=False)
+        # Not a buffer: DDP would broadcast it, and Gloo has no booleans.
+        self.ahead = torch.ones(self.WIDTH, self.WIDTH, dtype=torch.bool).triu(1)
 
     def forward(self, letters):
         return self.head(self.layers(self.letter(letters) + self.place, self.ahead)).transpose(1, 2)
