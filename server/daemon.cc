@@ -89,6 +89,9 @@ absl::Status Daemon::OpenCoordinator() {
   options.log = std::make_shared<JobLog>(*std::move(log));
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
+  const absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
+  if (!listening.ok()) return listening.status();
+  if (!listening->IsLoopback()) options.cluster.reached_by_others_at = options_.listen;
   options.cluster.liveness.lease = options_.lease;
   options.cluster.keep.jobs_max = options_.finished_jobs_max;
   options.cluster.keep.age_max = options_.keep_jobs;

@@ -11,7 +11,8 @@ namespace hooke {
 Interrupts::Interrupts() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  // SIGPIPE: nobody reads the command's output any more, as in `hooke run ... | head`.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     sigaddset(&signals, signal);
   }
   // A shell starts background jobs with SIGINT ignored, but the command should get it.

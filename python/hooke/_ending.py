@@ -22,8 +22,12 @@ def describe(error: BaseException) -> str:
 
 def code_of(error: BaseException) -> Code:
     """The job's error code: a fault of the program, unless Hooke itself raised the error or somebody pressed Ctrl-C."""
-    if isinstance(error, Error):
-        return error.code
+    cause, seen = error, set()
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, Error):
+            return cause.code
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
     return Code.CANCELLED if isinstance(error, KeyboardInterrupt) else Code.INVALID_ARGUMENT
 
 

@@ -10,6 +10,12 @@ from hooke._native import Native, invalid, misuse
 _joined = None
 
 
+def given_loss(loss) -> float:
+    """Returns the loss as the library wants it. To that one NaN means "not known", but a program's NaN means that training has diverged."""
+    loss = float(loss)
+    return math.inf if math.isnan(loss) else loss
+
+
 def steps_per_epoch(samples: int, batch: int, accumulate: int, ranks: int, groups: int) -> int:
     """Returns a group's steps in one pass of all groups over `samples` samples. The rest, which does not fill a step of all groups, is left out."""
     return samples // (batch * accumulate * ranks * groups)
@@ -136,6 +142,10 @@ class Job:
 
     def all_reduce(self, values, reduction: str = "sum"):
         """Reduces a tensor or an array in place over the ranks ("sum", "mean", "min", "max") and returns it. A number gives a number."""
+        if reduction == "mean" and isinstance(values, int):
+            values = float(values)
+        elif reduction == "mean" and str(getattr(values, "dtype", "")).replace("torch.", "").startswith(("int", "uint")):
+            raise invalid("the mean of integers would be cut: convert them to floats first")
         return in_place(values, lambda *memory: self._native.all_reduce(*memory, reduction))
 
     def broadcast(self, values, root: int = 0):

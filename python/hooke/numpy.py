@@ -80,10 +80,10 @@ class Job(_job.Job):
     def _plan(self):
         return self._steps_planned
 
-    def combine(self, loss: float = math.nan) -> float:
-        """Makes each gradient the mean over the ranks. Returns the mean loss. Collective."""
+    def combine(self, loss: Optional[float] = None) -> float:
+        """Makes each gradient the mean over the ranks. Returns the mean loss, and NaN if no rank gave one. Collective."""
         self.begin()
-        self._loss = self._native.combine(float(loss))
+        self._loss = self._native.combine(math.nan if loss is None else _job.given_loss(loss))
         return self._loss
 
     def end_step(self, samples: int = 0, epoch: float = 0.0) -> int:

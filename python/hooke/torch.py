@@ -206,7 +206,7 @@ class Job(_job.Job):
 
     def report(self, loss: Union[float, torch.Tensor]) -> None:
         """Tells the job the loss. Before backward() it goes with this step, after it with the next one."""
-        self._reported = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        self._reported = _job.given_loss(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         self._loss_sent = False
 
     def _before_step(self, has_closure: bool) -> None:

@@ -50,6 +50,7 @@ class Ending(unittest.TestCase):
         self.assertIn("in f", out)
         self.assertIn("Traceback (most recent call last)", errors)
         self.check("raise Error(14, 'server away')", 1, "fail UNAVAILABLE hooke._native.Error: server away")
+        self.check("try:\n  raise Error(14, 'server away')\nexcept Error as e:\n  raise ValueError('x') from e", 1, "fail UNAVAILABLE ValueError: x")
         self.check("raise KeyboardInterrupt", 1, "fail CANCELLED KeyboardInterrupt")
 
     def test_message_is_bounded(self):

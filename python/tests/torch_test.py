@@ -294,6 +294,16 @@ class Calls(unittest.TestCase):
         train(model, optimizer, 2)
         self.assertEqual(native.losses[3], 2.5)
         self.assertTrue(math.isnan(native.losses[4]))
+        # To the library NaN means that the loss is not known. A loss that came out as NaN must end the training.
+        job.report(loss=math.nan)
+        train(model, optimizer, 1)
+        self.assertEqual(native.losses[5], math.inf)
+
+    def test_mean_of_integers(self):
+        job, _, _, _ = wrapped()
+        self.assertIsInstance(job.all_reduce(1, "mean"), float)
+        with self.assertRaisesRegex(hooke.Error, "the mean of integers would be cut"):
+            job.all_reduce(torch.tensor([1, 2]), "mean")
 
     def test_servers_step(self):
         _, native, model, optimizer = wrapped(steps_locally=False, has_servers=True, rule="sync")

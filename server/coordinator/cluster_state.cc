@@ -78,6 +78,12 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
   const v1::JobSpec spec = FillDefaults(request.job());
   absl::Status status = CheckJobSpec(spec);
+  if (status.ok() && spec.has_command() && !options_.reached_by_others_at.empty()) {
+    status = absl::FailedPreconditionError(absl::StrCat(
+        "jobs with a command are refused: the coordinator listens at ", options_.reached_by_others_at,
+        ", where other machines reach it, and whoever reaches it could run any program on its workers. Start "
+        "hooke-server with --listen=127.0.0.1:PORT, or use `hooke up` or `hooke run`"));
+  }
   if (status.ok()) status = CheckRoomFor(spec);
   if (!status.ok()) return status;
   std::vector<WorkerRoom> rooms;

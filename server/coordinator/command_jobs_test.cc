@@ -59,6 +59,16 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   EXPECT_EQ(Status(*id).groups_size(), 1);
 }
 
+// Whoever reaches the coordinator could run programs, so other machines must not reach it.
+TEST(ReachedByOthersTest, CommandsAreRefused) {
+  ClusterStateOptions options;
+  options.reached_by_others_at = "0.0.0.0:7411";
+  ClusterState state(options, {}, {});
+  const absl::Status status = state.BeginSubmit(CommandSubmission(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the coordinator listens at 0.0.0.0:7411"));
+}
+
 // A worker's end of a command that cannot be mended fails the job at once, with the worker's words.
 TEST_F(CommandJobsTest, AnExitStatusFailsTheJobAtOnce) {
   Heartbeat("a:1");

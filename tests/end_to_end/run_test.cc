@@ -116,6 +116,9 @@ TEST_F(RunTest, NamesAMissingProgram) {
 TEST_F(RunTest, CtrlCCancels) {
   const std::unique_ptr<Process> process = Start({"--", "sh", "-c", "echo ready $$; sleep 1000"});
   ASSERT_TRUE(Prints("rank 0: ready ")) << Output();
+  // A second run would lose the cluster when this one ends.
+  EXPECT_EQ(Run({"--", "true"}), 1);
+  EXPECT_THAT(Output(), HasSubstr(absl::StrCat("another `hooke run`, process ", process->pid(), ", has a cluster")));
   kill(process->pid(), SIGINT);
   const std::optional<ProcessEnd> end = process->Wait(absl::Now() + absl::Seconds(30));
   ASSERT_TRUE(end.has_value());

@@ -243,9 +243,14 @@ hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* 
   return Guarded(job, [&] {
     if (work == nullptr) return absl::InvalidArgumentError("hooke_with_center: `work` is NULL");
     return job->rank->WithCenter([&] {
-      const int result = work(argument);
-      if (result == 0) return absl::OkStatus();
-      return absl::InternalError(absl::StrCat("the program's work on the center failed with ", result));
+      // The group's own values are put back even if C++ code throws through its C function.
+      try {
+        const int result = work(argument);
+        if (result == 0) return absl::OkStatus();
+        return absl::InternalError(absl::StrCat("the program's work on the center failed with ", result));
+      } catch (...) {
+        return absl::InternalError("the program's work on the center threw an exception");
+      }
     });
   });
 }

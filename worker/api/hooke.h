@@ -168,7 +168,8 @@ hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
 /*
  * Combines the step's gradients: afterwards each gradient is the mean over the ranks, and each buffer, too. Collective.
  *
- * `loss` is this rank's loss of the step, and NaN if the program does not know it. Returns the ranks' mean in
+ * `loss` is this rank's loss of the step, and NaN if the program does not know it. If the program's own loss came out
+ * as NaN, it gives INFINITY, so that hooke_end_step says that training has diverged. Returns the ranks' mean in
  * `*mean_loss`, unless NULL. `used`, unless NULL, has a byte for each parameter: 1 if this rank's gradient of it was
  * computed. Afterwards it is 1 if any rank's was. A gradient that no rank computed is zero, as far as the ranks wrote
  * nothing to it.
@@ -237,9 +238,10 @@ hooke_code hooke_leave(hooke_job* job);
 
 /*
  * Tells the job that this rank gives up, and why, then ends the process at once with exit status 1, without exit
- * handlers. The other ranks of the group end, too. Not collective. `code` decides what the coordinator does: after
- * HOOKE_UNAVAILABLE, HOOKE_DEADLINE_EXCEEDED and HOOKE_ABORTED it starts the group again; after others, such as
- * HOOKE_INVALID_ARGUMENT for a fault of the program, the job fails. `job` may be NULL: then it only ends the process.
+ * handlers. The other ranks of the group end, too. Not collective. `code` decides what the coordinator does. After
+ * HOOKE_UNAVAILABLE, HOOKE_DEADLINE_EXCEEDED, HOOKE_ABORTED, HOOKE_CANCELLED and HOOKE_RESOURCE_EXHAUSTED it starts the
+ * group again. After others the job fails; for a fault of the program, HOOKE_INVALID_ARGUMENT is right. `job` may be
+ * NULL: then it only ends the process.
  */
 void hooke_fail(hooke_job* job, hooke_code code, const char* message);
 

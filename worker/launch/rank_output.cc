@@ -15,6 +15,8 @@ namespace hooke {
 namespace {
 
 constexpr size_t kLineBytesMax = 64 << 10;
+constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kPipeBytesMax = 1 << 20;  // The most that a pipe holds (/proc/sys/fs/pipe-max-size, by default).
 
 std::string PipePath(const std::string& folder, bool from_stderr) {
   return absl::StrCat(folder, from_stderr ? "/stderr." : "/stdout.");
@@ -79,14 +81,15 @@ void RankOutput::Run() {
     }
   }
   for (Pipe& pipe : pipes_) {
-    while (Read(pipe)) {
+    // What a pipe holds now. A process that has left the group may go on writing for ever.
+    for (size_t reads = 0; reads < kPipeBytesMax / kReadBytes && Read(pipe); ++reads) {
     }
     if (!pipe.partial.empty()) Deliver(pipe, pipe.partial);
   }
 }
 
 bool RankOutput::Read(Pipe& pipe) {
-  char bytes[16 << 10];
+  char bytes[kReadBytes];
   const ssize_t count = read(pipe.fd, bytes, sizeof bytes);
   if (count <= 0) return count < 0 && errno == EINTR;
   pipe.partial.append(bytes, static_cast<size_t>(count));
