@@ -25,6 +25,7 @@
 #include "job/job_field.h"
 #include "job/job_keys.h"
 #include "job/job_refusal.h"
+#include "job/job_state.h"
 
 namespace hooke {
 namespace {
@@ -143,6 +144,11 @@ int Follow(const Invocation& invocation, const v1::JobSpec& spec, LocalCluster* 
   const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
   if (!job.ok()) return Report(invocation, job.status());
   if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
+  if (!HasEnded(job->state())) {
+    // Nobody reads our output any more, as in `hooke run ... | head`. The signal that said so must not hurry the end.
+    interrupts.WaitFor(absl::ZeroDuration());
+    return Cancel(invocation, *coordinator, *job_id);
+  }
   return Report(invocation, absl::UnknownError(FailureText(*job)));
 }
 
