@@ -168,8 +168,7 @@ std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {
 }
 
 std::string CenterText(const v1::CenterEvaluated& center) {
-  const std::string text =
-      absl::StrFormat("test accuracy %s at epoch %.2f", PercentText(center.accuracy()), center.epoch());
+  std::string text = absl::StrFormat("test accuracy %s at epoch %.2f", PercentText(center.accuracy()), center.epoch());
   // A user's program may leave the loss out. It then reports no samples either.
   if (center.samples() == 0 && std::isnan(center.loss())) return text;
   return absl::StrFormat("%s, loss %.4f", text, center.loss());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
@@ -31,7 +32,7 @@ std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(
 }  // namespace
 
 ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now)
-    : options_(options), last_tick_(now.steady) {
+    : options_(std::move(options)), last_tick_(now.steady) {
   for (JobRecord& record : jobs) {
     ReserveNumbers(record.number);
     number_of_job_[record.job_id] = record.number;

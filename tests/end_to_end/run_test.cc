@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -70,7 +71,7 @@ class RunTest : public ::testing::Test {
 
   bool Prints(const std::string& text) {
     absl::MutexLock lock(&mutex_);
-    const auto there = [&] { return absl::StrContains(output_, text); };
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return absl::StrContains(output_, text); };
     return mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(30));
   }
 
