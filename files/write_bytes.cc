@@ -30,4 +30,12 @@ int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable
   return error;
 }
 
+int OverwriteBytes(const std::string& path, absl::string_view bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return errno;
+  int error = WriteAll(file, bytes);
+  if (close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
 }  // namespace hooke

@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WRITE_BYTES_H_
 #define HOOKE_FILES_WRITE_BYTES_H_
 
-// Writes bytes to a file. new_file.h and whole_file.h use it, and add that a file is complete or absent.
+// Writes bytes to a file. new_file.h and whole_file.h use it, and add errors for people.
 
 #include <string>
 
@@ -15,6 +15,9 @@ enum class Durable { kNo, kYes };
 // return; a device or pipe has no disk, which is no error. Returns 0 or an errno. After an error the file may hold a
 // part of the bytes.
 int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable);
+
+// Writes all of `bytes` to the start of the file, which must exist. It does not become shorter. Returns 0 or an errno.
+int OverwriteBytes(const std::string& path, absl::string_view bytes);
 
 }  // namespace hooke
 

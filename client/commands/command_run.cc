@@ -1,9 +1,5 @@
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,13 +66,14 @@ absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, con
   return job;
 }
 
-// Refuses the cluster of another `hooke run`, which stops it at its own end. `owner` is the file with that one's
-// process id. Nobody removes it, so it counts only while the process runs.
-absl::Status CheckNoOtherRun(const std::string& owner) {
-  pid_t pid = 0;
-  if (!(std::ifstream(owner) >> pid) || pid <= 0 || kill(pid, 0) != 0) return absl::OkStatus();
+constexpr char kOwner[] = "hooke run";
+
+// Refuses the cluster of another `hooke run`, which stops it at its own end.
+absl::Status CheckNoOtherRun(const std::string& state_dir) {
+  const ClusterOwner owner = OwnerOf(state_dir);
+  if (owner.command != kOwner) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("another `hooke run`, process ", pid,
+      absl::StrCat("another `hooke run`, process ", owner.pid,
                    ", has a cluster in that folder and stops it at its end; wait for it, name another folder with "
                    "--state-dir, or start a cluster for both with `hooke up`"));
 }
@@ -86,14 +83,14 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invo
                                                           Interrupts& interrupts) {
   if (!invocation.coordinator.empty() || !invocation.environment_coordinator.empty()) return nullptr;
   LocalClusterOptions options;
+  options.command = kOwner;
   options.state_dir = flags.state_dir.empty() ? invocation.default_state_dir()
                                               : std::filesystem::absolute(flags.state_dir).lexically_normal().string();
   if (options.state_dir.empty()) {
     return absl::FailedPreconditionError("HOME is not set; say with --state-dir where the cluster keeps its files");
   }
-  const std::string owner = options.state_dir + "/run.pid";
   if (RunningClusterAddress(options.state_dir).has_value()) {
-    if (absl::Status status = CheckNoOtherRun(owner); !status.ok()) return status;
+    if (absl::Status status = CheckNoOtherRun(options.state_dir); !status.ok()) return status;
     return nullptr;
   }
   options.programs_dir = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;
@@ -103,7 +100,6 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invo
   options.slots = static_cast<int>(flags.groups * flags.ranks);
   absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options, &interrupts);
   if (cluster.ok()) {
-    std::ofstream(owner) << getpid() << "\n";
     *invocation.err << "hooke: started a cluster for this run; its files are in " << options.state_dir << std::endl;
   }
   return cluster;

@@ -24,7 +24,7 @@ class CoordinatorAddressTest : public ::testing::Test {
 TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
   EXPECT_EQ(*ChooseCoordinator({"", "", ""}), "127.0.0.1:7411");
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");
-  absl::StatusOr<ClusterFolder> cluster = ClusterFolder::Own(folder_);
+  absl::StatusOr<ClusterFolder> cluster = ClusterFolder::Own(folder_, "hooke up");
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");  // The cluster is still starting.
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
@@ -35,7 +35,7 @@ TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
 
 // The address that a killed `up` has left is ignored. An `up` that ends normally removes its address.
 TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
-  std::optional<ClusterFolder> cluster(*ClusterFolder::Own(folder_));
+  std::optional<ClusterFolder> cluster(*ClusterFolder::Own(folder_, "hooke up"));
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
   cluster.reset();
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/coordinator"));
@@ -45,9 +45,9 @@ TEST_F(CoordinatorAddressTest, AStaleClusterIsNotUsed) {
 
 // A folder has one owner. A second `up` is refused, and the error has the owner's pid.
 TEST_F(CoordinatorAddressTest, AFolderHasOneOwner) {
-  const absl::StatusOr<ClusterFolder> first = ClusterFolder::Own(folder_);
+  const absl::StatusOr<ClusterFolder> first = ClusterFolder::Own(folder_, "hooke up");
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(ClusterFolder::Own(folder_).status(),
+  EXPECT_EQ(ClusterFolder::Own(folder_, "hooke up").status(),
             absl::AlreadyExistsError(absl::StrCat("another `hooke up` (pid ", getpid(), ") runs from ", folder_,
                                                   "; stop it, or choose another folder with --state-dir")));
 }

@@ -25,8 +25,7 @@ struct flock WholeFile() {
   return lock;
 }
 
-std::string FirstLine(const fs::path& path) {
-  std::ifstream in(path);
+std::string NextLine(std::ifstream& in) {
   std::string line;
   std::getline(in, line);
   return std::string(absl::StripAsciiWhitespace(line));
@@ -39,7 +38,7 @@ absl::Status Failed(const std::string& path, absl::string_view what, int error) 
 
 }  // namespace
 
-absl::StatusOr<ClusterFolder> ClusterFolder::Own(const std::string& path) {
+absl::StatusOr<ClusterFolder> ClusterFolder::Own(const std::string& path, absl::string_view command) {
   std::error_code error;
   fs::create_directories(fs::path(path) / "logs", error);
   if (error) return Failed(path, "cannot make the folder", error.value());
@@ -54,13 +53,14 @@ absl::StatusOr<ClusterFolder> ClusterFolder::Own(const std::string& path) {
     // After this the destructor does not remove the owner's address.
     folder.lock_fd_ = -1;
     close(fd);
-    return absl::AlreadyExistsError(absl::StrCat("another `hooke up` (pid ", FirstLine(lock_path), ") runs from ", path,
+    const ClusterOwner owner = OwnerOf(path);
+    return absl::AlreadyExistsError(absl::StrCat("another `", owner.command, "` (pid ", owner.pid, ") runs from ", path,
                                                  "; stop it, or choose another folder with --state-dir"));
   }
   // Removes the address that a killed `up` may have left.
   fs::remove(fs::path(path) / "coordinator", error);
-  const std::string pid = absl::StrCat(getpid(), "\n");
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+  const std::string owner = absl::StrCat(getpid(), "\n", command, "\n");
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, owner.data(), owner.size(), 0) != static_cast<ssize_t>(owner.size())) {
     return Failed(lock_path, "cannot be written", errno);
   }
   return folder;
@@ -90,6 +90,14 @@ absl::Status ClusterFolder::Announce(absl::string_view coordinator) {
   return absl::OkStatus();
 }
 
+ClusterOwner OwnerOf(const std::string& path) {
+  std::ifstream lock(fs::path(path) / "lock");
+  ClusterOwner owner;
+  owner.pid = NextLine(lock);
+  owner.command = NextLine(lock);
+  return owner;
+}
+
 std::optional<std::string> RunningClusterAddress(const std::string& path) {
   const std::string lock_path = fs::path(path) / "lock";
   const int fd = open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -98,7 +106,8 @@ std::optional<std::string> RunningClusterAddress(const std::string& path) {
   struct flock lock = WholeFile();
   const bool held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
   close(fd);
-  const std::string address = held ? FirstLine(fs::path(path) / "coordinator") : "";
+  std::ifstream file(fs::path(path) / "coordinator");
+  const std::string address = held ? NextLine(file) : "";
   return address.empty() ? std::nullopt : std::optional<std::string>(address);
 }
 

@@ -129,7 +129,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
                                             " is looked for beside hooke (bazel build //:programs puts "
                                             "them into one folder), or where --programs-dir says"));
   }
-  absl::StatusOr<ClusterFolder> folder = ClusterFolder::Own(options.state_dir);
+  absl::StatusOr<ClusterFolder> folder = ClusterFolder::Own(options.state_dir, options.command);
   if (!folder.ok()) return folder.status();
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(options, *std::move(folder)));
   if (absl::Status status = cluster->StartAll(interrupts); !status.ok()) return status;

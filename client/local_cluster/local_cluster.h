@@ -24,6 +24,7 @@ struct LocalClusterOptions {
   int servers = 2;  // The first one is also the coordinator.
   int workers = 2;
   int slots = 2;                                     // Slots of each worker.
+  std::string command = "hooke up";                  // The command that owns the cluster.
   std::string state_dir;                             // Absolute path.
   std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
   absl::Duration start_timeout = absl::Seconds(30);  // Most time for each daemon to become ready.

@@ -79,7 +79,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
   const v1::JobSpec spec = FillDefaults(request.job());
   absl::Status status = CheckJobSpec(spec);
-  if (status.ok() && spec.has_command() && !options_.reached_by_others_at.empty()) {
+  if (status.ok() && HasCommand(spec) && !options_.reached_by_others_at.empty()) {
     status = absl::FailedPreconditionError(absl::StrCat(
         "jobs with a command are refused: the coordinator listens at ", options_.reached_by_others_at,
         ", where other machines reach it, and whoever reaches it could run any program on its workers. Start "

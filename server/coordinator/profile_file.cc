@@ -1,11 +1,7 @@
 #include "server/coordinator/profile_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "absl/strings/match.h"
@@ -57,17 +53,6 @@ bool Decode(std::string& file) {
   return Checksum(file) == checksum;
 }
 
-// Returns 0 or an errno.
-int WriteAll(int file, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
-
 }  // namespace
 
 absl::Status CreateProfileFile(const std::string& path, absl::string_view profile) {
@@ -75,17 +60,7 @@ absl::Status CreateProfileFile(const std::string& path, absl::string_view profil
 }
 
 absl::Status OverwriteProfileFile(const std::string& path, absl::string_view profile) {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0 && errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no file ", path));
-  int error = file < 0 ? errno : 0;
-  if (error == 0) {
-    error = WriteAll(file, Encoded(profile));
-    if (close(file) != 0 && error == 0) error = errno;
-  }
-  if (error == 0) return absl::OkStatus();
-  const std::string text = absl::StrCat("cannot write ", path, ": ", std::strerror(error));
-  const bool full = error == ENOSPC || error == EDQUOT;
-  return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+  return OverwriteFile(path, Encoded(profile));
 }
 
 absl::StatusOr<std::string> ReadProfileFile(const std::string& path) {

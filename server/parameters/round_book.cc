@@ -50,13 +50,9 @@ RoundBook::Decision RoundBook::Arrive(absl::Time now, const Arrival& arrival, co
   queue.members.push_back({group, arrival.rank, arrival.id, opens, is_placed ? place.pass : nullptr});
   NotePass(queue.members.back().pass, queue);
   queue.round.Add(now, arrival.from);
-  decision = Decide(now, arrival.block, history);
+  decision = Look(now, arrival.block, history);
   decision.replaces = replaces;
   return decision;
-}
-
-RoundBook::Decision RoundBook::Look(absl::Time now, uint64_t block, const History& history) {
-  return Decide(now, block, history);
 }
 
 void RoundBook::Withdraw(uint64_t block, uint32_t group) {
@@ -100,7 +96,7 @@ bool RoundBook::IsToBeDropped(const Arrival& arrival, const Place* place) const 
   return place->pass == nullptr || IsOver(*place->pass, queues_[arrival.block]);
 }
 
-RoundBook::Decision RoundBook::Decide(absl::Time now, uint64_t block, const History& history) {
+RoundBook::Decision RoundBook::Look(absl::Time now, uint64_t block, const History& history) {
   const Queue& queue = queues_[block];
   Decision decision;
   for (const std::shared_ptr<const Pass>& pass : queue.passes) {

@@ -136,7 +136,6 @@ class RoundBook {
   bool IsToBeDropped(const Arrival& arrival, const Place* place) const;
   // Whether the pass has had its round at the block. Its other members have gone on.
   static bool IsOver(const Pass& pass, const Queue& queue) { return queue.pass >= pass.number; }
-  Decision Decide(absl::Time now, uint64_t block, const History& history);
   RoundDecision DecideFor(const Pass* pass, const Queue& queue, absl::Time now) const;
   // Returns how many groups of the pass are awaited. It counts them only after the roster has changed.
   uint32_t AwaitedOf(const Pass& pass) const;

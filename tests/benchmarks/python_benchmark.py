@@ -32,16 +32,11 @@ def script(arguments, by, *options):
     return [arguments.python, str(HERE / "torch_rank.py"), f"--by={by}", f"--model={arguments.model}", f"--batch={BATCH[arguments.model]}", f"--train={arguments.train}", *options]
 
 
-def mpirun(ranks, command):
-    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *root, *command]
-
-
 def ways(arguments, folder, repetition):
     """Returns, for each way to train, its commands and the ranks for which each of them speaks."""
     ranks = arguments.ranks
     ddp = [script(arguments, "ddp", f"--rank={rank}", f"--size={ranks}", f"--rendezvous={folder}/ddp-{repetition}") for rank in range(ranks)]
-    made = {"hooke-torch": ([mpirun(ranks, script(arguments, "hooke"))], ranks), "ddp-gloo": (ddp, 1)}
+    made = {"hooke-torch": ([training_benchmark.on_ranks(ranks, script(arguments, "hooke"))], ranks), "ddp-gloo": (ddp, 1)}
     if arguments.model in training_benchmark.DDP_MODELS:
         start = training_benchmark.start_file(folder, "built-in", arguments, ranks, [], repetition)
         made["built-in"] = ([training_benchmark.mpirun(arguments, ranks, start)], ranks)

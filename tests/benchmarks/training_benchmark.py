@@ -66,11 +66,14 @@ def start_file(folder, name, arguments, ranks, servers, seed, collectives=DEFAUL
     return path
 
 
+def on_ranks(ranks, command):
+    """Returns the mpirun command that runs `command` as so many ranks."""
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *root, *command]
+
+
 def mpirun(arguments, ranks, start):
-    command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
-    if os.geteuid() == 0:
-        command.append("--allow-run-as-root")
-    return command + rank_command(arguments, start)
+    return on_ranks(ranks, rank_command(arguments, start))
 
 
 def rank_command(arguments, start):

@@ -1,7 +1,5 @@
 #include "worker/api/hooke.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -83,14 +81,6 @@ v1::GroupStart StartWithoutJob() {
   return start;
 }
 
-// A rank of a job must not outlive its launcher, because nobody else would end it.
-absl::Status EndWithLauncher() {
-  const pid_t launcher = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() == launcher) return absl::OkStatus();
-  return absl::CancelledError("the process that started this rank has ended");
-}
-
 absl::StatusOr<std::unique_ptr<RankProcess>> StartProcess() {
   const char* const path = std::getenv(kStartVariable);
   RankProcessOptions options;
@@ -102,7 +92,7 @@ absl::StatusOr<std::unique_ptr<RankProcess>> StartProcess() {
     absl::StatusOr<v1::GroupStart> read = ReadStartFile(path);
     if (!read.ok()) return read.status();
     start = *std::move(read);
-    if (absl::Status status = EndWithLauncher(); !status.ok()) return status;
+    if (!EndWithLauncher()) return absl::CancelledError("the process that started this rank has ended");
   }
   return RankProcess::Start(start, std::move(options));
 }

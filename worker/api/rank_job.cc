@@ -213,8 +213,7 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;
   options->optimizer = std::nullopt;
   center_ = DialCenter(start_, job_, numbers, layout_, std::nullopt, deps_.dial);
-  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return Note(status);
-  deps_.group->SetDeadline(CollectiveTimeout(start_));
+  if (absl::Status status = AwaitOthers(*deps_.group, start_); !status.ok()) return Note(status);
   training_ =
       std::make_unique<GroupTraining>(GroupTrainingDependencies{deps_.group, &layout_, arena_.get(), deps_.reporter,
                                                                 center_ == nullptr ? nullptr : &center_->client},

@@ -10,10 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "worker/launch/rank_output.h"
+#include "worker/launch/shell_quoted.h"
 
 namespace hooke {
 namespace {
@@ -24,10 +24,6 @@ constexpr int kSignalBase = 128;
 // Signals that end a process. The script must not send itself another one: SIGSTOP would stop it for ever.
 constexpr int kDeadlySignals[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
                                   SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
-
-std::string Quoted(const std::string& text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
 
 bool IsFolder(const fs::path& path) {
   std::error_code error;
@@ -40,7 +36,7 @@ bool IsProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0 &&
 
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark) {
   std::string script = absl::StrCat(RankOutput::Redirection(folder), "setpriv --pdeathsig KILL --");
-  for (const std::string& argument : arguments) absl::StrAppend(&script, " ", Quoted(argument));
+  for (const std::string& argument : arguments) absl::StrAppend(&script, " ", ShellQuoted(argument));
   absl::StrAppend(&script, "\nstatus=$?\n[ $status -eq 0 ] && exit 0\necho \"", mark, " $status\" >&2\n");
   absl::StrAppend(&script, "case $status in\n");
   for (const int signal : kDeadlySignals) {

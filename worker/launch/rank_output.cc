@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "worker/launch/shell_quoted.h"
 
 namespace hooke {
 namespace {
@@ -25,11 +25,8 @@ std::string PipePath(const std::string& folder, bool from_stderr) {
 }  // namespace
 
 std::string RankOutput::Redirection(const std::string& folder) {
-  const auto quoted = [](const std::string& path) {
-    return absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
-  };
-  return absl::StrCat("rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}}\nexec >", quoted(PipePath(folder, false)),
-                      "$rank 2>", quoted(PipePath(folder, true)), "$rank\n");
+  return absl::StrCat("rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}}\nexec >",
+                      ShellQuoted(PipePath(folder, false)), "$rank 2>", ShellQuoted(PipePath(folder, true)), "$rank\n");
 }
 
 absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& folder, uint32_t ranks,

@@ -2,9 +2,6 @@
 // benchmarks it can also be started alone, with a hand-written start file.
 
 #include <malloc.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <exception>
 #include <iostream>
@@ -78,10 +75,7 @@ int Convert(const Conversion& conversion) {
 }
 
 int Main(int argc, char** argv) {
-  // A rank must not outlive its launcher, because nobody else would end it.
-  const pid_t launcher = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) return 1;
+  if (!EndWithLauncher()) return 1;
   // Activations of some megabytes are allocated at each step. Keep their memory instead of faulting it in again.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
+#include "job/command.h"
 #include "job/job_defaults.h"
 #include "job/job_options.h"
 #include "worker/data/idx_dataset.h"
@@ -32,7 +33,6 @@ class RankRun {
   absl::Status LoadData();
   absl::Status BuildModel();
   void DialServers();
-  absl::Status AwaitOthers();
   uint64_t StepsPerEpoch() const;
   absl::StatusOr<uint64_t> Train();
   absl::StatusOr<uint64_t> EvaluateTheCenter();
@@ -103,14 +103,6 @@ v1::ModelDescription RankRun::Description() const {
 void RankRun::DialServers() {
   center_ = DialCenter(task_.start, job_, {task_.group->rank(), StepsPerEpoch()}, model_->layout(), Description(),
                        task_.dial);
-}
-
-// Waits until all ranks have started, which they do one after the other. From now on they run in step, so a rank that
-// is late has failed or hangs.
-absl::Status RankRun::AwaitOthers() {
-  if (absl::Status status = task_.group->Barrier(); !status.ok()) return status;
-  task_.group->SetDeadline(CollectiveTimeout(task_.start));
-  return absl::OkStatus();
 }
 
 // Steps of each group in an epoch, as the sampler computes them; 0: the samples do not fill one step.
@@ -206,7 +198,7 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
   task.reporter->Enter(v1::RankProgress::STARTING);
   if (absl::Status status = CheckStart(task.start, task.group->size()); !status.ok()) return status;
-  if (task.start.job().has_command()) {
+  if (HasCommand(task.start.job())) {
     return absl::InvalidArgumentError(
         "start file: job.command: hooke-rank trains built-in models only; start the command itself, with HOOKE_START");
   }
@@ -214,7 +206,7 @@ absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
   if (absl::Status status = run.LoadData(); !status.ok()) return status;
   if (absl::Status status = run.BuildModel(); !status.ok()) return status;
   run.DialServers();
-  if (absl::Status status = run.AwaitOthers(); !status.ok()) return status;
+  if (absl::Status status = AwaitOthers(*task.group, task.start); !status.ok()) return status;
   return task.start.task() == v1::GroupStart::TRAIN ? run.Train() : run.EvaluateTheCenter();
 }
 

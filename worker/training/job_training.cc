@@ -55,6 +55,12 @@ absl::Duration CollectiveTimeout(const v1::GroupStart& start) {
 
 absl::Duration StartTimeout(const v1::GroupStart& start) { return std::max(kStartTimeout, CollectiveTimeout(start)); }
 
+absl::Status AwaitOthers(Group& group, const v1::GroupStart& start) {
+  if (absl::Status status = group.Barrier(); !status.ok()) return status;
+  group.SetDeadline(CollectiveTimeout(start));
+  return absl::OkStatus();
+}
+
 absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
   const v1::JobSpec job = FillDefaults(start.job());
   const bool trains = start.task() == v1::GroupStart::TRAIN;

@@ -38,7 +38,11 @@ absl::Duration StartTimeout(const v1::GroupStart& start);
 // default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
-// What the start does not say.
+// Waits until all ranks are ready to train, and sets the limit of the group's later collectives. Ranks start one after
+// the other. From now on they run in step, so a rank that is late has failed or hangs. Collective.
+absl::Status AwaitOthers(Group& group, const v1::GroupStart& start);
+
+// Numbers that a rank knows and the start does not.
 struct RankNumbers {
   int rank = 0;
   uint64_t steps_per_epoch = 0;  // Steps of a group in an epoch; 0: not known.

@@ -1,8 +1,10 @@
 #include "worker/training/rank_process.h"
 
 #include <google/protobuf/util/json_util.h>
+#include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -73,6 +75,12 @@ absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path) {
   if (parsed.ok()) return start;
   return absl::InvalidArgumentError(
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
+}
+
+bool EndWithLauncher() {
+  const pid_t launcher = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return getppid() == launcher;
 }
 
 void EndWithoutRank(const std::string& program, int rank, const absl::Status& why) {

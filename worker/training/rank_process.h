@@ -25,6 +25,10 @@ absl::StatusOr<v1::GroupStart> ReadStartFile(const std::string& path);
 // The same for a GroupStart as JSON.
 absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path);
 
+// Makes the kernel kill this process when the one that started it ends, because nobody else would end it. False: that
+// one has ended already.
+bool EndWithLauncher();
+
 struct RankProcessOptions {
   std::string program;  // Its name in messages on the standard error.
   // True: start MPI. False: this process is the whole group.
