@@ -29,5 +29,19 @@ TEST(WholeFileTest, IsThereWholeOrNotAtAll) {
   std::filesystem::remove_all(folder);
 }
 
+// The bytes behind a shorter text stay, and no file is made. If the disk is full, the error says so and names the file.
+TEST(WholeFileTest, OverwritesTheStart) {
+  const std::string path = testing::TempDir() + "/overwritten";
+  std::filesystem::remove(path);
+  EXPECT_EQ(OverwriteFile(path, "x").code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  ASSERT_TRUE(WriteWholeFile(path, "a longer text").ok());
+  ASSERT_TRUE(OverwriteFile(path, "A").ok());
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "A longer text");
+  EXPECT_EQ(OverwriteFile("/dev/full", "x").code(), absl::StatusCode::kResourceExhausted);
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace hooke

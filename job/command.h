@@ -31,7 +31,7 @@ absl::Status CheckVariables(absl::Span<const std::string> variables);
 // are none.
 std::string CommandText(absl::Span<const std::string> arguments, size_t bytes_max = 80);
 
-// What the job trains, in a word or a line: "lenet", or the command's text.
+// Returns the name of the built-in network, for instance "lenet", or the command's text.
 std::string TrainedText(const v1::JobSpec& job);
 
 }  // namespace hooke

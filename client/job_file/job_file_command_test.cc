@@ -64,7 +64,8 @@ TEST(JobFileCommandTest, ReadsEveryKey) {
   EXPECT_EQ(file->lines.at("command"), 2);
 }
 
-// What belongs to a built-in network is refused beside a command, each key in its line, and the other way round.
+// Beside a command, each key of a built-in network is refused, with its line. Keys of a command are refused beside a
+// model.
 TEST(JobFileCommandTest, DoesNotGoWithAModel) {
   EXPECT_EQ(ErrorOf("name: own\nmodel: lenet\ncommand: [a]\ndata: {train: a, test: b}\n"),
             absl::StrCat("job.yaml:2: model", kDoesNotGo, "\njob.yaml:4: data.train", kDoesNotGo,

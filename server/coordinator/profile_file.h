@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PROFILE_FILE_H_
 #define HOOKE_SERVER_COORDINATOR_PROFILE_FILE_H_
 
-// The file of one profile. It is overwritten in place, because a new file for each new profile costs the file system
-// more than all the rest of a profile costs the coordinator. A checksum tells a reader whether it has a whole profile.
+// The file of one profile. It is overwritten in place. A new file for each new profile costs more than all else that
+// the coordinator does with a profile. A checksum tells a reader whether it has a whole profile.
 //
 //   bytes   content
 //   4       00 'H' 'P' '1'. Earlier versions wrote the profile alone, which never begins with a zero.

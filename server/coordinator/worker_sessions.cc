@@ -116,7 +116,7 @@ void WorkerSessions::Run() {
 }
 
 void WorkerSessions::HandleNext() {
-  // What becomes ready from here on rings the alarm. What has become ready before is sent now.
+  // Commands that become ready from here on ring the alarm. SendReady sends the earlier ones.
   alarm_->Arm(queue_.get());
   SendReady();
   void* tag = nullptr;

@@ -2,8 +2,8 @@
 #define HOOKE_SERVER_COORDINATOR_WORKER_SESSIONS_H_
 
 // All workers' streams, served by one thread on one gRPC completion queue. The thread reads messages, passes them to
-// the Coordinator and writes its commands. It never waits for anything but the queue: the Coordinator's calls for
-// daemons do no I/O, and a worker that does not read only fills its own outbox.
+// the Coordinator and writes its commands. It waits for nothing but the queue. The Coordinator's calls for daemons do
+// no I/O, and a worker that does not read only fills its own outbox.
 //
 // One thread is cheaper than two for each worker, because a message then wakes no second thread. A server with such a
 // queue lets no other thread poll the network for new calls, so this thread also accepts the calls of users and ranks.

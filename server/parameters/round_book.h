@@ -39,7 +39,7 @@ class RoundBook {
   // The most memory that a block takes while its queue is empty.
   static constexpr uint64_t kBlockBytes = 160;
 
-  // Who is awaited. Arrive and Settle change it as rounds need it.
+  // The groups that rounds wait for. Arrive and Settle change it as rounds need it.
   Roster& roster() { return roster_; }
   // Records that a group has been here. A group that is awaited but has never been here has trained nothing.
   void NoteCome(uint32_t group) { come_[group] = true; }
@@ -60,7 +60,7 @@ class RoundBook {
     bool late = false;   // The contribution is from an older center than the present one.
     Contribution from;   // The caller keeps `from.values` alive while the contribution is queued.
   };
-  // What a block has been through.
+  // The updates of a block so far.
   struct History {
     uint64_t version = 0;             // The number of its updates.
     absl::Span<const uint64_t> seen;  // By group: the version that the group has.

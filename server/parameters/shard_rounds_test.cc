@@ -1,5 +1,5 @@
-// What the rounds of a shard make of the contributions. Threads act as groups. shard_waits_test.cc has who waits how
-// long.
+// Checks how the rounds of a shard combine contributions. Threads act as groups. shard_waits_test.cc checks the
+// waiting.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ namespace {
 
 constexpr char kProgram[] = "hooke";
 constexpr char kStartVariable[] = "HOOKE_START";
-// What mpirun and srun set for the processes that they start: Open MPI, PMI-1 and PMI-2, PMIx.
+// mpirun and srun set one of these variables for each process that they start: Open MPI, PMI-1 and PMI-2, PMIx.
 constexpr const char* kLauncherVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK"};
 
 std::string& Message() {

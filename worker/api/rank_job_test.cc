@@ -347,8 +347,8 @@ TEST_F(RankJobTest, ShowsTheCenter) {
   });
 }
 
-// By a rule of gradients the servers step, and the program's optimizer does not. The model is one block, so the second
-// server has nothing to hold.
+// Under a rule that sends gradients the servers step, and the program's optimizer does not. The model is one block, so
+// the second server has nothing to hold.
 TEST_F(RankJobTest, ServersStep) {
   RestartableServer servers[2];
   for (const RestartableServer& server : servers) start_.add_servers(server.address());
@@ -376,7 +376,7 @@ TEST_F(RankJobTest, ServersStep) {
   });
 }
 
-// What a job says in epochs needs the length of an epoch.
+// If the job counts something in epochs, the program's plan must have the length of an epoch.
 TEST_F(RankJobTest, PlanMustSayWhatTheJobNeeds) {
   UseServer();
   v1::JobSpec& spec = *start_.mutable_job();

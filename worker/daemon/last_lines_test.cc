@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Of each rank the last ten lines stay, without blank ones.
+// Each rank keeps its last ten lines that are not blank.
 TEST(LastLinesTest, KeepsTheLastOfEachRank) {
   LastLines lines;
   EXPECT_EQ(lines.Of("rank 0"), "");

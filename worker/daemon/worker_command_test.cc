@@ -168,7 +168,8 @@ TEST_F(WorkerCommandTest, PrintsMuch) {
   EXPECT_EQ(next, 20001);
 }
 
-// What is not on this node is told at once, with a code that fails the job, and mpirun is not started.
+// If the program or its directory is not on this node, the group ends at once, with a code that fails the job. mpirun
+// is not started.
 TEST_F(WorkerCommandTest, ProgramOrDirectoryIsMissing) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(Command({"no-such-program"})));

@@ -15,9 +15,9 @@
 namespace hooke {
 
 // Returns the script. It prints into the pipes of its rank in `folder` (RankOutput). If the command exits with a status
-// other than 0, or a signal kills it, the last line on its stderr is "MARK STATUS", where a signal's status is 128 plus
-// its number. Then the script ends in the same way. The command is killed if the script is. The arguments are in the
-// script and not on the launcher's command line, because a launcher takes ":" for the start of another program.
+// other than 0, the last line on its stderr is "MARK STATUS". For a command that a signal has killed, the status is 128
+// plus the signal's number. Then the script ends in the same way. The command is killed if the script is. The arguments
+// are in the script, because on its command line a launcher takes ":" for the start of another program.
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark);
 
 struct ExitLine {

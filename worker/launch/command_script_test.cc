@@ -107,7 +107,8 @@ TEST(CommandScriptTest, ReadsItsLine) {
   for (const int status : {1, 127, 128, 147, 255}) EXPECT_FALSE(SignalOfStatus(status).has_value()) << status;
 }
 
-// What cannot be started is told before the launcher is: what is missing, where, and what to do.
+// A program that cannot be started is refused before the launcher starts. The error says what is missing, where, and
+// what to do.
 TEST(CommandScriptTest, FindsTheProgram) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/find", getpid());
   fs::create_directories(folder + "/bin");

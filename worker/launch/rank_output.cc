@@ -78,7 +78,7 @@ void RankOutput::Run() {
     }
   }
   for (Pipe& pipe : pipes_) {
-    // What a pipe holds now. A process that has left the group may go on writing for ever.
+    // Reads no more than a pipe can hold. A process that has left the group may go on writing for ever.
     for (size_t reads = 0; reads < kPipeBytesMax / kReadBytes && Read(pipe); ++reads) {
     }
     if (!pipe.partial.empty()) Deliver(pipe, pipe.partial);

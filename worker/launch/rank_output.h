@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
 #define HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
 
-// Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers would carry
-// these lines, too, but not all of them: of a burst of short lines Open MPI's drops some, and both cut lines in two
-// where a block of some KiB ends.
+// Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers could carry
+// these lines, too, but they damage some. Open MPI's drops lines of a burst of short ones. Both cut a line in two where
+// a block of some KiB ends.
 
 #include <cstdint>
 #include <functional>

@@ -13,10 +13,10 @@
 //   WithCenter   look at the center, between two steps
 //   Finish     a last exchange, which every server must take and write to disk
 //
-// A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, for example
-// whether the center is there, rank 0 decides and broadcasts. If a server misses an exchange, that concerns only its
-// part of the slice, and the ranks need not agree. But no later exchange makes up for the last one. If a server misses
-// the last exchange, the group fails, and is then started again.
+// A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, rank 0
+// decides and broadcasts; it does so for the question whether the center is there. If a server misses an exchange, only
+// its part of the slice is concerned, and the ranks need not agree. No later exchange makes up for the last one: if a
+// server misses that, the group fails, and is then started again.
 
 #include <cstdint>
 #include <functional>
