@@ -163,12 +163,23 @@ class Calls(unittest.TestCase):
         self.assertLess(steps.index("ready 5"), steps.index("ready 0"))
         self.assertEqual(steps[8:], ["combine", "end_step"])
 
-    def test_nothing_is_copied_in_a_step(self):
+    def test_gradients_come_into_the_jobs_memory(self):
         _, native, model, optimizer = wrapped()
-        train(model, optimizer, 2)
-        for parameter, tensor in zip(model.parameters(), native.tensors):
-            self.assertEqual((parameter.data_ptr(), parameter.grad.data_ptr()), (tensor.values, tensor.gradient))
-            self.assertEqual(parameter.grad.abs().sum(), 0)
+        for set_to_none in (True, False):
+            train(model, optimizer, 2, set_to_none=set_to_none)
+            for parameter, tensor in zip(model.parameters(), native.tensors):
+                self.assertEqual(parameter.data_ptr(), tensor.values)
+                if set_to_none:
+                    self.assertIsNone(parameter.grad)
+                else:
+                    self.assertEqual(parameter.grad.data_ptr(), tensor.gradient)
+                    self.assertEqual(parameter.grad.abs().sum(), 0)
+            model(inputs(0)).square().sum().backward()
+            for parameter, tensor in zip(model.parameters(), native.tensors):
+                self.assertEqual(parameter.grad.data_ptr(), tensor.gradient)
+                self.assertGreater(parameter.grad.abs().sum(), 0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=set_to_none)
 
     def test_gradients_of_a_rank_alone_stay_its_own(self):
         _, native, model, optimizer = wrapped(ranks=1)
