@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/commands/command.h"
+#include "client/commands/left_run.h"
 #include "client/commands/logs_command.h"
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
@@ -130,6 +131,9 @@ int Follow(const Invocation& invocation, const v1::JobSpec& spec, LocalCluster* 
     return Report(invocation, job_id.status(), ReadRefusal(job_id.status()).problems.empty() ? kFailed : kUsage);
   }
   *invocation.err << "hooke: submitted " << Printable(*job_id) << std::endl;
+  if (cluster != nullptr) {
+    if (absl::Status status = NoteRun(cluster->state_dir(), *job_id); !status.ok()) Report(invocation, status);
+  }
   LogOptions options;
   options.job = *job_id;
   options.follow = true;
@@ -167,8 +171,10 @@ int Run(const Invocation& invocation, const RunFlags& flags) {
   if (*cluster == nullptr && !flags.state_dir.empty() && here.coordinator.empty()) {
     here.coordinator = RunningClusterAddress(flags.state_dir).value_or("");
   }
+  if (*cluster != nullptr) CancelLeftRun(here, (*cluster)->state_dir());
   const int code = Follow(here, *job, cluster->get(), interrupts);
   if (*cluster == nullptr) return code;
+  ForgetRun((*cluster)->state_dir());
   for (const std::string& name : (*cluster)->Stop(&interrupts)) {
     *invocation.err << "hooke: " << name << " did not stop in time and was killed" << std::endl;
   }

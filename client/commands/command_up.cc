@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/commands/command.h"
+#include "client/commands/left_run.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
 
@@ -56,6 +57,9 @@ int Up(const Invocation& invocation, LocalClusterOptions options) {
   if (!cluster.ok())
     return Report(invocation, cluster.status(), absl::IsCancelled(cluster.status()) ? kInterrupted : kFailed);
   PrintCluster(invocation, **cluster, options, default_folder);
+  Invocation here = invocation;
+  here.coordinator = (*cluster)->coordinator();
+  CancelLeftRun(here, options.state_dir);
   return RunUntilEnd(invocation, **cluster, interrupts);
 }
 

@@ -58,6 +58,7 @@ class LocalCluster {
 
   const std::string& coordinator() const { return servers_.front().address; }
   std::vector<std::string> server_addresses() const;
+  const std::string& state_dir() const { return options_.state_dir; }
 
   // Messages for people about daemons that have ended. Each message is returned once.
   std::vector<std::string> NewlyEnded();

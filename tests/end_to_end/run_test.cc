@@ -128,5 +128,22 @@ TEST_F(RunTest, CtrlCCancels) {
   EXPECT_TRUE(ClusterIsGone());
 }
 
+// A killed run leaves its job. The next run in that folder cancels it instead of running it again.
+TEST_F(RunTest, TheJobOfAKilledRunIsNotRunAgain) {
+  const std::unique_ptr<Process> process = Start({"--", "sh", "-c", "echo first $$; sleep 1000"});
+  ASSERT_TRUE(Prints("rank 0: first ")) << Output();
+  kill(process->pid(), SIGKILL);
+  ASSERT_TRUE(process->Wait(absl::Now() + absl::Seconds(30)).has_value());
+  EXPECT_EQ(Run({"--", "echo", "second"}), 0) << Output();
+  EXPECT_THAT(Output(),
+              HasSubstr("hooke: job run-1 is cancelled, because the `hooke run` that followed it was killed"));
+  EXPECT_THAT(Output(), HasSubstr("rank 0: second"));
+  EXPECT_THAT(Output(), HasSubstr("hooke: submitted run-2"));
+  // The third has nothing to cancel.
+  EXPECT_EQ(Run({"--", "echo", "third"}), 0) << Output();
+  EXPECT_THAT(Output(), Not(HasSubstr("run-2 is cancelled")));
+  EXPECT_TRUE(ClusterIsGone());
+}
+
 }  // namespace
 }  // namespace hooke
