@@ -60,7 +60,7 @@ Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout) {
   metadata.emplace_back("rule", absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(averaging.rule())));
   metadata.emplace_back("groups", absl::StrCat(job.spec().groups().count()));
   metadata.emplace_back("ranks", absl::StrCat(job.spec().groups().ranks()));
-  metadata.emplace_back("epochs", absl::StrCat(job.spec().train().epochs()));
+  if (!HasCommand(job.spec())) metadata.emplace_back("epochs", absl::StrCat(job.spec().train().epochs()));
   if (job.has_center()) AddCenter(job.center(), metadata);
   AddProgress(job, metadata);
   return metadata;

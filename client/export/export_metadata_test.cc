@@ -71,6 +71,18 @@ TEST(ExportMetadata, SaysWhatTheModelIs) {
                                                      Pair("center_step", "1404")}));
 }
 
+// A command has its own epochs, and no network that Hooke knows by name.
+TEST(ExportMetadata, OfACommandLeavesOutWhatOnlyItKnows) {
+  v1::JobStatus job = SucceededJob("own-1");
+  job.mutable_spec()->clear_model();
+  job.mutable_spec()->mutable_command()->add_arguments("train");
+  job.mutable_spec()->mutable_train()->set_epochs(10);
+  const auto texts = Texts(job, v1::Layout());
+  EXPECT_THAT(texts, Not(Contains(Key("epochs"))));
+  EXPECT_THAT(texts, Not(Contains(Key("architecture"))));
+  EXPECT_THAT(texts, IsSupersetOf({Pair("hooke_job", "own-1")}));
+}
+
 // Steps and answered exchanges are listed group by group. Both are left out if one group's are unknown.
 TEST(ExportMetadata, CountsStepsAndExchanges) {
   v1::JobStatus job = SucceededJob("fashion-1");

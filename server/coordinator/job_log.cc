@@ -54,7 +54,7 @@ std::string JobLog::PathOf(absl::string_view job_id) const {
   return absl::StrCat(options_.folder, "/", job_id, ".log");
 }
 
-absl::Status JobLog::Append(absl::string_view job_id, absl::Span<const std::string> lines) {
+absl::Status JobLog::Append(absl::string_view job_id, absl::Span<const Line> lines) {
   const std::string path = PathOf(job_id);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return FileError("open", path);
@@ -63,14 +63,18 @@ absl::Status JobLog::Append(absl::string_view job_id, absl::Span<const std::stri
   if (fstat(file, &info) != 0) return FileError("look at", path);
   uint64_t bytes = info.st_size;
   std::string text;
-  for (const std::string& line : lines) {
-    // A file that has reached the bound already ends with the line that says so.
-    if (bytes >= options_.bytes_max) break;
-    const size_t before = text.size();
-    absl::StrAppend(&text, OneLine(line));
-    bytes += text.size() - before;
-    if (bytes >= options_.bytes_max) {
-      absl::StrAppend(&text, "(this log has reached ", options_.bytes_max, " bytes: what follows is not kept)\n");
+  for (const Line& line : lines) {
+    // A file that has reached its bound already has the line that says so.
+    if (bytes >= options_.bytes_max + (line.ours ? options_.own_bytes_max : 0)) continue;
+    const bool whole = bytes < options_.bytes_max;
+    const std::string one = OneLine(line.text);
+    absl::StrAppend(&text, one);
+    bytes += one.size();
+    if (whole && bytes >= options_.bytes_max) {
+      const std::string cut = absl::StrCat("(this log has reached ", options_.bytes_max,
+                                           " bytes: from here on, only the coordinator's own lines are kept)\n");
+      absl::StrAppend(&text, cut);
+      bytes += cut.size();
     }
   }
   return WriteAll(file, path, text);

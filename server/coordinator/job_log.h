@@ -2,12 +2,14 @@
 #define HOOKE_SERVER_COORDINATOR_JOB_LOG_H_
 
 // The logs of jobs. Each is a text file that only grows; its lines are "<RFC 3339 time> <source> <text>\n". Its size is
-// bounded: after the line that reaches the bound, one last line says that the log was cut.
+// bounded. The line that reaches the bound is followed by one that says so. From then on only the coordinator's own
+// lines are kept, for instance that the job has ended, up to a second bound.
 //
 // Append and Remove must be called by one thread at a time. Any thread may call Read at any time; it sees whole lines.
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,8 +20,9 @@
 namespace hooke {
 
 struct JobLogOptions {
-  std::string folder;                       // Open creates it.
-  uint64_t bytes_max = uint64_t{64} << 20;  // Limit for one job's log.
+  std::string folder;                          // Open creates it.
+  uint64_t bytes_max = uint64_t{64} << 20;     // The bound of one job's log.
+  uint64_t own_bytes_max = uint64_t{1} << 20;  // Further bytes for the coordinator's own lines.
 };
 
 struct LogText {
@@ -31,13 +34,20 @@ class JobLog {
  public:
   static constexpr size_t kLineBytesMax = 8192;  // Longer lines are cut.
 
+  struct Line {
+    Line(std::string text_in, bool ours_in = false) : text(std::move(text_in)), ours(ours_in) {}  // NOLINT: implicit
+    Line(const char* text_in) : text(text_in) {}                                                  // NOLINT: implicit
+    std::string text;
+    bool ours = false;  // The coordinator says it.
+  };
+
   // INTERNAL: the folder cannot be created.
   static absl::StatusOr<JobLog> Open(JobLogOptions options);
 
   // `job_id` must be one that the coordinator made, because it becomes a file's name. Line ends inside a line become
-  // spaces. Lines past the bound are dropped without an error. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be
+  // spaces. Lines past their bound are dropped without an error. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be
   // written; the message has its name and the cause.
-  absl::Status Append(absl::string_view job_id, absl::Span<const std::string> lines);
+  absl::Status Append(absl::string_view job_id, absl::Span<const Line> lines);
 
   // Returns whole lines from byte `offset` on: about `bytes_max` bytes at most, but at least one line if there is one.
   // A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.

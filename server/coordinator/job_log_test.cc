@@ -38,14 +38,16 @@ TEST_F(JobLogTest, ReadsOnFromWhereItWas) {
   EXPECT_EQ(log.Read("b-2", 0, 100)->text, "");
 }
 
-// A log that is at its bound gets a last line that says so, once, and no more.
+// A log that is at its bound gets a line that says so, once. After that it keeps the coordinator's own lines, up to
+// their bound.
 TEST_F(JobLogTest, SaysThatItWasCut) {
-  JobLog log = Open(10);
-  ASSERT_TRUE(log.Append("a-1", {"12345", "67890", "more"}).ok());
+  const std::string cut = "(this log has reached 10 bytes: from here on, only the coordinator's own lines are kept)\n";
+  const auto open = [this, &cut] { return *JobLog::Open({folder_, 10, cut.size() + 12}); };
+  JobLog log = open();
+  ASSERT_TRUE(log.Append("a-1", {"12345", "67890", "more", {"ended", true}}).ok());
   ASSERT_TRUE(log.Append("a-1", {"still more"}).ok());
-  ASSERT_TRUE(Open(10).Append("a-1", {"and more"}).ok());
-  EXPECT_EQ(log.Read("a-1", 0, 1000)->text,
-            "12345\n67890\n(this log has reached 10 bytes: what follows is not kept)\n");
+  ASSERT_TRUE(open().Append("a-1", {"and more", {"again", true}, {"and again", true}}).ok());
+  EXPECT_EQ(log.Read("a-1", 0, 1000)->text, absl::StrCat("12345\n67890\n", cut, "ended\nagain\n"));
 }
 
 // Readers get whole lines whatever their buffer; line ends inside a line and overlong lines do not break that.

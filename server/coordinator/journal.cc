@@ -48,11 +48,11 @@ absl::Status Journal::StoreChanges(const WriteBatch& batch) {
 }
 
 void Journal::WriteLogs(const WriteBatch& batch) {
-  std::map<std::string, std::vector<std::string>> lines;
+  std::map<std::string, std::vector<JobLog::Line>> lines;
   for (const Effects::LogEntry& entry : batch.log) {
     // A forgotten job's log is gone by now, and a line would make another one.
     if (!entry.job_id.empty() && batch.forgotten.count(entry.job_id) == 0) {
-      lines[entry.job_id].push_back(LogLine(entry.time, entry.line));
+      lines[entry.job_id].emplace_back(LogLine(entry.time, entry.line), entry.ours);
     }
     if (entry.ours) logger_->info("{}{}{}", entry.job_id, entry.job_id.empty() ? "" : ": ", entry.line);
   }
