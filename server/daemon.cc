@@ -33,8 +33,8 @@ constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
 class Daemon final : public ServerDaemon {
  public:
-  Daemon(ServerOptions options, std::unique_ptr<ServerFolder> folder)
-      : options_(std::move(options)), folder_(std::move(folder)) {}
+  Daemon(ServerOptions options, HostPort listen, std::unique_ptr<ServerFolder> folder)
+      : options_(std::move(options)), listen_(std::move(listen)), folder_(std::move(folder)) {}
   ~Daemon() override { (void)Stop(); }
 
   absl::Status OpenParameters();
@@ -45,9 +45,10 @@ class Daemon final : public ServerDaemon {
   absl::Status Stop() override;
 
  private:
-  absl::Status Advertise(const HostPort& listening);
+  absl::Status Advertise(uint16_t port);
 
   const ServerOptions options_;
+  const HostPort listen_;                       // options_.listen.
   const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
   const std::string instance_ = RandomHex(2);
   std::string address_;
@@ -67,9 +68,7 @@ absl::Status Daemon::OpenParameters() {
   options.logger = options_.logger;
   options.max_center_bytes = options_.max_center_bytes;
   options.snapshot_interval = options_.snapshot_interval;
-  absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
-  if (!listening.ok()) return listening.status();
-  options.direct_host = listening->host;
+  options.direct_host = listen_.host;
   absl::StatusOr<std::unique_ptr<ParameterServer>> parameters = ParameterServer::Create(options);
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
@@ -89,9 +88,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.log = std::make_shared<JobLog>(*std::move(log));
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
-  const absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
-  if (!listening.ok()) return listening.status();
-  if (!listening->IsLoopback()) options.cluster.reached_by_others_at = options_.listen;
+  if (!listen_.IsLoopback()) options.cluster.reached_by_others_at = options_.listen;
   options.cluster.liveness.lease = options_.lease;
   options.cluster.keep.jobs_max = options_.finished_jobs_max;
   options.cluster.keep.age_max = options_.keep_jobs;
@@ -106,8 +103,6 @@ absl::Status Daemon::OpenCoordinator() {
 }
 
 absl::Status Daemon::Listen() {
-  absl::StatusOr<HostPort> listening = ParseHostPort(options_.listen);
-  if (!listening.ok()) return listening.status();
   grpc::ServerBuilder builder;
   // Otherwise gRPC would share a port that another server has, and the kernel would divide calls between both.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -127,24 +122,23 @@ absl::Status Daemon::Listen() {
   builder.RegisterService(parameters_->service());
   if (coordinator_ != nullptr) coordinator_->AddTo(builder);
   int port = 0;
-  builder.AddListeningPort(listening->ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen_.ToString(), grpc::InsecureServerCredentials(), &port);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) return WhyNotListening(*listening);
+  if (server_ == nullptr || port == 0) return WhyNotListening(listen_);
   if (coordinator_ != nullptr) coordinator_->Serve();
   parameters_->LoadInBackground();
-  listening->port = static_cast<uint16_t>(port);
-  return Advertise(*listening);
+  return Advertise(static_cast<uint16_t>(port));
 }
 
-// Works out the address that others dial, and starts to tell the coordinator.
-absl::Status Daemon::Advertise(const HostPort& listening) {
-  HostPort advertised = listening;
+// Works out the address that others dial, and starts to tell the coordinator. `port` is where the server listens.
+absl::Status Daemon::Advertise(uint16_t port) {
+  HostPort advertised = {listen_.host, port};
   if (!options_.advertise.empty()) {
     absl::StatusOr<HostPort> given = ParseHostPort(options_.advertise);
     if (!given.ok()) return given.status();
     advertised = *given;
-    if (advertised.port == 0) advertised.port = listening.port;
-  } else if (listening.IsAnyHost()) {
+    if (advertised.port == 0) advertised.port = port;
+  } else if (listen_.IsAnyHost()) {
     char name[256] = "";
     if (gethostname(name, sizeof name - 1) != 0)
       return absl::UnavailableError("this host has no name: set --advertise");
@@ -190,9 +184,11 @@ absl::Status Daemon::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions options) {
+  absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
+  if (!listen.ok()) return listen.status();
   absl::StatusOr<std::unique_ptr<ServerFolder>> folder = ServerFolder::Open(options.state_dir);
   if (!folder.ok()) return folder.status();
-  auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(folder));
+  auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(listen), *std::move(folder));
   absl::Status status = daemon->OpenParameters();
   if (status.ok()) status = daemon->OpenCoordinator();
   if (status.ok()) status = daemon->Listen();
