@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/text/near_name.h"
+#include "wire/channel.h"
 #include "wire/grpc_status.h"
 #include "wire/random_hex.h"
 
@@ -23,7 +24,7 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClusterToken& token) {
   grpc::ChannelArguments arguments;
   // We never reach the nodes of a cluster through a web proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -33,7 +34,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // gRPC would share one connection between channels to one address, but each stream needs its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kBytesMax);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(address, arguments, token.ForCalls());
 }
 
 std::string ConnectionTrouble(const std::string& message) {
@@ -59,13 +60,15 @@ bool IsConnectionFailure(absl::string_view message) {
          absl::c_any_of(kWords, [&](absl::string_view word) { return absl::StrContains(lower, word); });
 }
 
-CoordinatorClient::CoordinatorClient(std::string address, const std::shared_ptr<grpc::Channel>& channel)
-    : address_(std::move(address)), stub_(v1::Coordinator::NewStub(channel)) {}
+CoordinatorClient::CoordinatorClient(std::string address, ClusterToken token,
+                                     const std::shared_ptr<grpc::Channel>& channel)
+    : address_(std::move(address)), token_(std::move(token)), stub_(v1::Coordinator::NewStub(channel)) {}
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(const std::string& address,
-                                                                              absl::Duration timeout) {
-  std::shared_ptr<grpc::Channel> channel = MakeChannel(address);
-  std::unique_ptr<CoordinatorClient> client(new CoordinatorClient(address, channel));
+                                                                              absl::Duration timeout,
+                                                                              const ClusterToken& token) {
+  std::shared_ptr<grpc::Channel> channel = MakeChannel(address, token);
+  std::unique_ptr<CoordinatorClient> client(new CoordinatorClient(address, token, channel));
   const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
   grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
   while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
@@ -96,6 +99,8 @@ absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
       return absl::UnimplementedError(
           absl::StrCat("what listens at ", address_,
                        " is not a coordinator, or of another version (--coordinator chooses another)"));
+    case absl::StatusCode::kUnauthenticated:
+      return absl::UnauthenticatedError(absl::StrCat("the coordinator at ", address_, ": ", status.message()));
     default:
       return status;
   }
@@ -212,14 +217,14 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
 std::unique_ptr<TimedReader<v1::JobStatus>> CoordinatorClient::WatchJob(const std::string& job_id) {
   v1::WatchJobRequest request;
   request.set_job_id(job_id);
-  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_));
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_, token_));
   return std::make_unique<TimedReader<v1::JobStatus>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return stub->PrepareAsyncWatchJob(context, request, queue);
   });
 }
 
 std::unique_ptr<TimedReader<v1::LogChunk>> CoordinatorClient::ReadLog(const v1::ReadLogRequest& request) {
-  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_));
+  const auto stub = v1::Coordinator::NewStub(MakeChannel(address_, token_));
   return std::make_unique<TimedReader<v1::LogChunk>>([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return stub->PrepareAsyncReadLog(context, request, queue);
   });

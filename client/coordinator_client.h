@@ -14,14 +14,17 @@
 #include "absl/time/time.h"
 #include "client/timed_reader.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 
 class CoordinatorClient {
  public:
   // Connects and waits until the connection is there. UNAVAILABLE "cannot reach the coordinator at HOST:PORT: ..."
-  // comes at once if the connection is refused, otherwise after `timeout`.
-  static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address, absl::Duration timeout);
+  // comes at once if the connection is refused, otherwise after `timeout`. `token` is that of the cluster; it may be
+  // empty.
+  static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address, absl::Duration timeout,
+                                                                    const ClusterToken& token = {});
 
   const std::string& address() const { return address_; }
 
@@ -51,14 +54,15 @@ class CoordinatorClient {
   absl::Status ExplainAbout(const std::string& job_id, const absl::Status& status);
 
  private:
-  CoordinatorClient(std::string address, const std::shared_ptr<grpc::Channel>& channel);
+  CoordinatorClient(std::string address, ClusterToken token, const std::shared_ptr<grpc::Channel>& channel);
 
   const std::string address_;
+  const ClusterToken token_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 
 // Makes a channel for this program's clients: no proxy, large messages allowed, quick to reconnect.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClusterToken& token);
 
 // True if the message of an UNAVAILABLE error comes from gRPC, about a connection. False if it is the server's answer.
 bool IsConnectionFailure(absl::string_view message);

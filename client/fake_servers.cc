@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "job/job_state.h"
+#include "wire/admission.h"
 
 namespace hooke {
 namespace {
@@ -13,9 +14,9 @@ grpc::Status NoSuchJob(const std::string& job_id) { return {grpc::NOT_FOUND, abs
 
 }  // namespace
 
-FakeListener::FakeListener(grpc::Service& service, int port) {
+FakeListener::FakeListener(grpc::Service& service, int port, const ClusterToken& token) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), ListenCredentials({token, {}}), &port_);
   builder.RegisterService(&service);
   server_ = builder.BuildAndStart();
 }

@@ -15,13 +15,15 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 
-// Listens on 127.0.0.1, on `port` or a free port, until it is destroyed. The destructor cuts calls that still run.
+// Listens on 127.0.0.1, on `port` or a free port, until it is destroyed. With a token it admits its holders only. The
+// destructor cuts calls that still run.
 class FakeListener {
  public:
-  explicit FakeListener(grpc::Service& service, int port = 0);
+  explicit FakeListener(grpc::Service& service, int port = 0, const ClusterToken& token = {});
   ~FakeListener();
 
   int port() const { return port_; }

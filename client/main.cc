@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   }
   invocation.home = Environment("HOME");
   invocation.environment_coordinator = Environment("HOOKE_COORDINATOR");
+  invocation.environment_token_file = Environment("HOOKE_TOKEN_FILE");
   std::error_code error;
   invocation.programs_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   return hooke::RunCommandLine(argc, argv, invocation);

@@ -21,6 +21,8 @@
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
 #include "server/server_folder.h"
+#include "wire/admission.h"
+#include "wire/channel.h"
 #include "wire/host_port.h"
 #include "wire/random_hex.h"
 
@@ -88,7 +90,7 @@ absl::Status Daemon::OpenCoordinator() {
   options.log = std::make_shared<JobLog>(*std::move(log));
   options.profiles = std::make_shared<ProfileStore>(*std::move(profiles));
   options.logger = options_.logger;
-  if (!listen_.IsLoopback()) options.cluster.reached_by_others_at = options_.listen;
+  if (!listen_.IsLoopback() && options_.token.empty()) options.cluster.reached_by_others_at = options_.listen;
   options.cluster.liveness.lease = options_.lease;
   options.cluster.keep.jobs_max = options_.finished_jobs_max;
   options.cluster.keep.age_max = options_.keep_jobs;
@@ -98,6 +100,7 @@ absl::Status Daemon::OpenCoordinator() {
   if (!coordinator.ok()) return coordinator.status();
   CoordinatorServiceOptions service;
   service.coordinator = *std::move(coordinator);
+  service.dial_back = MakeGrpcDialBack(options_.token.ForCalls());
   coordinator_ = CoordinatorService::Create(std::move(service));
   return absl::OkStatus();
 }
@@ -122,11 +125,16 @@ absl::Status Daemon::Listen() {
   builder.RegisterService(parameters_->service());
   if (coordinator_ != nullptr) coordinator_->AddTo(builder);
   int port = 0;
-  builder.AddListeningPort(listen_.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen_.ToString(), ListenCredentials({options_.token, MethodsForRanks()}), &port);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) return WhyNotListening(listen_);
   if (coordinator_ != nullptr) coordinator_->Serve();
   parameters_->LoadInBackground();
+  if (!listen_.IsLoopback() && options_.token.empty()) {
+    options_.logger->warn(
+        "{} can be reached from other machines, and there is no --token-file: whoever reaches it may use the cluster",
+        listen_.ToString());
+  }
   return Advertise(static_cast<uint16_t>(port));
 }
 
@@ -161,7 +169,7 @@ absl::Status Daemon::Advertise(uint16_t port) {
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 500);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-    heartbeat.channel = grpc::CreateCustomChannel(options_.coordinator, grpc::InsecureChannelCredentials(), arguments);
+    heartbeat.channel = OpenChannel(options_.coordinator, arguments, options_.token.ForCalls());
   }
   heartbeat_ = Heartbeat::Start(std::move(heartbeat));
   return absl::OkStatus();

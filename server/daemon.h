@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "wire/cluster_token.h"
 
 namespace spdlog {
 class logger;
@@ -24,7 +25,10 @@ struct ServerOptions {
   // HOST:PORT that ranks and the coordinator dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
   std::string advertise;
   std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be the coordinator.
-  std::string state_dir;    // Made if necessary; no other server may use it.
+  // With a token, callers must have it, or for their own job's center the credential that it makes. Without one,
+  // whoever reaches this server may call it.
+  ClusterToken token;
+  std::string state_dir;  // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_center_bytes = uint64_t{8} << 30;

@@ -1,6 +1,8 @@
 #include "server/daemon.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -11,6 +13,8 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +27,8 @@
 #include "server/coordinator/example_job.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_group.h"
+#include "wire/channel.h"
+#include "wire/cluster_token.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
@@ -328,6 +334,125 @@ TEST_F(DaemonTest, ForgetsAJobOnAllServers) {
   for (const char* server : {"first", "second"}) {
     const std::string centers = absl::StrCat(folder_, "/", server, "/centers");
     EXPECT_FALSE(std::filesystem::is_empty(centers)) << "fashion-2 stays";
+  }
+}
+
+// The status of a call of the method without any message.
+grpc::Status CallOf(const ServerDaemon& daemon, const google::protobuf::MethodDescriptor& method,
+                    const CallCredential& credential) {
+  const auto channel = OpenChannel(daemon.address(), grpc::ChannelArguments(), credential);
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  const std::unique_ptr<grpc::ClientContext> context = Context();
+  const auto call =
+      stub.PrepareCall(context.get(), absl::StrCat("/", method.service()->full_name(), "/", method.name()), &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  queue.Next(&tag, &ok);
+  call->WritesDone(nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+// With a token, each method of each service is closed to callers without it, however the method is served. The methods
+// for ranks take the credential of a job besides. A new method is closed until MethodsForRanks names it.
+TEST_F(DaemonTest, EveryMethodAsksForTheToken) {
+  ServerOptions options = Options("first");
+  options.token = ClusterToken("a token of enough characters");
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> daemon = ServerDaemon::Start(options);
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  const std::set<std::string> for_ranks = {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save"};
+  const ClusterToken other("another token of this sort..");
+  const auto refused = grpc::StatusCode::UNAUTHENTICATED;
+  int methods = 0;
+  for (const auto* service :
+       {v1::SubmitRequest::descriptor()->file()->service(0), v1::AttachRequest::descriptor()->file()->service(0)}) {
+    for (int i = 0; i < service->method_count(); ++i, ++methods) {
+      const google::protobuf::MethodDescriptor& method = *service->method(i);
+      const bool rank = service->name() == "ParameterServer" && for_ranks.count(method.name()) > 0;
+      EXPECT_EQ(CallOf(**daemon, method, {}).error_code(), refused) << method.full_name();
+      EXPECT_EQ(CallOf(**daemon, method, other.ForCalls()).error_code(), refused) << method.full_name();
+      EXPECT_EQ(CallOf(**daemon, method, other.ForJob("a-1")).error_code(), refused) << method.full_name();
+      EXPECT_EQ(CallOf(**daemon, method, options.token.ForJob("a-1")).error_code() == refused, !rank)
+          << method.full_name();
+      EXPECT_NE(CallOf(**daemon, method, options.token.ForCalls()).error_code(), refused) << method.full_name();
+    }
+  }
+  EXPECT_GE(methods, 18);
+}
+
+// A job's ranks attach and pull their own center only. Before the first Attach no center could tell the job's key.
+TEST_F(DaemonTest, AJobsCredentialReachesItsOwnCenterOnly) {
+  ServerOptions options = Options("first");
+  options.token = ClusterToken("a token of enough characters");
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> daemon = ServerDaemon::Start(options);
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  const v1::AttachRequest request = MakeAttachRequest(TestCenter());
+  const std::string& job = request.sender().job_id();
+  const auto attach = [&](const std::string& of) {
+    v1::AttachResponse response;
+    const auto channel = OpenChannel((*daemon)->address(), grpc::ChannelArguments(), options.token.ForJob(of));
+    return v1::ParameterServer::NewStub(channel)->Attach(Context().get(), request, &response);
+  };
+  EXPECT_EQ(attach("other-1").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(attach(job).ok());
+  const auto pull = [&](const std::string& of) {
+    const auto channel = OpenChannel((*daemon)->address(), grpc::ChannelArguments(), options.token.ForJob(of));
+    const std::unique_ptr<v1::ParameterServer::Stub> stub = v1::ParameterServer::NewStub(channel);
+    v1::PullRequest wanted;
+    wanted.set_job_id(job);
+    const std::unique_ptr<grpc::ClientContext> context = Context();
+    const auto stream = stub->Pull(context.get(), wanted);
+    v1::PullResponse part;
+    while (stream->Read(&part)) {
+    }
+    return stream->Finish().error_code();
+  };
+  EXPECT_EQ(pull("other-1"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(pull(job), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+// Servers with one token find each other. One with another token is refused, and says so once.
+TEST_F(DaemonTest, ServersShareTheToken) {
+  ServerOptions options = Options("first");
+  options.token = ClusterToken("a token of enough characters");
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto stub =
+      v1::Coordinator::NewStub(OpenChannel((*first)->address(), grpc::ChannelArguments(), options.token.ForCalls()));
+  ServerOptions joining = Joining("second", **first);
+  joining.token = options.token;
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> second = ServerDaemon::Start(joining);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(WaitUntil([&] {
+    const std::vector<v1::NodeStatus> found = ServersAt(*stub, (*second)->address());
+    return found.size() == 1 && found[0].alive() && found[0].problem().empty();
+  }));
+  ServerOptions stranger = Joining("third", **first);
+  stranger.token = ClusterToken("another token of this sort..");
+  absl::StatusOr<std::unique_ptr<ServerDaemon>> third = ServerDaemon::Start(stranger);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(JoinedLog("third"), "refuses this server: this is not"); }));
+  EXPECT_TRUE(ServersAt(*stub, (*third)->address()).empty());
+}
+
+// A server that other machines reach says at its start that it lacks a token.
+TEST_F(DaemonTest, WarnsWhereItLacksAToken) {
+  for (const bool has_token : {false, true}) {
+    const std::string name = has_token ? "with" : "without";
+    ServerOptions options = Options(name);
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(absl::StrCat(folder_, "/", name, ".log"));
+    options.logger = std::make_shared<spdlog::logger>(name, std::move(sink));
+    options.logger->flush_on(spdlog::level::info);
+    options.listen = "0.0.0.0:0";
+    options.advertise = "127.0.0.1:0";
+    if (has_token) options.token = ClusterToken("a token of enough characters");
+    ASSERT_TRUE(ServerDaemon::Start(options).ok());
+    EXPECT_EQ(absl::StrContains(JoinedLog(name), "there is no --token-file"), !has_token);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "files/whole_file.h"
 #include "server/daemon.h"
 #include "server/options.h"
+#include "wire/cluster_token.h"
 
 namespace {
 
@@ -67,6 +68,13 @@ int Run(hooke::ServerCommandLine options) {
   RaiseFileLimit(*logger);
   signal(SIGALRM, EndNow);
   options.server.on_saved = [] { alarm(kEndSeconds); };
+
+  if (const char* file = getenv("HOOKE_TOKEN_FILE"); options.token_file.empty() && file != nullptr) {
+    options.token_file = file;
+  }
+  absl::StatusOr<hooke::ClusterToken> token = hooke::ReadClusterToken(options.token_file);
+  if (!token.ok()) return Fail(token.status());
+  options.server.token = *std::move(token);
 
   // Whoever waits for the file must not see that of an earlier run.
   if (!options.ready_file.empty()) std::remove(options.ready_file.c_str());

@@ -57,6 +57,11 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   command.Add("--coordinator", server.coordinator, "Join this coordinator; without it this server is the coordinator")
       .Check(CheckDialed)
       .Type("HOST:PORT");
+  command
+      .Add("--token-file", options.token_file,
+           "File with the cluster's token, which every caller must have; without this flag, that of HOOKE_TOKEN_FILE; "
+           "without both, whoever reaches this server may use it")
+      .Type("FILE");
   command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
       .Type("FOLDER");
   command.Add("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving").Type("FILE");
@@ -94,7 +99,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
 std::string Describe(const ServerCommandLine& options) {
   const ServerOptions& server = options.server;
   return absl::StrCat("listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
-                      " state-dir=", server.state_dir, " ready-file=", options.ready_file,
+                      " token-file=", options.token_file, " state-dir=", server.state_dir,
+                      " ready-file=", options.ready_file,
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
                       " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
                       " keep-jobs=", absl::FormatDuration(server.keep_jobs), " keep-bytes=", server.keep_bytes,

@@ -41,6 +41,7 @@ class AdmittingCredentials final : public grpc::ServerCredentials {
   explicit AdmittingCredentials(AdmissionOptions options)
       : options_(std::make_shared<const AdmissionOptions>(std::move(options))) {}
 
+  // The options decide alone.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:

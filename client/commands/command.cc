@@ -1,6 +1,7 @@
 #include "client/commands/command.h"
 
 #include <filesystem>
+#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -21,7 +22,7 @@ std::string UnknownCommand(const Command& program, int argc, const char* const* 
   for (const CommandDescription& command : program.Describe().commands) names.push_back(command.name);
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
-    if (word == "--coordinator") ++i;
+    if (word == "--coordinator" || word == "--token-file") ++i;
     if (absl::StartsWith(word, "-")) continue;
     return absl::StrCat("there is no command \"", word, "\"; the commands are ", absl::StrJoin(names, ", "));
   }
@@ -49,12 +50,26 @@ std::string Invocation::default_state_dir() const {
   return home.empty() ? "" : (std::filesystem::path(home) / ".hooke" / "up").string();
 }
 
+std::string Invocation::absolute_token_file() const {
+  const std::string& chosen = token_file.empty() ? environment_token_file : token_file;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(chosen, error);
+  return chosen.empty() || error ? chosen : absolute.lexically_normal().string();
+}
+
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code) {
   // A message may have several lines. Each line is made printable, so that no peer's text steers the terminal.
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) lines.push_back(Printable(line));
   *invocation.err << "hooke: " << absl::StrJoin(lines, "\n") << std::endl;
   return code;
+}
+
+std::optional<ClusterToken> TokenOrReport(const Invocation& invocation, int& code) {
+  absl::StatusOr<ClusterToken> token = ReadClusterToken(invocation.absolute_token_file());
+  if (token.ok()) return *std::move(token);
+  code = Report(invocation, token.status(), kUsage);
+  return std::nullopt;
 }
 
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code) {
@@ -68,7 +83,9 @@ std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation,
     code = Report(invocation, address.status(), kUsage);
     return nullptr;
   }
-  absl::StatusOr<std::unique_ptr<CoordinatorClient>> client = CoordinatorClient::Connect(*address, kTimeout);
+  const std::optional<ClusterToken> token = TokenOrReport(invocation, code);
+  if (!token.has_value()) return nullptr;
+  absl::StatusOr<std::unique_ptr<CoordinatorClient>> client = CoordinatorClient::Connect(*address, kTimeout, *token);
   if (!client.ok()) {
     code = Report(invocation, client.status());
     return nullptr;
@@ -84,6 +101,14 @@ void AddCoordinatorFlag(Command& command, Invocation& invocation) {
                "default folder, else ",
                kDefaultCoordinator))
       .Type("HOST:PORT");
+  AddTokenFlag(command, invocation);
+}
+
+void AddTokenFlag(Command& command, Invocation& invocation) {
+  command
+      .Add("--token-file", invocation.token_file,
+           "File with the cluster's token, if the cluster has one. Default: $HOOKE_TOKEN_FILE, else no token")
+      .Type("FILE");
 }
 
 void AddOutputFlag(Command& command, Invocation& invocation) {

@@ -6,12 +6,14 @@
 
 #include <istream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "flags/command_line.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 
@@ -30,6 +32,7 @@ struct Invocation {
   int height = 24;
   std::string home;                     // The environment's HOME; may be empty.
   std::string environment_coordinator;  // HOOKE_COORDINATOR; may be empty.
+  std::string environment_token_file;   // HOOKE_TOKEN_FILE; may be empty.
   std::string programs_dir;             // The folder of this program.
 
   // Set by RunCommandLine: the words after `hooke run ... --`, the user's command.
@@ -37,8 +40,11 @@ struct Invocation {
 
   // Set by flags:
   std::string coordinator;
+  std::string token_file;
   std::string output = "table";
 
+  // The token file that flags and environment choose; "": none.
+  std::string absolute_token_file() const;
   bool json() const { return output == "json"; }
   // $HOME/.hooke/up, or "" if there is no HOME.
   std::string default_state_dir() const;
@@ -47,11 +53,17 @@ struct Invocation {
 // Prints "hooke: MESSAGE", with the message of `status`, and returns `code`.
 int Report(const Invocation& invocation, const absl::Status& status, ExitCode code = kFailed);
 
+// Reads the token file that flags and environment choose. If that fails, prints the error, sets `code` and returns
+// nothing.
+std::optional<ClusterToken> TokenOrReport(const Invocation& invocation, int& code);
+
 // Connects to the coordinator that flags and environment choose. If that fails, prints the error, sets `code` and
 // returns null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
+// Adds --coordinator and --token-file.
 void AddCoordinatorFlag(Command& command, Invocation& invocation);
+void AddTokenFlag(Command& command, Invocation& invocation);
 void AddOutputFlag(Command& command, Invocation& invocation);
 
 // Each function adds one command. Both arguments must outlive the call of the command's action.

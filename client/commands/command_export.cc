@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -39,6 +40,9 @@ int Export(const Invocation& invocation, const ExportFlags& flags) {
   Interrupts interrupts;  // Must exist before gRPC starts threads.
   options.interrupts = &interrupts;
   int code = kSucceeded;
+  const std::optional<ClusterToken> token = TokenOrReport(invocation, code);
+  if (!token.has_value()) return code;
+  options.token = *token;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
   const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(flags.job_id);

@@ -94,6 +94,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invo
     if (absl::Status status = CheckNoOtherRun(options.state_dir); !status.ok()) return status;
     return nullptr;
   }
+  options.token_file = invocation.absolute_token_file();
   options.programs_dir = flags.programs_dir.empty() ? invocation.programs_dir : flags.programs_dir;
   // One worker divides the machine's cores among all ranks.
   options.servers = 1;

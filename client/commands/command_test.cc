@@ -19,6 +19,7 @@
 #include "client/fake_servers.h"
 #include "client/process/run_program.h"
 #include "job/job_refusal.h"
+#include "wire/cluster_token.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
@@ -434,6 +435,28 @@ TEST_F(CommandTest, ZshCompletionParses) {
   if (std::system("command -v zsh >/dev/null 2>&1") != 0) GTEST_SKIP() << "no zsh here";
   std::ofstream(folder_ + "/_hooke") << Run({"completion", "zsh"}).out;
   EXPECT_EQ(std::system(absl::StrCat("zsh -n ", folder_, "/_hooke").c_str()), 0);
+}
+
+// The token file comes from the flag, else from the environment. A user without the token is told what to do.
+TEST_F(CommandTest, SendsTheTokenOfItsFile) {
+  const FakeListener closed(coordinator_, 0, ClusterToken("0123456789abcdef"));
+  const std::string file = folder_ + "/token";
+  std::ofstream(file) << "0123456789abcdef\n";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  ProgramOptions options = Options({"nodes", "--coordinator", closed.address()});
+  const ProgramOutcome refused = RunProgram(options);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err, absl::StrCat("hooke: the coordinator at ", closed.address(),
+                                      ": this cluster wants a token: give --token-file, or set HOOKE_TOKEN_FILE\n"));
+  options.environment.push_back("HOOKE_TOKEN_FILE=" + file);
+  EXPECT_EQ(RunProgram(options).exit_code, 0) << RunProgram(options).err;
+  // Streams, too.
+  options.arguments = {"client/hooke", "watch", "fashion-1", "--coordinator", closed.address()};
+  EXPECT_EQ(RunProgram(options).exit_code, 0) << RunProgram(options).err;
+  options.arguments.insert(options.arguments.end(), {"--token-file", file + ".none"});
+  const ProgramOutcome missing = RunProgram(options);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr(absl::StrCat("hooke: the token file ", file, ".none does not exist")));
 }
 
 // Every command and every flag has a help text, and so does `hooke` itself.

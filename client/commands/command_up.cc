@@ -12,7 +12,8 @@ namespace {
 
 void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, const LocalClusterOptions& options,
                   bool default_folder) {
-  const std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
+  std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
+  if (!invocation.token_file.empty()) absl::StrAppend(&flag, " --token-file ", options.token_file);
   *invocation.out << "coordinator  " << cluster.coordinator() << "\n"
                   << "servers      " << absl::StrJoin(cluster.server_addresses(), ", ") << "\n"
                   << "workers      " << options.workers << " with " << options.slots
@@ -52,6 +53,9 @@ int Up(const Invocation& invocation, LocalClusterOptions options) {
   }
   options.state_dir = std::filesystem::absolute(options.state_dir).lexically_normal();
   if (options.programs_dir.empty()) options.programs_dir = invocation.programs_dir;
+  int code = kSucceeded;
+  if (!TokenOrReport(invocation, code).has_value()) return code;
+  options.token_file = invocation.absolute_token_file();
   Interrupts interrupts;
   const absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options, &interrupts);
   if (!cluster.ok())
@@ -83,6 +87,7 @@ void AddUpCommand(Command& program, Invocation& invocation) {
   command
       .Add("--programs-dir", options->programs_dir, "Folder of hooke-server and hooke-worker. Default: that of hooke")
       .Type("DIR");
+  AddTokenFlag(command, invocation);
   command.Footer(
       "Everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the same ports, so "
       "stored jobs go on; it does not start when another program has one of them.\n"

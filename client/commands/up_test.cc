@@ -91,6 +91,26 @@ class UpTest : public ::testing::Test {
   const std::string state_ = folder_ + "/.hooke/up";
 };
 
+// `up` gives its token file to all daemons, and refuses one that others can read before it starts any.
+TEST_F(UpTest, PassesTheTokenFileOn) {
+  const std::string file = folder_ + "/token";
+  std::ofstream(file) << "0123456789abcdef\n";
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  {
+    Program up(Up({"--token-file", file}));
+    ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
+    for (const char* daemon : {"server-1", "server-2", "worker-1", "worker-2"}) {
+      EXPECT_THAT(LogOf(daemon), HasSubstr(" --token-file " + file));
+    }
+    up.Signal(SIGINT);
+    EXPECT_THAT(up.Wait().out, HasSubstr("hooke jobs --token-file " + file));
+  }
+  fs::permissions(file, fs::perms::group_read, fs::perm_options::add);
+  const ProgramOutcome refused = Program(Up({"--token-file", file})).Wait();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is open to others than its owner"));
+}
+
 // A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons in order.
 TEST_F(UpTest, StartsAndStops) {
   Program up(Up({"--slots", "3"}));

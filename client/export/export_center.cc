@@ -37,7 +37,8 @@ class CenterFile {
 
   absl::Status PullShard(int index) {
     const std::string& address = job_.servers(index);
-    const std::unique_ptr<v1::ParameterServer::Stub> stub = v1::ParameterServer::NewStub(MakeChannel(address));
+    const std::unique_ptr<v1::ParameterServer::Stub> stub =
+        v1::ParameterServer::NewStub(MakeChannel(address, options_.token));
     v1::PullRequest request;
     request.set_job_id(job_.job_id());
     TimedReader<v1::PullResponse> stream([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/process/interrupts.h"
 #include "proto/coordinator.pb.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 
@@ -19,6 +20,7 @@ struct ExportOptions {
   bool force = false;                          // Whether to replace an existing file.
   absl::Duration silence = absl::Seconds(30);  // A server that sends nothing for this long has failed.
   Interrupts* interrupts = nullptr;            // Not owned; may be null. An interrupt ends the export with CANCELLED.
+  ClusterToken token = {};                     // Of the cluster; may be empty.
 };
 
 struct Exported {

@@ -199,6 +199,8 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   fs::remove(paths.ready_file, error);
   ChildOptions options;
   options.arguments = std::move(arguments);
+  if (!options_.token_file.empty())
+    options.arguments.insert(options.arguments.end(), {"--token-file", options_.token_file});
   options.log_path = fs::path(folder_.path()) / "logs" / absl::StrCat(name, ".log");
   absl::StatusOr<Child> child = Child::Start(options);
   if (!child.ok()) return child.status();

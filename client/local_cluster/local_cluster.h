@@ -27,6 +27,7 @@ struct LocalClusterOptions {
   std::string command = "hooke up";                  // The command that owns the cluster.
   std::string state_dir;                             // Absolute path.
   std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
+  std::string token_file;                            // Absolute path, passed to all daemons; empty: no token.
   absl::Duration start_timeout = absl::Seconds(30);  // Most time for each daemon to become ready.
   absl::Duration stop_grace =
       // Time between SIGTERM and SIGKILL. The workers have it together, and then the servers.

@@ -82,8 +82,9 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (status.ok() && HasCommand(spec) && !options_.reached_by_others_at.empty()) {
     status = absl::FailedPreconditionError(absl::StrCat(
         "jobs with a command are refused: the coordinator listens at ", options_.reached_by_others_at,
-        ", where other machines reach it, and whoever reaches it could run any program on its workers. Start "
-        "hooke-server with --listen=127.0.0.1:PORT, or use `hooke up` or `hooke run`"));
+        ", where other machines reach it, and whoever reaches it could run any program on its workers. Give "
+        "every program of the cluster a token with --token-file, start hooke-server with --listen=127.0.0.1:PORT, or "
+        "use `hooke up` or `hooke run`"));
   }
   if (status.ok()) status = CheckRoomFor(spec);
   if (!status.ok()) return status;

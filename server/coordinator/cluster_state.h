@@ -44,7 +44,7 @@ struct ClusterStateOptions {
   // refused.
   size_t unfinished_jobs_max = 2000;
   size_t unfinished_bytes_max = 256 << 20;
-  // Where the coordinator listens if other machines reach it; "" if only this machine does. Whoever can submit a job
+  // Where the coordinator listens if other machines reach it and need no token; "" otherwise. Whoever can submit a job
   // with a command runs a program as the workers' user. So such jobs are refused if this is set.
   std::string reached_by_others_at;
 };

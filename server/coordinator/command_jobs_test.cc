@@ -67,6 +67,7 @@ TEST(ReachedByOthersTest, CommandsAreRefused) {
   const absl::Status status = state.BeginSubmit(CommandSubmission(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the coordinator listens at 0.0.0.0:7411"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--token-file"));
 }
 
 // A worker's end of a command that cannot be mended fails the job at once, with the worker's words.

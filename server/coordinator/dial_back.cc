@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "proto/parameter_server.grpc.pb.h"
+#include "wire/channel.h"
 
 namespace hooke {
 namespace {
@@ -33,6 +34,8 @@ absl::Status FailureOf(const grpc::Status& status, absl::Duration timeout) {
       return absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(timeout)));
     case grpc::StatusCode::UNIMPLEMENTED:
       return absl::UnimplementedError("what answers there is no hooke-server of this version");
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return absl::UnauthenticatedError(status.error_message());
     default:
       return absl::UnavailableError(CauseOf(status.error_message()));
   }
@@ -40,7 +43,8 @@ absl::Status FailureOf(const grpc::Status& status, absl::Duration timeout) {
 
 class GrpcDialBack final : public DialBack {
  public:
-  explicit GrpcDialBack(absl::Duration timeout) : timeout_(timeout), finisher_([this] { FinishUntilShutdown(); }) {}
+  GrpcDialBack(CallCredential credential, absl::Duration timeout)
+      : credential_(std::move(credential)), timeout_(timeout), finisher_([this] { FinishUntilShutdown(); }) {}
   ~GrpcDialBack() override { GrpcDialBack::Stop(); }
 
   void Dial(const std::string& address, Done done) override {
@@ -77,12 +81,12 @@ class GrpcDialBack final : public DialBack {
     grpc::Status status;
   };
 
-  static std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  std::shared_ptr<grpc::Channel> Connect(const std::string& address) const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     // A connection of its own: one that another channel has, or a pause after its failures, would tell of the past.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    return OpenChannel(address, arguments, credential_);
   }
 
   void FinishUntilShutdown() {
@@ -102,6 +106,7 @@ class GrpcDialBack final : public DialBack {
     }
   }
 
+  const CallCredential credential_;
   const absl::Duration timeout_;
   grpc::CompletionQueue queue_;
   absl::Mutex mutex_;
@@ -111,6 +116,8 @@ class GrpcDialBack final : public DialBack {
 
 }  // namespace
 
-std::unique_ptr<DialBack> MakeGrpcDialBack(absl::Duration timeout) { return std::make_unique<GrpcDialBack>(timeout); }
+std::unique_ptr<DialBack> MakeGrpcDialBack(CallCredential credential, absl::Duration timeout) {
+  return std::make_unique<GrpcDialBack>(std::move(credential), timeout);
+}
 
 }  // namespace hooke

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "server/coordinator/server_dial.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 
@@ -26,8 +27,8 @@ class DialBack {
   virtual void Stop() = 0;
 };
 
-// A dial that takes longer than `timeout` fails.
-std::unique_ptr<DialBack> MakeGrpcDialBack(absl::Duration timeout = absl::Seconds(10));
+// Dials with this credential. A dial that takes longer than `timeout` fails.
+std::unique_ptr<DialBack> MakeGrpcDialBack(CallCredential credential = {}, absl::Duration timeout = absl::Seconds(10));
 
 }  // namespace hooke
 

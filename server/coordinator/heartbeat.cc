@@ -66,6 +66,7 @@ class Beating : public Heartbeat {
 
   // Only beater_ uses these.
   bool answered_ = false;
+  bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
   absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
   std::string problem_;                                    // The last one that was logged; empty: none.
   // The list of jobs on disk that the coordinator last took, and the heartbeats since; nullopt: none.
@@ -105,6 +106,7 @@ void Beating::BeatOnce() {
   if (!answered_)
     options_.logger->info("joined the coordinator at {} as server {}", options_.coordinator, options_.address);
   answered_ = true;
+  refused_ = false;
   complained_ = -absl::InfiniteDuration();
   TellProblem(response.problem());
   ++beats_since_listed_;
@@ -140,7 +142,15 @@ bool Beating::MayTry(const std::string& job) const {
 
 void Beating::Complain(const grpc::Status& status) {
   answered_ = false;
+  const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
+  if (refused && refused_) return;
   const absl::Duration now = InstantNow().steady;
+  if (refused) {
+    refused_ = true;
+    complained_ = now;
+    return options_.logger->error("coordinator {} refuses this server: {}; trying again each second",
+                                  options_.coordinator, status.error_message());
+  }
   if (stop_.HasBeenNotified() || now - complained_ < options_.complain_every) return;
   complained_ = now;
   options_.logger->warn(

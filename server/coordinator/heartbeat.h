@@ -5,7 +5,8 @@
 // coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal). It
 // also answers which of them were forgotten, and the server then frees their centers (ParameterServer::Forget). This
 // answer is the only way to do so. If the
-// coordinator places nothing on this server, the answer says why, and the server logs it.
+// coordinator places nothing on this server, the answer says why, and the server logs it. That the coordinator refuses
+// our token is logged once.
 
 #include <memory>
 #include <string>

@@ -97,6 +97,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     absl::MutexLock lock(&mutex_);
     last_ = *request;
     ++beats_;
+    if (refuses) return {grpc::StatusCode::UNAUTHENTICATED, "no such token"};
     response->add_ended_jobs("ended-1");
     // Two heartbeats in a row are told the same, which is worth one line.
     if (beats_ <= 2) response->set_problem("advertises me:1, which is wrong");
@@ -139,6 +140,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return lists_;
   }
 
+  bool refuses = false;  // Set before the first heartbeat.
   absl::Notification sealed;
   std::map<std::string, std::string>
       forgotten;  // Jobs and keys that each answer names. Set before the first heartbeat.
@@ -241,6 +243,23 @@ TEST_F(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   const std::string text = log_.str();
   EXPECT_NE(text.find("could not be written"), std::string::npos);
   EXPECT_EQ(text.find("could not be written"), text.rfind("could not be written"));
+}
+
+// That the coordinator refuses our token is said once, however long it goes on.
+TEST_F(HeartbeatTest, TellsOnceThatItsTokenIsRefused) {
+  FakeParameters parameters;
+  coordinator_.refuses = true;
+  HeartbeatOptions options = Options(parameters);
+  options.interval = absl::Milliseconds(1);
+  options.complain_every = absl::ZeroDuration();
+  {
+    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    EXPECT_TRUE(coordinator_.WaitForMoreBeats(20));
+  }
+  const std::string text = log_.str();
+  EXPECT_THAT(text, HasSubstr("refuses this server: no such token"));
+  EXPECT_EQ(text.find("refuses"), text.rfind("refuses"));
+  EXPECT_EQ(text.find("does not answer"), std::string::npos);
 }
 
 // A sink that tells when a line with a text has come.

@@ -17,6 +17,9 @@ constexpr absl::string_view kMend = "; give --advertise an address that workers 
 DialVerdict JudgeDial(const ServerClaim& claim, const DialAnswer& answer, const std::string& same_address) {
   using What = DialVerdict::What;
   const std::string begin = absl::StrCat("advertises ", claim.address);
+  if (absl::IsUnauthenticated(answer.status)) {
+    return {What::kMaybe, absl::StrCat(begin, ", where the coordinator is refused: ", answer.status.message())};
+  }
   if (!answer.status.ok()) {
     const std::string also =
         same_address.empty() ? "" : absl::StrCat(". Server ", ShortId(same_address), " advertises the same address");

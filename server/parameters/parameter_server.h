@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,10 @@ struct ParameterServerStats {
   // Jobs whose center is on disk only or damaged, sorted, and the bytes that each takes there.
   std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };
+
+// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of them asks for the key of
+// the caller's job, or checks that a credential of a job is that job's.
+std::set<std::string> MethodsForRanks();
 
 class ParameterServer {
  public:

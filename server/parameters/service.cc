@@ -3,11 +3,14 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/parameters/exchange_session.h"
+#include "server/parameters/parameter_server.h"
+#include "wire/admission.h"
 
 namespace hooke {
 namespace {
@@ -75,6 +78,14 @@ absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::S
 
 }  // namespace
 
+std::set<std::string> MethodsForRanks() {
+  std::set<std::string> paths;
+  for (const char* name : {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save"}) {
+    paths.insert(absl::StrCat("/", v1::ParameterServer::service_full_name(), "/", name));
+  }
+  return paths;
+}
+
 // Registers both streams as generated code does, but with raw bytes as messages: they are frames of docs/wire.md, not
 // Protocol Buffers.
 ParameterService::ParameterService(Options options) : options_(std::move(options)) {
@@ -104,6 +115,10 @@ grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::At
                                       v1::AttachResponse* response) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
+  // No center knows the job's key before the first Attach, so the key alone would let a rank attach another job.
+  if (absl::Status status = CheckJobOfCaller(*context, request->sender().job_id()); !status.ok()) {
+    return Reply(*context, "Attach", status);
+  }
   absl::StatusOr<v1::AttachResponse> attached = options_.store->Attach(options_.clock->Now(), *request);
   if (!attached.ok()) return Reply(*context, "Attach", attached.status());
   *response = *std::move(attached);
@@ -160,6 +175,9 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const v1::Pull
                                     grpc::ServerWriter<v1::PullResponse>* writer) {
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
+  if (absl::Status status = CheckJobOfCaller(*context, request->job_id()); !status.ok()) {
+    return Reply(*context, "Pull", status);
+  }
   return Reply(*context, "Pull", WritePull(request->job_id(), *options_.store, writer));
 }
 

@@ -21,6 +21,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "wire/channel.h"
+#include "wire/cluster_token.h"
 #include "worker/launch/proc_file.h"
 
 namespace hooke {
@@ -45,11 +47,12 @@ bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   return true;
 }
 
-// Returns this process's environment, without a coordinator that the machine's user may have set.
+// Returns this process's environment, without the coordinator and the token that the machine's user may have set.
 std::vector<std::string> Environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!absl::StartsWith(*entry, "HOOKE_COORDINATOR=")) environment.emplace_back(*entry);
+    if (absl::StartsWith(*entry, "HOOKE_COORDINATOR=") || absl::StartsWith(*entry, "HOOKE_TOKEN_FILE=")) continue;
+    environment.emplace_back(*entry);
   }
   return environment;
 }
@@ -98,6 +101,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& op
   std::string folder = "/tmp/hooke-test-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   cluster->folder_ = folder;
+  if (!options.token.empty()) cluster->token_file_ = cluster->WritePrivateFile("token", options.token + "\n");
   // bin/ of the test holds links. The daemons start each other's programs from their own folder, so the real folder is
   // used.
   cluster->programs_ = fs::canonical("bin/hooke").parent_path().string();
@@ -120,6 +124,7 @@ absl::Status Cluster::StartDaemons(const ClusterOptions& options) {
     argv[0] = absl::StrCat(programs_, "/", argv[0]);
     argv.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
     argv.push_back(absl::StrCat("--ready-file=", daemon.ready_file));
+    if (!token_file_.empty()) argv.push_back("--token-file=" + token_file_);
     argv.insert(argv.end(), flags.begin(), flags.end());
     daemon.argv = std::move(argv);
     daemon.output = std::make_shared<Output>();
@@ -127,7 +132,7 @@ absl::Status Cluster::StartDaemons(const ClusterOptions& options) {
     return Launch(daemons.back());
   };
   for (int i = 0; i < options.servers; ++i) {
-    std::vector<std::string> argv = {"hooke-server", "--listen=127.0.0.1:0"};
+    std::vector<std::string> argv = {"hooke-server", absl::StrCat("--listen=", options.host, ":0")};
     if (i > 0) argv.push_back("--coordinator=" + servers_[0].address);
     if (absl::Status status = add(servers_, absl::StrCat("server", i), argv, options.server_flags); !status.ok())
       return status;
@@ -139,7 +144,8 @@ absl::Status Cluster::StartDaemons(const ClusterOptions& options) {
     if (absl::Status status = add(workers_, absl::StrCat("worker", i), argv, options.worker_flags); !status.ok())
       return status;
   }
-  coordinator_ = v1::Coordinator::NewStub(grpc::CreateChannel(servers_[0].address, grpc::InsecureChannelCredentials()));
+  coordinator_ = v1::Coordinator::NewStub(
+      OpenChannel(servers_[0].address, grpc::ChannelArguments(), ClusterToken(options.token).ForCalls()));
   return AwaitNodes(servers_.size() + workers_.size());
 }
 
@@ -207,6 +213,14 @@ absl::Status Cluster::RestartServer(int index) {
 }
 
 std::string Cluster::ServerOutput(int index) const { return servers_[index].output->Text(); }
+std::string Cluster::WorkerOutput(int index) const { return workers_[index].output->Text(); }
+
+std::string Cluster::WritePrivateFile(const std::string& name, const std::string& text) const {
+  const std::string path = absl::StrCat(folder_, "/", name);
+  std::ofstream(path) << text;
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  return path;
+}
 
 absl::StatusOr<std::unique_ptr<Process>> Cluster::StartHooke(std::vector<std::string> arguments,
                                                              std::function<void(absl::string_view)> on_line) const {
@@ -215,6 +229,7 @@ absl::StatusOr<std::unique_ptr<Process>> Cluster::StartHooke(std::vector<std::st
   options.argv.insert(options.argv.begin(), programs_ + "/hooke");
   options.environment = Environment();
   options.environment.push_back("HOOKE_COORDINATOR=" + servers_[0].address);
+  if (!token_file_.empty()) options.environment.push_back("HOOKE_TOKEN_FILE=" + token_file_);
   options.folder = folder_;
   options.on_line = std::move(on_line);
   return Process::Start(std::move(options));
@@ -290,6 +305,14 @@ std::vector<pid_t> Cluster::RankPids(const std::string& job_id, uint32_t group) 
     }
   }
   return pids;
+}
+
+std::vector<std::string> Cluster::CommandLinesOfCluster() const {
+  std::vector<std::string> lines;
+  for (const auto& [pid, command] : CommandLines()) {
+    if (absl::StrContains(command, folder_)) lines.push_back(command);
+  }
+  return lines;
 }
 
 std::vector<pid_t> Cluster::LeftOver() const {

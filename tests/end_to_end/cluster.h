@@ -23,6 +23,8 @@ struct ClusterOptions {
   int slots = 2;  // Slots of each worker.
   std::vector<std::string> server_flags;
   std::vector<std::string> worker_flags;
+  std::string host = "127.0.0.1";  // Where the servers listen, and where they are dialed.
+  std::string token;               // Of the cluster; empty: none. All programs get a file with it.
 };
 
 struct ProgramResult {
@@ -51,9 +53,12 @@ class Cluster {
   absl::Status AwaitServerEnd(int index);
   // Waits like AwaitServerEnd, then starts the server again with the same address and folder.
   absl::Status RestartServer(int index);
-  // Returns the lines that a server has printed so far.
+  // Returns the lines that a server or a worker has printed so far.
   std::string ServerOutput(int index) const;
+  std::string WorkerOutput(int index) const;
 
+  // Writes a file that only we can read, in the cluster's folder, and returns its path.
+  std::string WritePrivateFile(const std::string& name, const std::string& text) const;
   // Runs `hooke ARGUMENTS` against this cluster.
   ProgramResult Hooke(std::vector<std::string> arguments, absl::Duration limit = absl::Seconds(60)) const;
   // Starts `hooke ARGUMENTS` in the background. `on_line` is called with each line of its output.
@@ -73,6 +78,8 @@ class Cluster {
 
   // Returns the process ids of a group's ranks on this machine, in no particular order; empty if none runs.
   std::vector<pid_t> RankPids(const std::string& job_id, uint32_t group) const;
+  // Returns the command lines of all processes that have this cluster's folder in theirs.
+  std::vector<std::string> CommandLinesOfCluster() const;
   // Returns the processes other than the daemons that have this cluster's folder in their command line.
   std::vector<pid_t> LeftOver() const;
 
@@ -95,6 +102,7 @@ class Cluster {
   };
 
   std::string folder_;
+  std::string token_file_;  // Empty: no token.
   std::string programs_;
   std::vector<Daemon> servers_;
   std::vector<Daemon> workers_;

@@ -96,6 +96,7 @@ LIBRARY_FOLDERS = {
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},
     "torch/": {"worker/model", "worker/rank", "algorithms", "tests"},
     "grpcpp/": {"wire", "server", "worker", "client", "tests"},
+    "openssl/": {"wire"},
     "sqlite3.h": {"server"},
     "yaml-cpp/": {"client"},
 }
@@ -168,6 +169,21 @@ def check_function_length(name, text):
         length = last - first + 1
         if length > FUNCTION_LINES_MAX:
             yield first, f"function of {length} lines; at most {FUNCTION_LINES_MAX}"
+
+
+# Files that may make channels and open ports. wire/channel.cc adds the caller's credential, wire/admission.cc asks for it.
+CHANNEL_FILES = {"wire/channel.cc", "wire/admission.cc"}
+CHANNEL_NAMES = re.compile(r"\b(Create(Custom)?Channel\w*|InsecureChannelCredentials|InsecureServerCredentials)\b")
+
+
+def check_channels(name, text):
+    """Channels and ports are made in one place each, so that none forgets the cluster's token. tests/ and test files may make others."""
+    if name in CHANNEL_FILES or name.startswith("tests/") or is_test(name) or re.search(r"/(fake|test)_\w+\.(cc|h)$", name):
+        return
+    for number, line in enumerate(code_of(text).splitlines(), 1):
+        match = CHANNEL_NAMES.search(line)
+        if match:
+            yield number, f"{match.group(0)}: make channels with OpenChannel of wire/channel.h, ports with ListenCredentials of wire/admission.h"
 
 
 # Headers that algorithms/ may include: values and computation. No I/O, clocks, threads, processes, RPC, MPI or
@@ -257,6 +273,7 @@ TEXT_RULES = [
     check_includes,
     check_room_includes,
     check_function_length,
+    check_channels,
     check_algorithms_pure,
     check_unfinished,
     check_include_guard,

@@ -78,6 +78,16 @@ class RulesFind(unittest.TestCase):
             for folder in lowest:
                 del left[folder]
 
+    def test_channels_are_made_in_one_place(self):
+        dial = "auto c = grpc::CreateChannel(a, grpc::InsecureChannelCredentials());\n"
+        serve = "b.AddListeningPort(a, grpc::InsecureServerCredentials(), &port);\n"
+        for text in (dial, serve):
+            for name in ("client/a.cc", "server/parameters/service.cc", "worker/exchange/a.h", "wire/frame.cc"):
+                self.assertEqual(lines(house_rules.check_channels, name, text), [1])
+            for name in ("wire/channel.cc", "wire/admission.cc", "client/a_test.cc", "client/fake_servers.cc", "tests/benchmarks/a.cc"):
+                self.assertEqual(lines(house_rules.check_channels, name, text), [])
+        self.assertEqual(lines(house_rules.check_channels, "client/a.cc", "// Not grpc::CreateChannel.\nOpenChannel(a, b, c);\n"), [])
+
     def test_long_function(self):
         def function(body_lines):
             return "int F(\n    int x) {\n" + "  ++x;\n" * body_lines + "}\n"

@@ -123,7 +123,7 @@ absl::Status Join(uint32_t api_version, hooke_job** job) {
   RankJob::Dependencies deps;
   deps.group = &(*process)->group();
   deps.reporter = &(*process)->reporter();
-  deps.dial = [](const std::string& address) { return DialServer(address); };
+  deps.dial = [options = DialOptionsOf(start)](const std::string& address) { return DialServer(address, options); };
   made->rank = std::make_unique<RankJob>(start, deps);
   made->process = *std::move(process);
   *job = made.release();

@@ -64,9 +64,13 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   command.Add("--slots", raw.slots, "ranks that may run here at once")
       .Check(CheckSlots)
       .Type(absl::StrCat("TEXT:1 to ", kSlotsMax));
+  command
+      .Add("--token-file", flags.token_file,
+           "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
+      .Type("FILE");
   command.Add("--allow-commands", worker.allow_commands,
               "run jobs with a command: any program, as the user of this worker; only with a coordinator on this "
-              "machine");
+              "machine, or with --token-file");
   command.Add("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   command.Add("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");
   command.Add("--mpirun", worker.launch.mpirun, "mpirun of the MPI library that hooke-rank is linked with");
@@ -115,13 +119,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
 
 std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
-  return absl::StrCat("coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site,
-                      " slots=", worker.slots, " state-dir=", worker.state_dir,
-                      " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
-                      " threads-per-rank=", worker.launch.threads_per_rank,
-                      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
-                      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout),
-                      " allow-commands=", worker.allow_commands ? "yes" : "no", " ready-file=", flags.ready_file);
+  return absl::StrCat(
+      "coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site, " slots=", worker.slots,
+      " state-dir=", worker.state_dir, " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
+      " threads-per-rank=", worker.launch.threads_per_rank,
+      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
+      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout), " token-file=", flags.token_file,
+      " allow-commands=", worker.allow_commands ? "yes" : "no", " ready-file=", flags.ready_file);
 }
 
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path) {

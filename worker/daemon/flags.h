@@ -23,8 +23,9 @@ struct FlagDefaults {
 };
 
 struct WorkerFlags {
-  // All options but version, logger, on_welcome, launch.environment and launch.as_root.
+  // All options but token, version, logger, on_welcome, launch.environment and launch.as_root.
   WorkerOptions worker;
+  std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
   std::string ready_file;  // Empty: write no such file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "files/whole_file.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
+#include "wire/cluster_token.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
 
@@ -86,6 +87,13 @@ int Main(int argc, char** argv) {
   std::error_code error;
   if (!flags.ready_file.empty()) std::filesystem::remove(flags.ready_file, error);
   WorkerOptions options = flags.worker;
+  absl::StatusOr<ClusterToken> token =
+      ReadClusterToken(flags.token_file.empty() ? Variable("HOOKE_TOKEN_FILE") : flags.token_file);
+  if (!token.ok()) {
+    logger->error("{}", std::string(token.status().message()));
+    return 1;
+  }
+  options.token = *std::move(token);
   options.version = HOOKE_VERSION;
   options.launch.environment = Environment();
   options.launch.as_root = geteuid() == 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/worker.grpc.pb.h"
+#include "wire/admission.h"
 
 namespace hooke {
 
@@ -45,7 +46,8 @@ absl::StatusOr<std::unique_ptr<RankEventsServer>> RankEventsServer::Start(const 
   auto server = absl::WrapUnique(new RankEventsServer(std::move(callbacks)));
   grpc::ServerBuilder builder;
   int bound = 0;
-  builder.AddListeningPort(absl::StrCat("unix:", socket), grpc::InsecureServerCredentials(), &bound);
+  // The socket's folder lets in nobody but the worker's user, so ranks need no credential.
+  builder.AddListeningPort(absl::StrCat("unix:", socket), ListenCredentials({}), &bound);
   builder.RegisterService(server->service_.get());
   // Each rank's stream has a thread of its own for its whole life. One more thread is enough to wait for new streams.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);

@@ -7,12 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
+#include "wire/channel.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
 namespace {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
+std::shared_ptr<grpc::Channel> DialCoordinator(const SessionOptions& options) {
   grpc::ChannelArguments arguments;
   // Each try gets a channel of its own, because we do the backoff between tries ourselves.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -20,7 +21,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   // machine that is gone. The pings themselves are rare enough for any server's limits.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(options.coordinator, arguments, options.credential);
 }
 
 bool SameGroup(const v1::GroupId& a, const v1::GroupId& b) {
@@ -85,6 +86,7 @@ bool Session::Flush(absl::Time deadline) {
 
 void Session::Run() {
   absl::Duration backoff = options_.backoff_min;
+  bool told = false;  // That the coordinator refuses our token, which is said once.
   while (true) {
     const StreamEnd end = RunStream();
     if (!was_welcomed() && IsRefusal(end.status)) {
@@ -93,8 +95,15 @@ void Session::Run() {
     }
     if (end.welcomed) backoff = options_.backoff_min;
     if (is_shut_down()) return;
-    options_.logger->warn("coordinator {}: {}; trying again in {}", options_.coordinator, end.status.ToString(),
-                          absl::FormatDuration(backoff));
+    const bool unauthenticated = absl::IsUnauthenticated(end.status);
+    if (!unauthenticated) {
+      options_.logger->warn("coordinator {}: {}; trying again in {}", options_.coordinator, end.status.ToString(),
+                            absl::FormatDuration(backoff));
+    } else if (!told) {
+      options_.logger->error("coordinator {} refuses this worker: {}; trying again until it does not",
+                             options_.coordinator, std::string(end.status.message()));
+    }
+    told = unauthenticated;
     absl::MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&shutdown_), backoff)) return;
     backoff = std::min(2 * backoff, options_.backoff_max);
@@ -109,7 +118,7 @@ Session::StreamEnd Session::RunStream() {
     context_ = &context;
     link_ = Link::kConnecting;
   }
-  const std::unique_ptr<v1::Coordinator::Stub> stub = v1::Coordinator::NewStub(MakeChannel(options_.coordinator));
+  const std::unique_ptr<v1::Coordinator::Stub> stub = v1::Coordinator::NewStub(DialCoordinator(options_));
   const std::unique_ptr<Stream> stream = stub->WorkerSession(&context);
   std::thread reader([this, &stream] { Read(*stream); });
   const bool welcomed = WriteHello(*stream) && AwaitWelcome();

@@ -22,14 +22,16 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "spdlog/spdlog.h"
+#include "wire/cluster_token.h"
 #include "worker/daemon/clock_offset.h"
 #include "worker/daemon/outbox.h"
 
 namespace hooke {
 
 struct SessionOptions {
-  std::string coordinator;  // host:port.
-  v1::WorkerHello hello;    // All fields but `running`.
+  std::string coordinator;    // host:port.
+  CallCredential credential;  // May be empty.
+  v1::WorkerHello hello;      // All fields but `running`.
   absl::Duration heartbeat_every = absl::Seconds(1);
   absl::Duration welcome_within = absl::Seconds(10);
   absl::Duration backoff_min = absl::Milliseconds(200);  // The first pause before reconnecting. It doubles with each

@@ -172,6 +172,19 @@ TEST(SessionTest, RefusedAtFirstHello) {
   EXPECT_THAT(std::string(test.refusal.message()), HasSubstr("w1 is connected"));
 }
 
+// A session whose token is refused goes on trying, and says so once.
+TEST(SessionTest, TokenRefused) {
+  FakeCoordinator::Options options;
+  options.refuse = grpc::Status(grpc::UNAUTHENTICATED, "no such token");
+  FakeCoordinator coordinator(options);
+  std::atomic<int> lines{0};
+  TestSession test(coordinator.address(), std::make_shared<CallingSink>([&lines] { ++lines; }));
+  EXPECT_TRUE(coordinator.WaitForCount(IsHello, 10));
+  EXPECT_FALSE(test.refused.HasBeenNotified());
+  test.session.reset();
+  EXPECT_EQ(lines, 1);
+}
+
 // After its first welcome, a session that is refused tries again: a restarted coordinator may still believe in the
 // worker's old stream for a moment.
 TEST(SessionTest, RefusedLaterTriesAgain) {

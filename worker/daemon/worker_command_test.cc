@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "spdlog/sinks/null_sink.h"
+#include "wire/cluster_token.h"
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
@@ -212,17 +213,18 @@ TEST_F(WorkerCommandTest, IsStopped) {
   EXPECT_EQ(End().message(), "stopped: enough");
 }
 
-// Commands are allowed only with a coordinator that other machines cannot reach.
-TEST(CommandsAllowedTest, OnlyOnLoopback) {
+// Commands are allowed only with a coordinator that other machines cannot reach, or with a token.
+TEST(CommandsAllowedTest, OnlyOnLoopbackOrWithAToken) {
   for (const char* address : {"127.0.0.1:7411", "localhost:7411", "[::1]:7411"}) {
-    EXPECT_TRUE(CheckCommandsAllowed(address).ok()) << address;
+    EXPECT_TRUE(CheckCommandsAllowed(address, {}).ok()) << address;
   }
   for (const char* address : {"10.0.0.1:7411", "head:7411", "0.0.0.0:7411"}) {
-    const absl::Status status = CheckCommandsAllowed(address);
+    const absl::Status status = CheckCommandsAllowed(address, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(StartsWith(absl::StrCat("--allow-commands is refused with --coordinator ", address)),
-                      HasSubstr("token")));
+                      HasSubstr("give --token-file")));
+    EXPECT_TRUE(CheckCommandsAllowed(address, ClusterToken("0123456789abcdef")).ok()) << address;
   }
 }
 

@@ -42,7 +42,7 @@ absl::Status CheckOptions(const WorkerOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", status.message()));
   }
   if (options.allow_commands) {
-    if (absl::Status status = CheckCommandsAllowed(options.coordinator); !status.ok()) return status;
+    if (absl::Status status = CheckCommandsAllowed(options.coordinator, options.token); !status.ok()) return status;
   }
   if (!absl::StartsWith(options.state_dir, "/")) {
     return absl::InvalidArgumentError(
@@ -72,15 +72,16 @@ v1::GroupEvent RefusedEvent(const absl::Status& why) {
 
 }  // namespace
 
-absl::Status CheckCommandsAllowed(absl::string_view coordinator) {
+absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterToken& token) {
   const absl::StatusOr<HostPort> address = ParseHostPort(coordinator);
   if (!address.ok()) return address.status();
-  if (address->IsLoopback()) return absl::OkStatus();
+  if (address->IsLoopback() || !token.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--allow-commands is refused with --coordinator ", coordinator,
       ": other machines reach that cluster, and whoever reaches it could run any program here. Such a cluster needs a "
-      "token, which this version does not have. Use a coordinator at 127.0.0.1, as `hooke up` starts one, or leave "
-      "--allow-commands out"));
+      "token: give --token-file here and to every other program of it. Or use a coordinator at 127.0.0.1, as `hooke "
+      "up` "
+      "starts one, or leave --allow-commands out"));
 }
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
@@ -128,6 +129,7 @@ absl::Status WorkerDaemon::Refusal() {
 SessionOptions WorkerDaemon::MakeSessionOptions() const {
   SessionOptions session;
   session.coordinator = options_.coordinator;
+  session.credential = options_.token.ForCalls();
   session.hello.set_name(options_.name);
   session.hello.set_instance(RandomHex(2));
   session.hello.set_site(options_.site);
@@ -180,6 +182,7 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
 std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
   start.mutable_group()->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
+  start.mutable_group()->set_job_credential(options_.token.ForJob(start.group().job_id()).secret);
   GroupRunOptions run;
   run.groups_folder = state_folder_->groups();
   run.launch = options_.launch;

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "spdlog/spdlog.h"
+#include "wire/cluster_token.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_run.h"
 #include "worker/daemon/session.h"
@@ -33,6 +34,7 @@ struct WorkerOptions {
   uint32_t slots = 1;     // 1 to 4096.
   std::string state_dir;  // Absolute path of a folder that no other worker uses.
   std::string version;
+  ClusterToken token;           // Of the cluster; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
   // environment.
@@ -50,8 +52,8 @@ struct WorkerOptions {
 };
 
 // OK if commands may be allowed with this coordinator. INVALID_ARGUMENT otherwise: on a cluster that other machines
-// reach, anybody who reaches it could run any program on its workers.
-absl::Status CheckCommandsAllowed(absl::string_view coordinator);
+// reach and that has no token, anybody who reaches it could run any program on its workers.
+absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterToken& token);
 
 class WorkerDaemon {
  public:

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/parameter_server.grpc.pb.h"
+#include "wire/channel.h"
 #include "wire/frame_buffer.h"
 #include "wire/grpc_status.h"
 #include "worker/exchange/blocks_frame.h"
@@ -245,6 +246,12 @@ class GrpcServerCalls : public ServerCalls {
 
 }  // namespace
 
+DialOptions DialOptionsOf(const v1::GroupStart& start) {
+  DialOptions options;
+  if (!start.job_credential().empty()) options.credential = {start.job_credential(), start.job_id()};
+  return options;
+}
+
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout, which may be large.
@@ -261,8 +268,7 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOp
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Other channels' backoff does not delay this one.
-  return std::make_unique<GrpcServerCalls>(
-      address, grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), options);
+  return std::make_unique<GrpcServerCalls>(address, OpenChannel(address, arguments, options.credential), options);
 }
 
 }  // namespace hooke

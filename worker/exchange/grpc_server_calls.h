@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "proto/worker.pb.h"
+#include "wire/cluster_token.h"
 #include "worker/exchange/server_calls.h"
 
 namespace hooke {
@@ -14,7 +16,12 @@ struct DialOptions {
   // The kinds of stream that an exchange tries, in this order, before it uses gRPC.
   bool local = true;   // A Unix socket.
   bool direct = true;  // TCP without gRPC.
+  // What the calls add for servers of a cluster with a token.
+  CallCredential credential = {};
 };
+
+// The options for the ranks of a group.
+DialOptions DialOptionsOf(const v1::GroupStart& start);
 
 // Returns calls to the server at `address` (host:port). They have a gRPC channel of their own. Does not connect yet.
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options = {});

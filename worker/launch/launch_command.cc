@@ -11,10 +11,11 @@
 namespace hooke {
 namespace {
 
-// Prefixes of environment variables that a scheduler or another launcher sets for this process.
-constexpr absl::string_view kForeignPrefixes[] = {"SLURM_", "PMI_",  "PMIX_",         "HYDRA_",
-                                                  "HYDI_",  "ORTE_", "OMPI_COMM_",    "OMPI_UNIVERSE_",
-                                                  "MPIR_",  "PRTE_", "OMPI_MCA_ess_", "OMPI_MCA_orte_"};
+// Prefixes of environment variables that are not for ranks. A scheduler or another launcher sets most of them for this
+// process. The cluster's token is for the worker alone.
+constexpr absl::string_view kForeignPrefixes[] = {
+    "HOOKE_TOKEN_FILE=", "SLURM_",         "PMI_",  "PMIX_", "HYDRA_",        "HYDI_",         "ORTE_",
+    "OMPI_COMM_",        "OMPI_UNIVERSE_", "MPIR_", "PRTE_", "OMPI_MCA_ess_", "OMPI_MCA_orte_"};
 
 bool IsForeign(absl::string_view variable) {
   for (absl::string_view prefix : kForeignPrefixes) {

@@ -19,8 +19,8 @@ LaunchOptions Options(MpiFlavour flavour) {
   options.rank_arguments = {"--start", "/state/g/start"};
   options.session_folder = "/state/g";
   options.memory_folder = "/dev/shm/g";
-  options.environment = {"PATH=/usr/bin", "OMP_NUM_THREADS=64", "SLURM_JOB_ID=7", "PMIX_RANK=0",
-                         "OMPI_COMM_WORLD_RANK=0"};
+  options.environment = {"PATH=/usr/bin",  "OMP_NUM_THREADS=64", "HOOKE_TOKEN_FILE=/t",
+                         "SLURM_JOB_ID=7", "PMIX_RANK=0",        "OMPI_COMM_WORLD_RANK=0"};
   return options;
 }
 

@@ -58,7 +58,7 @@ void Run(const Options& options) {
   task.start = *start;
   task.group = &(*rank)->group();
   task.reporter = &(*rank)->reporter();
-  task.dial = [](const std::string& address) { return DialServer(address); };
+  task.dial = [options = DialOptionsOf(*start)](const std::string& address) { return DialServer(address, options); };
   task.threads = options.threads;
   absl::StatusOr<uint64_t> steps = RunRankTask(task);
   if (!steps.ok()) (*rank)->GiveUp(steps.status());
