@@ -147,7 +147,7 @@ absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::Byte
   if (!frame.ok()) return frame.status();
   if (frame->kind() == FrameKind::kOpening) {
     if (absl::Status status = Open(*frame); !status.ok()) return status;
-    return !shard_->initialized();
+    return !shard_->initialized() || rewinds_;
   }
   absl::StatusOr<ValuesHeader> header = frame->Header();
   if (!header.ok()) return header.status();
@@ -157,7 +157,7 @@ absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::Byte
     return absl::InvalidArgumentError(absl::StrCat("Initialize: values are of type ", WireTypeText(header->type),
                                                    "; initial values are of type 1 (float32)"));
   }
-  if (header->sequence != 0) {
+  if (!rewinds_ && header->sequence != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("Initialize: values of exchange ", header->sequence, "; initial values have sequence 0"));
   }
@@ -166,7 +166,9 @@ absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::Byte
   for (uint64_t done = 0; done < header->values;) {
     const uint64_t first = header->first + done;
     const uint64_t count = ValuesOfBlock(*shard_, first, header->values - done);
-    absl::Status status = WriteBlock(now, first, absl::MakeConstSpan(values_).subspan(done, count));
+    absl::Status status = WriteBlock(now, *header, first, absl::MakeConstSpan(values_).subspan(done, count));
+    // A late repeat of the initial values changes nothing.
+    if (absl::IsFailedPrecondition(status) && rewinds_ && header->sequence == 0) return false;
     if (!status.ok()) return status;
     done += count;
   }
@@ -183,11 +185,13 @@ absl::Status InitializeSession::Open(const IncomingFrame& frame) {
   shard_ = *std::move(shard);
   job_id_ = sender->job_id();
   speaker_ = ToSpeaker(*sender);
+  rewinds_ = shard_->initialized() && shard_->MayRewind();
   written_.assign(shard_->blocks(), false);
   return absl::OkStatus();
 }
 
-absl::Status InitializeSession::WriteBlock(absl::Time now, uint64_t first, absl::Span<const float> values) {
+absl::Status InitializeSession::WriteBlock(absl::Time now, const ValuesHeader& header, uint64_t first,
+                                           absl::Span<const float> values) {
   absl::StatusOr<uint64_t> index = shard_->FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (written_[*index]) {
@@ -195,6 +199,7 @@ absl::Status InitializeSession::WriteBlock(absl::Time now, uint64_t first, absl:
         absl::StrCat("Initialize: the block at value ", first, " came twice; once is allowed"));
   }
   written_[*index] = true;
+  if (rewinds_) return shard_->Rewind({speaker_, header.sequence, first}, values);
   return shard_->WriteInitial(now, speaker_, first, values);
 }
 

@@ -74,12 +74,13 @@ class InitializeSession {
 
  private:
   absl::Status Open(const IncomingFrame& frame);
-  absl::Status WriteBlock(absl::Time now, uint64_t first, absl::Span<const float> values);
+  absl::Status WriteBlock(absl::Time now, const ValuesHeader& header, uint64_t first, absl::Span<const float> values);
 
   ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   std::string job_id_;
   Speaker speaker_;
+  bool rewinds_ = false;       // The center had values at the opening, and the sender may write them back.
   std::vector<bool> written_;  // Whether each block of the shard has come.
   std::vector<float> values_;
 };

@@ -58,7 +58,7 @@ struct ParameterServerStats {
   uint64_t center_bytes = 0;      // Memory reserved for the shards.
   std::vector<std::string> jobs;  // Jobs whose shards are in memory or will be loaded, sorted.
   uint32_t disk_centers = 0;      // Jobs whose center is on disk only.
-  uint64_t disk_bytes = 0;        // Size of the snapshots of all jobs.
+  uint64_t disk_bytes = 0;        // Size of the snapshots and kept states of all jobs.
   // Jobs whose center is on disk only or damaged, sorted, and the bytes that each takes there.
   std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };

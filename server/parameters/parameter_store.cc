@@ -199,6 +199,9 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.sealed = initialized;
     if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
   }
+  if (absl::Status status = states_->RemoveJob(job_id); !status.ok()) {
+    options_.logger->warn("states of job {} stay until the next start: {}", job_id, std::string(status.message()));
+  }
   options_.logger->info("job {}: {}", job_id,
                         initialized ? "sealed, its last snapshot is written" : "forgotten, it never had values");
   return absl::OkStatus();
@@ -227,7 +230,8 @@ absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view
     job->busy = true;
   }
   if (shard != nullptr) shard->Close();
-  absl::Status removed = history->RemoveAll();
+  absl::Status removed = states_->RemoveJob(job_id);
+  if (removed.ok()) removed = history->RemoveAll();
   absl::MutexLock lock(&mutex_);
   job->busy = false;
   if (!removed.ok()) return removed;
@@ -382,7 +386,7 @@ ParameterStore::DiskUse ParameterStore::disk_use() const {
     }
   }
   for (Held& job : held) {
-    const uint64_t bytes = job.history->bytes();
+    const uint64_t bytes = job.history->bytes() + states_->bytes(job.job_id);
     use.bytes += bytes;
     if (!job.in_memory) use.jobs.emplace_back(std::move(job.job_id), bytes);
   }

@@ -30,6 +30,7 @@
 #include "absl/types/span.h"
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
+#include "server/parameters/kept_states.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/snapshot.h"
 #include "server/parameters/snapshot_history.h"
@@ -111,6 +112,9 @@ class ParameterStore {
   // loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
   absl::Status Save(const v1::Sender& sender);
 
+  // The ranks' own states of running jobs. Seal and Forget remove those of their job.
+  KeptStates& states() { return *states_; }
+
   // Call it when the server stops: exchanges that wait for other groups, now or later, end with UNAVAILABLE.
   void StopWaiting();
 
@@ -125,7 +129,7 @@ class ParameterStore {
 
   struct DiskUse {
     uint32_t centers = 0;  // Jobs whose center is only on disk: they are sealed, or there was no room.
-    uint64_t bytes = 0;    // Size of the snapshots of all jobs.
+    uint64_t bytes = 0;    // Size of the snapshots and kept states of all jobs.
     std::vector<std::pair<std::string, uint64_t>> jobs;  // Jobs without a shard in memory, sorted, and their bytes.
   };
   DiskUse disk_use() const;
@@ -148,9 +152,11 @@ class ParameterStore {
   };
   enum class Due { kIfChanged, kIfNone };
 
-  explicit ParameterStore(ParameterStoreOptions options) : options_(std::move(options)) {}
+  ParameterStore(ParameterStoreOptions options, std::unique_ptr<KeptStates> states)
+      : options_(std::move(options)), states_(std::move(states)) {}
 
   void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations);
+  void RemoveOrphanStates();
   // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it has
   // not by then. OK does not mean that the job has a shard: ShardOf tells.
   absl::Status AwaitLoaded(absl::string_view job_id);
@@ -174,6 +180,7 @@ class ParameterStore {
   absl::Status SealClaimed(const std::string& job_id, Job& job);
 
   const ParameterStoreOptions options_;
+  const std::unique_ptr<KeptStates> states_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

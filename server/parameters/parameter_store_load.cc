@@ -12,9 +12,26 @@ namespace hooke {
 absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(ParameterStoreOptions options) {
   auto snapshots = ListSnapshots(*options.storage);
   if (!snapshots.ok()) return snapshots.status();
-  std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options)));
+  auto states = KeptStates::Open({options.storage, options.logger});
+  if (!states.ok()) return states.status();
+  std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options), *std::move(states)));
   for (const auto& [job_id, generations] : *snapshots) store->FindOnDisk(job_id, generations);
+  store->RemoveOrphanStates();
   return store;
+}
+
+// Removes the states of jobs that have ended or have no center here. A crash may have come between the removal of a
+// center and that of the states.
+void ParameterStore::RemoveOrphanStates() {
+  for (const std::string& job_id : states_->jobs()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = jobs_.find(job_id);
+      if (found != jobs_.end() && !found->second->sealed) continue;
+    }
+    const absl::Status removed = states_->RemoveJob(job_id);
+    if (!removed.ok()) options_.logger->warn("states of job {} stay: {}", job_id, std::string(removed.message()));
+  }
 }
 
 void ParameterStore::FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations) {

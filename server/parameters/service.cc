@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/parameters/exchange_session.h"
 #include "server/parameters/parameter_server.h"
+#include "server/parameters/state_session.h"
 #include "wire/admission.h"
 
 namespace hooke {
@@ -179,6 +180,31 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const v1::Pull
     return Reply(*context, "Pull", status);
   }
   return Reply(*context, "Pull", WritePull(request->job_id(), *options_.store, writer));
+}
+
+grpc::Status ParameterService::KeepState(grpc::ServerContext* context, grpc::ServerReader<v1::KeepStateRequest>* reader,
+                                         v1::KeepStateResponse* /*response*/) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  KeepStateSession session(options_.store);
+  v1::KeepStateRequest message;
+  while (reader->Read(&message)) {
+    if (absl::Status status = session.Receive(message); !status.ok()) return Reply(*context, "KeepState", status);
+  }
+  // To Read a broken stream looks like one that ended.
+  const absl::Status status =
+      context->IsCancelled() ? absl::CancelledError("KeepState was cancelled before its end") : session.Finish();
+  return Reply(*context, "KeepState", status);
+}
+
+grpc::Status ParameterService::FetchState(grpc::ServerContext* context, const v1::FetchStateRequest* request,
+                                          grpc::ServerWriter<v1::FetchStateResponse>* writer) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  const auto send = [writer](const v1::FetchStateResponse& response) {
+    return writer->Write(response) ? absl::OkStatus() : absl::CancelledError("the stream of a state broke");
+  };
+  return Reply(*context, "FetchState", hooke::FetchState(*options_.store, *request, send));
 }
 
 grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::SaveRequest* request,

@@ -39,6 +39,10 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status Pace(grpc::ServerContext* context, const v1::PaceRequest* request, v1::PaceResponse* response) override;
   grpc::Status Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                     grpc::ServerWriter<v1::PullResponse>* writer) override;
+  grpc::Status KeepState(grpc::ServerContext* context, grpc::ServerReader<v1::KeepStateRequest>* reader,
+                         v1::KeepStateResponse* response) override;
+  grpc::Status FetchState(grpc::ServerContext* context, const v1::FetchStateRequest* request,
+                          grpc::ServerWriter<v1::FetchStateResponse>* writer) override;
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
   grpc::Status Identify(grpc::ServerContext*, const v1::IdentifyRequest*, v1::IdentifyResponse* response) override {
     *response = options_.self;

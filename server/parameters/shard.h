@@ -121,6 +121,13 @@ class Shard {
   absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
   static constexpr absl::Duration kRoundTimeout = absl::Seconds(10);
 
+  // Writes one block of the center as it was after step `sequence` of the job's only group, which goes on from there in
+  // a new incarnation. Only for shards that MayRewind. FAILED_PRECONDITION: this incarnation has exchanged the block
+  // already, so a late message must not undo that. Other errors are those of ApplyBlock.
+  absl::Status Rewind(const Exchange& to, absl::Span<const float> values);
+  // Whether the job has one group, and its rule keeps no state on the servers.
+  bool MayRewind() const { return plan_.job.groups() == 1 && rule_->traits().state_values == 0; }
+
   // Ends all exchanges; call it when the job has ended. A block that is copied afterwards never changes again, so every
   // copy holds all exchanges that were answered. Threads that wait in ApplyBlock get FAILED_PRECONDITION.
   void Close();

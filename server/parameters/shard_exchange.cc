@@ -33,6 +33,31 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   return status;
 }
 
+absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
+  const Speaker& speaker = to.speaker;
+  if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
+  absl::StatusOr<uint64_t> index = FindBlock(to.first, values.size());
+  if (!index.ok()) return index.status();
+  if (absl::Status status = CheckFinite(speaker.group, to.first, values); !status.ok()) return status;
+  const ExchangeId id = {speaker.incarnation, to.sequence};
+  Block& block = blocks_[*index];
+  absl::MutexLock lock(&block.mutex);
+  if (closed_) return Ended();
+  ExchangeId& last = block.applied[speaker.group];
+  if (id.incarnation < last.incarnation) return Replaced(speaker.group, id.incarnation, last.incarnation);
+  if (id.incarnation == last.incarnation && !(id == last)) {
+    return absl::FailedPreconditionError(absl::StrCat("start ", id.incarnation, " of group ", speaker.group,
+                                                      " has exchanged the block at value ", to.first,
+                                                      " already; a block can be written back only before that"));
+  }
+  std::copy(values.begin(), values.end(), block.values.begin());
+  // An exchange of the earlier incarnation that is still on its way is refused from now on.
+  last = id;
+  block.seen[speaker.group] = ++block.version;
+  updates_.fetch_add(1, std::memory_order_release);
+  return absl::OkStatus();
+}
+
 absl::Status Shard::ApplyTurn(Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
   // Check again: a last snapshot may have copied this block since CheckOpen.
