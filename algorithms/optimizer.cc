@@ -151,6 +151,18 @@ class OwningOptimizer : public Optimizer {
     std::fill(state_.begin(), state_.end(), 0.0f);
   }
 
+  State Save() const override { return {steps_, state_}; }
+
+  absl::Status Restore(State state) override {
+    if (state.values.size() != state_.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("an optimizer's state has ", state.values.size(),
+                                                     " values; this optimizer has ", state_.size()));
+    }
+    steps_ = state.steps;
+    state_ = std::move(state.values);
+    return absl::OkStatus();
+  }
+
  private:
   const OptimizerOptions options_;
   const size_t values_;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,15 @@ class Optimizer {
 
   // Returns to the state of a new optimizer.
   virtual void Reset() = 0;
+
+  // The state, to restore it in an optimizer with the same options and length. Steps go on from there bitwise alike.
+  struct State {
+    uint64_t steps = 0;
+    std::vector<float> values;
+  };
+  virtual State Save() const = 0;
+  // INVALID_ARGUMENT: the state is of another optimizer or length; nothing has changed.
+  virtual absl::Status Restore(State state) = 0;
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.

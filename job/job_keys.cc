@@ -136,6 +136,9 @@ std::vector<JobKey> TrainKeys() {
       OnlyWith(kNoCommand, Integer("train.evaluate_every", FromTo(0, kEpochsMax), "1",
                                    "Epochs between two evaluations of the center while training; 0: only at the "
                                    "end.")),
+      Number("train.state_seconds", FromTo(0, 86400), "30",
+             "Seconds from one state of a group's own, kept for its restart, to the next; more if keeping takes long. "
+             "0: none is kept."),
   };
 }
 

@@ -365,7 +365,8 @@ TEST_F(DaemonTest, EveryMethodAsksForTheToken) {
   options.token = ClusterToken("a token of enough characters");
   absl::StatusOr<std::unique_ptr<ServerDaemon>> daemon = ServerDaemon::Start(options);
   ASSERT_TRUE(daemon.ok()) << daemon.status();
-  const std::set<std::string> for_ranks = {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save"};
+  const std::set<std::string> for_ranks = {"Attach", "Initialize", "Exchange",  "Locate",    "Pace",
+                                           "Pull",   "Save",       "KeepState", "FetchState"};
   const ClusterToken other("another token of this sort..");
   const auto refused = grpc::StatusCode::UNAUTHENTICATED;
   int methods = 0;

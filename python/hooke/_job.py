@@ -6,6 +6,7 @@ from typing import Iterator, Optional, Tuple
 from hooke._ending import Ending
 from hooke._memory import gathered, in_place
 from hooke._native import Native, invalid, misuse
+from hooke._state import Objects
 
 _joined = None
 
@@ -49,6 +50,7 @@ class Job:
         self._first_step = self._step = 0
         self._epoch = None
         self._loss = math.nan
+        self._objects = Objects()
         self._ending = Ending(self.leave, native.fail) if _joined is self else None
 
     # ---- Where the rank is ----
@@ -115,11 +117,30 @@ class Job:
         self._first_step = self._native.begin(steps_total, self._steps_per_epoch)
         self._step = self._first_step
         self._begun = True
+        saved = self._native.saved_state()
+        if saved:
+            self._restore(*saved)
 
     def _end_step(self, samples: int, epoch: float = 0.0) -> None:
         if self._ending:
             self._ending.goes_on()
         self._step = self._native.end_step(samples, epoch)
+
+    def state(self, **objects):
+        """Keeps objects with the group's state, so that a restarted group goes on with them. Returns them.
+
+        They are what has state_dict() and load_state_dict(), random generators, tensors, arrays, dicts and lists. They
+        are restored in place: here, or when training begins. Without servers nothing is kept.
+        """
+        self._objects.add(objects)
+        values = tuple(objects.values())
+        return values[0] if len(values) == 1 else values
+
+    def _restore(self, state: bytes, step: int) -> None:
+        """Takes back what an earlier start of the group had saved after `step` steps."""
+
+    def _resume_data(self) -> None:
+        """The sampler goes on in the midst of an epoch."""
 
     def finish(self) -> None:
         """Ends training: the last exchange. Collective. job.epochs() does it after its last epoch."""

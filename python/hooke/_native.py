@@ -4,9 +4,9 @@ import ctypes
 import enum
 import os
 import pathlib
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, List, NamedTuple, Optional, Tuple
 
-API_VERSION = 1
+API_VERSION = 2
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
@@ -129,6 +129,9 @@ _ARGUMENTS = {
     "hooke_gradient_ready": [_JOB, ctypes.c_size_t],
     "hooke_combine": [_JOB, ctypes.c_float, _P(ctypes.c_float), _P(ctypes.c_uint8)],
     "hooke_end_step": [_JOB, _P(_Step), _P(ctypes.c_uint64)],
+    "hooke_state_due": [_JOB, _P(ctypes.c_int)],
+    "hooke_save_state": [_JOB, ctypes.c_char_p, ctypes.c_size_t],
+    "hooke_saved_state": [_JOB, _P(ctypes.c_void_p), _P(ctypes.c_size_t), _P(ctypes.c_uint64)],
     "hooke_with_center": [_JOB, _WORK, ctypes.c_void_p],
     "hooke_evaluated": [_JOB, ctypes.c_double, ctypes.c_double, ctypes.c_uint64],
     "hooke_all_reduce": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int],
@@ -223,6 +226,20 @@ class Native:
     def end_step(self, samples: int, epoch: float) -> int:
         self._call("hooke_end_step", ctypes.byref(_Step(samples, epoch)), ctypes.byref(self._step))
         return self._step.value
+
+    def state_due(self) -> bool:
+        due = ctypes.c_int()
+        self._call("hooke_state_due", ctypes.byref(due))
+        return bool(due.value)
+
+    def save_state(self, state: bytes) -> None:
+        self._call("hooke_save_state", state, len(state))
+
+    def saved_state(self) -> Optional[Tuple[bytes, int]]:
+        """Returns the state of an earlier start and its step."""
+        state, size, step = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_uint64()
+        self._call("hooke_saved_state", ctypes.byref(state), ctypes.byref(size), ctypes.byref(step))
+        return (ctypes.string_at(state.value, size.value), step.value) if size.value else None
 
     def with_center(self, work: Callable[[], None]) -> None:
         """Calls `work` while the values are the center's, if all servers are there. An exception of `work` comes back from here."""

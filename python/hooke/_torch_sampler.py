@@ -62,6 +62,8 @@ class Sampler(torch.utils.data.Sampler):
     def _samples_of(self, epoch: int, first_step: int, steps: int) -> Iterator[int]:
         job, size = self._job, self.batch_size
         indices = order(self._samples, job.seed, epoch, self._shuffle)
+        if first_step:
+            job._resume_data()
         for step in range(first_step, steps):
             for part in range(job.accumulate):
                 first = _job.first_sample(step, part, size, job.accumulate, job.rank, job.ranks, job.group, job.groups)

@@ -14,11 +14,12 @@
 
 import ctypes
 import math
+import pickle
 from typing import Dict, Mapping, Optional
 
 import numpy
 
-from hooke import _job
+from hooke import _job, _state
 from hooke._native import BUFFER, PARAMETER, Code, Error, Native, Tensor, invalid, misuse
 
 __all__ = ["Code", "Error", "Job", "init"]
@@ -77,6 +78,23 @@ class Job(_job.Job):
         self.begin()
         return self._views
 
+    def begin(self) -> None:
+        begins = not self._begun
+        super().begin()
+        if begins:
+            self._keep_state()
+
+    def _keep_state(self) -> None:
+        if self._native.state_due():
+            kept = {"generators": _state.generators(), "objects": {**self._objects.others(), **self._objects.generators()}}
+            self._native.save_state(pickle.dumps(kept))
+
+    def _restore(self, state: bytes, step: int) -> None:
+        # The bytes are this job's own program's.
+        kept = pickle.loads(state)
+        self._objects.set(kept["objects"])
+        _state.set_generators(kept["generators"])
+
     def _plan(self):
         return self._steps_planned
 
@@ -91,6 +109,7 @@ class Job(_job.Job):
         self._end_step(samples, epoch)
         for gradient in self._gradients.values():
             gradient.fill(0)
+        self._keep_state()
         return self.step
 
     def evaluate(self, function):

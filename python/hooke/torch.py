@@ -21,7 +21,7 @@ from typing import Any, Callable, List, Union
 
 import torch
 
-from hooke import _job
+from hooke import _job, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
 from hooke._torch_arena import Arena
 from hooke._torch_optimizer import attach_step, attach_zero_grad, check_optimizers
@@ -85,7 +85,9 @@ class Job(_job.Job):
         self._model = self._arena = self._sampler = None
         self._optimizers: List[torch.optim.Optimizer] = []
         self._stepped = set()
-        self._schedulers = []
+        self._schedulers = _torch_state.Schedulers()
+        self._to_keep = None  # Set if a state is due: the part of it that data loading would change.
+        self._generators_kept = None  # Of the state with which this start goes on.
         self._hooks, self._forward_hooks = [], []
         self._holding = 0  # Depth of no_sync().
         self._backwards = 0  # Since the gradients were last combined.
@@ -146,8 +148,11 @@ class Job(_job.Job):
     def begin(self) -> None:
         if self._arena and not self._begun:
             self._arena.check_places()
+        begins = not self._begun
         super().begin()
-        self._advance_schedulers()
+        if begins:
+            self._advance_schedulers()
+            self._note_state_due()
         while self._forward_hooks:
             self._forward_hooks.pop().remove()
 
@@ -164,6 +169,8 @@ class Job(_job.Job):
         if not self._in_backward:
             if not self._begun:
                 raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
+            if self._to_keep:
+                self._keep_state()
             self._in_backward = True
             self._backwards += 1
             self._combining = not self._holding and self._backwards >= self.accumulate
@@ -242,10 +249,55 @@ class Job(_job.Job):
             if self._loss_sent:
                 self._reported, self._loss_sent = math.nan, False
             self._end_step(self._sampler.batch_size * self.accumulate if self._sampler else 0)
+            self._note_state_due()
 
     def _after_zero(self) -> None:
         # A backward pass that failed did not get to its end.
         self._in_backward = False
+
+    # ---- State for a restart ----
+
+    def _note_state_due(self) -> None:
+        """If a state is due, takes now what fetching the next batch and the next forward pass would change.
+
+        The rest is taken when the next backward pass begins. Until then the program may still step its schedulers,
+        update its GradScaler and whatever else belongs to the step.
+        """
+        if not self._native.state_due():
+            return
+        self._to_keep = {
+            "generators": _torch_state.generators(),
+            "own_generators": self._objects.generators(),
+            "buffers": {name: buffer.clone() for name, buffer in _torch_state.own_buffers(self._model, self._arena).items()},
+        }
+
+    def _keep_state(self) -> None:
+        state, self._to_keep = self._to_keep, None
+        state["optimizers"] = [optimizer.state_dict() for optimizer in self._optimizers]
+        state["schedulers"] = self._schedulers.saved()
+        state["objects"] = self._objects.others()
+        self._native.save_state(_torch_state.encode(state))
+
+    def _restore(self, state: bytes, step: int) -> None:
+        kept = _torch_state.decode(state)
+        if len(kept["optimizers"]) == len(self._optimizers):
+            for optimizer, its_state in zip(self._optimizers, kept["optimizers"]):
+                optimizer.load_state_dict(its_state)
+        self._schedulers.set(kept["schedulers"], step)
+        self._objects.set({**kept["objects"], **kept["own_generators"]})
+        for name, buffer in _torch_state.own_buffers(self._model, self._arena).items():
+            if name in kept["buffers"]:
+                buffer.copy_(kept["buffers"][name])
+        self._generators_kept = (kept["generators"], kept["own_generators"])
+        _torch_state.set_generators(kept["generators"])
+
+    def _resume_data(self) -> None:
+        # Making the iterator of a DataLoader has drawn a number, which the start before had drawn at the epoch's begin.
+        if self._generators_kept:
+            generators, own = self._generators_kept
+            self._generators_kept = None
+            _torch_state.set_generators(generators)
+            self._objects.set(own)
 
     # ---- Data and evaluation ----
 
@@ -257,34 +309,31 @@ class Job(_job.Job):
         return sampler
 
     def advance(self, scheduler, per: str = "step"):
-        """Returns the scheduler. After a restart, it is first stepped as often as the earlier starts had stepped it: `per` step or epoch."""
+        """Returns the scheduler, and keeps its state. After a restart, it is first brought to where the earlier starts had stepped it: `per` step or epoch."""
         if per not in ("step", "epoch"):
             raise invalid(f"advance: per is {per!r}, but must be 'step' or 'epoch'")
-        self._schedulers.append((scheduler, per))
+        self._schedulers.add(scheduler, per)
         if self._begun:
             self._advance_schedulers()
         return scheduler
 
     def _advance_schedulers(self) -> None:
-        for scheduler, per in self._schedulers:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # The optimizer has not stepped yet in this start.
-                for _ in range(self._first_step // (max(1, self._steps_per_epoch) if per == "epoch" else 1)):
-                    scheduler.step()
-        self._schedulers.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # The optimizer has not stepped yet in this start.
+            self._schedulers.catch_up(self._first_step, max(1, self._steps_per_epoch))
 
     def evaluate(self, function: Callable[[torch.nn.Module], Any]):
         """Calls function(model) on the ranks of group 0, with the center's values, without gradients, in evaluation mode.
 
-        It returns an accuracy, or a dict of accuracy, loss and samples; rank 0's goes to the job. All ranks call
-        evaluate(). It returns what the function returned; None in other groups, and if a server is away.
+        It returns an accuracy, or a dict of accuracy, loss and samples; rank 0's goes to the job. Random numbers that it
+        draws do not count for training. All ranks call evaluate(). It returns what the function returned; None in other groups, and if a server is away.
         """
 
         def work():
             training = {module: module.training for module in self._model.modules()}
             self._model.eval()
             try:
-                with torch.no_grad():
+                with torch.no_grad(), _torch_state.KeepsGenerators():
                     return function(self._model)
             finally:
                 for module, was_training in training.items():

@@ -23,6 +23,9 @@ class FakeNative:
         self._memory = []
         self._pid = os.getpid()
         self.tensors = []
+        self.due_after = set()  # Steps after which a state is due.
+        self.saved = {}  # By step.
+        self.kept = None  # What an earlier start of the group has left: (state, step).
 
     def in_own_process(self):
         return os.getpid() == self._pid
@@ -67,6 +70,16 @@ class FakeNative:
         self.samples = samples
         self.steps += 1
         return self.steps
+
+    def state_due(self):
+        return self.steps in self.due_after and self.steps not in self.saved
+
+    def save_state(self, state):
+        assert self.state_due()
+        self.saved[self.steps] = state
+
+    def saved_state(self):
+        return self.kept
 
     def with_center(self, work):
         self.calls.append("with_center")

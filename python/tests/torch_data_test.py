@@ -140,5 +140,64 @@ class Sampling(unittest.TestCase):
         self.assertIn("accumulate=n", native.notices[0])
 
 
+class State(unittest.TestCase):
+    def start(self, kept=None, first_step=0, due_after=()):
+        """Returns a start of a script: its job, library, model, optimizer, scheduler and own object."""
+        torch.manual_seed(3)
+        native = FakeNative(first_step=first_step)
+        native.kept, native.due_after = kept, set(due_after)
+        job = hooke.torch.Job(native)
+        model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Dropout(0.5))
+        model, optimizer = job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9))
+        scheduler = job.advance(torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5))
+        return job, native, model, optimizer, scheduler, job.state(seen={"steps": 0})
+
+    def steps(self, count, model, optimizer, scheduler, seen):
+        for _ in range(count):
+            model(torch.randn(4, 3)).square().sum().backward()
+            optimizer.step()
+            scheduler.step()
+            seen["steps"] += 1
+            optimizer.zero_grad()
+
+    def test_goes_on_with_all_of_it(self):
+        """Momentum, scheduler, random numbers, counters and the script's own object are as they were at the end of the step."""
+        job, native, *objects = self.start(due_after=[2])
+        job.begin()
+        self.steps(3, *objects)
+        self.assertEqual(list(native.saved), [2])
+        expected = torch.rand(3)
+        job, _, model, optimizer, scheduler, seen = self.start(kept=(next(iter(native.saved.values())), 2), first_step=2)
+        job.begin()
+        self.assertEqual((seen, scheduler.last_epoch, optimizer.param_groups[0]["lr"], int(model[1].num_batches_tracked)), ({"steps": 2}, 2, 0.125, 2))
+        self.steps(1, model, optimizer, scheduler, seen)
+        self.assertTrue(torch.rand(3).equal(expected))
+
+    def test_a_later_step_than_the_state(self):
+        """With several groups the center is ahead of the state. The scheduler is brought to the center's step."""
+        job, native, *objects = self.start(due_after=[2])
+        job.begin()
+        self.steps(3, *objects)
+        job, _, _, optimizer, scheduler, seen = self.start(kept=(next(iter(native.saved.values())), 2), first_step=5)
+        job.begin()
+        self.assertEqual((seen["steps"], scheduler.last_epoch), (2, 5))
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.5**6)
+
+    def test_evaluation_draws_no_numbers_of_training(self):
+        job, _, *_ = self.start()
+        torch.manual_seed(9)
+        expected = torch.rand(2)
+        torch.manual_seed(9)
+        job.evaluate(lambda m: float(torch.rand(())))
+        self.assertTrue(torch.rand(2).equal(expected))
+
+    def test_what_cannot_be_kept(self):
+        job, _, *_ = self.start()
+        with self.assertRaisesRegex(hooke.Error, "state: number is int"):
+            job.state(number=3)
+        with self.assertRaisesRegex(hooke.Error, "seen was given before"):
+            job.state(seen=[])
+
+
 if __name__ == "__main__":
     unittest.main()

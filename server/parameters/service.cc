@@ -81,7 +81,8 @@ absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::S
 
 std::set<std::string> MethodsForRanks() {
   std::set<std::string> paths;
-  for (const char* name : {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save"}) {
+  for (const char* name :
+       {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save", "KeepState", "FetchState"}) {
     paths.insert(absl::StrCat("/", v1::ParameterServer::service_full_name(), "/", name));
   }
   return paths;

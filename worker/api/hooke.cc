@@ -229,6 +229,36 @@ hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step
   });
 }
 
+hooke_code hooke_state_due(hooke_job* job, int* due) {
+  return Guarded(job, [&] {
+    if (due == nullptr) return absl::InvalidArgumentError("hooke_state_due: `due` is NULL");
+    const absl::StatusOr<bool> is_due = job->rank->StateDue();
+    if (is_due.ok()) *due = *is_due ? 1 : 0;
+    return is_due.status();
+  });
+}
+
+hooke_code hooke_save_state(hooke_job* job, const void* state, size_t size) {
+  return Guarded(job, [&] {
+    if (state == nullptr && size > 0) return absl::InvalidArgumentError("hooke_save_state: `state` is NULL");
+    return job->rank->SaveState({static_cast<const char*>(state), size});
+  });
+}
+
+hooke_code hooke_saved_state(hooke_job* job, const void** state, size_t* size, uint64_t* step) {
+  return Guarded(job, [&] {
+    if (state == nullptr || size == nullptr) {
+      return absl::InvalidArgumentError("hooke_saved_state: `state` or `size` is NULL");
+    }
+    const auto saved = job->rank->SavedState();
+    if (!saved.ok()) return saved.status();
+    *state = saved->has_value() ? (*saved)->own.data() : nullptr;
+    *size = saved->has_value() ? (*saved)->own.size() : 0;
+    if (step != nullptr) *step = saved->has_value() ? (*saved)->step : 0;
+    return absl::OkStatus();
+  });
+}
+
 hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* argument) {
   return Guarded(job, [&] {
     if (work == nullptr) return absl::InvalidArgumentError("hooke_with_center: `work` is NULL");

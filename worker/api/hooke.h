@@ -16,6 +16,7 @@
  *     hooke_combine         average the gradients of all ranks
  *     (the program's own optimizer changes the parameters, unless the servers do so: hooke_place.steps_locally)
  *     hooke_end_step        count the step, and exchange with the servers if it is time
+ *     hooke_save_state      if hooke_state_due: keep the program's own state for a restart; optional
  *   hooke_finish    the last exchange; the servers write the center to disk
  *   hooke_leave     leave the group
  *
@@ -42,7 +43,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 1
+#define HOOKE_API_VERSION 2
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -148,8 +149,9 @@ typedef struct hooke_plan {
 
 /*
  * Begins to train. Collective, once, after hooke_register. The first group of the job creates the center from its own
- * values; every other group, and a group that is started again, takes the center's values. Afterwards all ranks hold
- * the same values. `*first_step` is the number of steps that the group has done already in earlier starts.
+ * values; every other group, and a group that is started again, takes the center's values (but see hooke_save_state).
+ * Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has done already in
+ * earlier starts.
  *
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the
  * job's rule or schedule needs steps_per_epoch.
@@ -192,6 +194,44 @@ typedef struct hooke_step {
  * HOOKE_INVALID_ARGUMENT: the loss is not finite on any rank, although it was given: training has diverged.
  */
 hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step);
+
+/* ---- The program's own state ---- */
+
+/*
+ * The servers keep what a program needs besides the parameters to go on after a restart of its group: its optimizer's
+ * state, random generators, its place in the data. For that they keep one blob of bytes for each rank. Without servers
+ * nothing is kept, and no state is due.
+ *
+ * A restarted group goes on from the newest state that all its ranks have kept. If the job has one group and the rule
+ * `average` without delay, fragments and compression, or under the rule `none`, Hooke keeps the registered values, too.
+ * Then `*first_step` of hooke_begin is the step of that state, and the values are those of that step. So a program that
+ * puts all of its state into the blob ends with the same values, bit by bit, as one that was not restarted. Otherwise
+ * the values are the center's, and the state may be somewhat older than they are.
+ */
+
+/*
+ * Returns 1 in `*due` if the state as it is after the last hooke_end_step, or after hooke_begin, is to be saved. Not
+ * collective; the same on all ranks. Hooke decides by time: about every 30 seconds, less often if saving takes long,
+ * and after an exchange with the servers. If it is due, each rank calls hooke_save_state before its next hooke_combine.
+ */
+hooke_code hooke_state_due(hooke_job* job, int* due);
+
+/*
+ * Saves this rank's state, `size` bytes. Not collective. Returns when the server has it on its disk. Until all ranks
+ * have saved theirs, a restart would go on from the states before them. If the server does not take it, a notice goes
+ * to the job's log, and the result is HOOKE_OK. The states of a job may take 16 GiB on each server.
+ *
+ * HOOKE_FAILED_PRECONDITION: no state is due; nothing has changed. HOOKE_ABORTED: this start of the group has been
+ * replaced by a later one.
+ */
+hooke_code hooke_save_state(hooke_job* job, const void* state, size_t size);
+
+/*
+ * Gives back the state that this rank saved in an earlier start of the group, and the step after which it did. After
+ * hooke_begin; not collective. `*state` is NULL, `*size` 0, and `*step` 0 if there is none. It is valid until
+ * hooke_leave. `step` may be NULL. The library does not look into the bytes.
+ */
+hooke_code hooke_saved_state(hooke_job* job, const void** state, size_t* size, uint64_t* step);
 
 /* ---- The center ---- */
 

@@ -297,6 +297,27 @@ absl::StatusOr<uint64_t> RankJob::EndStep(const hooke_step& done) {
   return step_;
 }
 
+absl::StatusOr<bool> RankJob::StateDue() const {
+  if (!lost_.ok()) return lost_;
+  return stage_ == Stage::kTraining && training_->StateDue();
+}
+
+absl::Status RankJob::SaveState(absl::string_view own) {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_save_state", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  absl::Status status = training_->KeepState(own);
+  return absl::IsFailedPrecondition(status) ? status : Note(std::move(status));
+}
+
+absl::StatusOr<std::optional<GroupTraining::OwnState>> RankJob::SavedState() const {
+  if (training_ == nullptr || stage_ == Stage::kRegistered) {
+    return absl::FailedPreconditionError("hooke_saved_state: training has not begun");
+  }
+  return training_->RestoredState();
+}
+
 absl::Status RankJob::WithCenter(const std::function<absl::Status()>& work) {
   if (!lost_.ok()) return lost_;
   if (training_ == nullptr) return absl::FailedPreconditionError("hooke_with_center: training has not begun");

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -51,6 +52,9 @@ class RankJob {
   absl::Status GradientReady(size_t index);
   absl::StatusOr<float> Combine(float loss, uint8_t* used);
   absl::StatusOr<uint64_t> EndStep(const hooke_step& done);
+  absl::StatusOr<bool> StateDue() const;
+  absl::Status SaveState(absl::string_view own);
+  absl::StatusOr<std::optional<GroupTraining::OwnState>> SavedState() const;
   absl::Status WithCenter(const std::function<absl::Status()>& work);
   absl::Status Evaluated(double accuracy, double loss, uint64_t samples);
   // A collective of the program's own.

@@ -164,6 +164,18 @@ absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) c
   return absl::OkStatus();
 }
 
+absl::Status CenterClient::Rewind(uint64_t step, absl::Span<const float> vector, absl::Time deadline) const {
+  for (size_t i = 0; i < options_.servers.size(); ++i) {
+    if (absl::Status status = CheckGoing(); !status.ok()) return status;
+    const Range shard = options_.partition.ShardValues({i, options_.servers.size()});
+    if (shard.empty()) continue;
+    absl::Status status =
+        options_.servers[i]->Initialize({options_.sender, options_.partition, shard, vector, step}, deadline);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::PaceResponse> CenterClient::Pace(double steps_per_second, absl::Time deadline) const {
   v1::PaceRequest request;
   *request.mutable_sender() = options_.sender;

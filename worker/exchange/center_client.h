@@ -61,6 +61,10 @@ class CenterClient {
   // first difference. After an error `vector` is unspecified.
   absl::Status Pull(absl::Span<float> vector, absl::Time deadline) const;
 
+  // Writes the center as it was after step `step` of the job's only group. Call it before this start of the group
+  // exchanges. Repeatable.
+  absl::Status Rewind(uint64_t step, absl::Span<const float> vector, absl::Time deadline) const;
+
   // Makes every server save its shard. OK: this group's exchange `sequence` is on every server's disk. DATA_LOSS: a
   // server restarted before it saved, and has lost the exchange. `vector` is as in Attach.
   absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;

@@ -1,6 +1,7 @@
 #include "worker/exchange/grpc_server_calls.h"
 
 #include <grpcpp/grpcpp.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +32,7 @@ using grpc::internal::RpcMethod;
 
 constexpr int kStreamBytes = 4 << 20;
 constexpr int kFrameBytes = 1 << 20;
+constexpr size_t kStateChunkBytes = 256 << 10;
 
 // The messages of these calls are our own frames (wire/frame.h), not protobufs. So we make the calls as generated code
 // does, but with gRPC's byte buffers as messages.
@@ -173,7 +175,8 @@ class GrpcServerCalls : public ServerCalls {
     for (uint64_t first = values.shard.begin; open && first < values.shard.end;) {
       const uint64_t block = values.partition.BlockOf(first);
       const Range range = Intersect(values.shard, values.partition.Values({block, block + kMessageBlocks}));
-      open = writer->Write(ValuesMessage({0, range.begin, values.vector.subspan(range.begin, range.size())}, pool));
+      open = writer->Write(
+          ValuesMessage({values.sequence, range.begin, values.vector.subspan(range.begin, range.size())}, pool));
       first = range.end;
     }
     writer->WritesDone();
@@ -207,6 +210,44 @@ class GrpcServerCalls : public ServerCalls {
     v1::SaveRequest request;
     *request.mutable_sender() = sender;
     return Call(&v1::ParameterServer::Stub::Save, request, deadline).status();
+  }
+
+  absl::Status KeepState(const StateToKeep& state, absl::Time deadline) override {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    v1::KeepStateResponse response;
+    auto writer = stub_->KeepState(&context, &response);
+    v1::KeepStateRequest message;
+    *message.mutable_header() = state.header;
+    message.mutable_header()->set_bytes(state.state.size());
+    message.mutable_header()->set_crc32(StateChecksum(state.state));
+    bool open = writer->Write(message);
+    for (size_t at = 0; open && at < state.state.size(); at += kStateChunkBytes) {
+      message.set_chunk(std::string(state.state.substr(at, kStateChunkBytes)));
+      open = writer->Write(message);
+    }
+    writer->WritesDone();
+    return OfServer(address_, writer->Finish());
+  }
+
+  absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request, absl::Time deadline) override {
+    grpc::ClientContext context;
+    context.set_deadline(ToDeadline(deadline));
+    auto reader = stub_->FetchState(&context, request);
+    FetchedState fetched;
+    v1::FetchStateResponse::Header header;
+    v1::FetchStateResponse response;
+    while (reader->Read(&response)) {
+      if (response.has_header()) header = response.header();
+      fetched.state += response.chunk();
+    }
+    if (absl::Status status = OfServer(address_, reader->Finish()); !status.ok()) return status;
+    if (header.bytes() != fetched.state.size() || header.crc32() != StateChecksum(fetched.state)) {
+      return absl::DataLossError(absl::StrCat("server ", address_, " sent a state of ", fetched.state.size(),
+                                              " bytes whose length or CRC-32 is not the announced one"));
+    }
+    fetched.states.assign(header.states().begin(), header.states().end());
+    return fetched;
   }
 
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
@@ -250,6 +291,10 @@ DialOptions DialOptionsOf(const v1::GroupStart& start) {
   DialOptions options;
   if (!start.job_credential().empty()) options.credential = {start.job_credential(), start.job_id()};
   return options;
+}
+
+uint32_t StateChecksum(absl::string_view state) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(state.data()), state.size()));
 }
 
 std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOptions& options) {

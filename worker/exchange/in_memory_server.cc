@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -95,6 +96,10 @@ class InMemoryCalls : public ServerCalls {
     return server_->Pace(request);
   }
   absl::Status Save(const v1::Sender&, absl::Time) override { return server_->Save(); }
+  absl::Status KeepState(const StateToKeep& state, absl::Time) override { return server_->KeepState(state); }
+  absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request, absl::Time) override {
+    return server_->FetchState(request);
+  }
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) override {
     return server_->Locate(sender, deadline);
   }
@@ -153,9 +158,12 @@ absl::StatusOr<v1::AttachResponse> InMemoryServer::Attach(const v1::AttachReques
 absl::Status InMemoryServer::Initialize(const InitialValues& values) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
-  if (!center_.empty()) return absl::OkStatus();
+  if (!center_.empty() && values.sequence == 0) return absl::OkStatus();
   absl::Span<const float> mine = values.vector.subspan(values.shard.begin, values.shard.size());
   center_.assign(mine.begin(), mine.end());
+  for (uint64_t first = shard_.begin; values.sequence > 0 && first < shard_.end; first += kBlockValues) {
+    answered_[{values.sender.group(), first}] = {values.sender.incarnation(), values.sequence, {}};
+  }
   disk_center_ = center_;
   disk_answered_.clear();
   return absl::OkStatus();
@@ -183,6 +191,43 @@ absl::Status InMemoryServer::Save() {
   disk_center_ = center_;
   disk_answered_ = answered_;
   return absl::OkStatus();
+}
+
+absl::Status InMemoryServer::KeepState(const StateToKeep& state) {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  if (!keep_error_.ok()) return keep_error_;
+  const v1::Sender& sender = state.header.sender();
+  if (sender.incarnation() < incarnations_[sender.group()]) return absl::AbortedError("replaced");
+  const StateKey key = {sender.group(), sender.rank(), sender.incarnation(), state.header.step()};
+  const v1::StateId& keeps = state.header.keeps();
+  const StateKey kept = {sender.group(), sender.rank(), keeps.incarnation(), keeps.step()};
+  for (auto each = states_.begin(); each != states_.end();) {
+    const bool own = std::get<0>(each->first) == sender.group() && std::get<1>(each->first) == sender.rank();
+    each = own && each->first != kept ? states_.erase(each) : std::next(each);
+  }
+  states_[key] = std::string(state.state);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FetchedState> InMemoryServer::FetchState(const v1::FetchStateRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  if (!reachable_) return absl::UnavailableError("connection refused");
+  const v1::Sender& sender = request.sender();
+  FetchedState fetched;
+  for (auto each = states_.rbegin(); each != states_.rend(); ++each) {
+    const auto& [group, rank, incarnation, step] = each->first;
+    if (group != sender.group() || rank != sender.rank()) continue;
+    fetched.states.emplace_back().set_incarnation(incarnation);
+    fetched.states.back().set_step(step);
+  }
+  if (!request.has_state()) return fetched;
+  if (states_damaged_) return absl::DataLossError("the state is damaged");
+  const auto found =
+      states_.find({sender.group(), sender.rank(), request.state().incarnation(), request.state().step()});
+  if (found == states_.end()) return absl::NotFoundError("no such state");
+  fetched.state = found->second;
+  return fetched;
 }
 
 absl::StatusOr<v1::LocateResponse> InMemoryServer::Locate(const v1::Sender& sender, absl::Time deadline) {
@@ -313,8 +358,19 @@ void InMemoryServer::SetSaveError(absl::Status error) {
   save_error_ = std::move(error);
 }
 
+void InMemoryServer::SetKeepError(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  keep_error_ = std::move(error);
+}
+
+void InMemoryServer::DamageStates() {
+  absl::MutexLock lock(&mutex_);
+  states_damaged_ = true;
+}
+
 void InMemoryServer::Forget() {
   absl::MutexLock lock(&mutex_);
+  states_.clear();
   disk_center_.clear();
   disk_answered_.clear();
   center_.clear();

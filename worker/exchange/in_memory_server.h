@@ -47,6 +47,10 @@ class InMemoryServer {
   void RestartBeforeSave();
   // Saving ends with this error from now on; OK: no more.
   void SetSaveError(absl::Status error);
+  // Keeping states ends with this error from now on; OK: no more.
+  void SetKeepError(absl::Status error);
+  // Damages all states that the server keeps.
+  void DamageStates();
   // The next `times` Attach calls are answered WAIT.
   void MakeWait(int times);
 
@@ -68,11 +72,15 @@ class InMemoryServer {
   };
   using Applied = std::map<std::pair<uint32_t, uint64_t>, Answered>;  // Keyed by group and block.
 
+  using StateKey = std::tuple<uint32_t, uint32_t, uint32_t, uint64_t>;  // Group, rank, incarnation and step.
+
   absl::StatusOr<v1::AttachResponse> Attach(const v1::AttachRequest& request);
   absl::Status Initialize(const InitialValues& values);
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request);
   absl::Status Save();
+  absl::Status KeepState(const StateToKeep& state);
+  absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request);
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline);
   bool AnswersLocate() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return !reachable_ || (answering_ && !losing_); }
   void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -100,6 +108,9 @@ class InMemoryServer {
   int restarts_ ABSL_GUARDED_BY(mutex_) = 0;  // How often the server restarted from its disk.
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
+  absl::Status keep_error_ ABSL_GUARDED_BY(mutex_);
+  std::map<StateKey, std::string> states_ ABSL_GUARDED_BY(mutex_);
+  bool states_damaged_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // The last pace of each group.
   std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest incarnation seen of each group.
   int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older generation are broken.

@@ -4,6 +4,7 @@
 // The calls that a rank makes to one parameter server, as an interface. grpc_server_calls.h implements it for real
 // servers, in_memory_server.h for tests. Status codes are those of proto/parameter_server.proto.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "algorithms/compression.h"
@@ -59,13 +61,29 @@ class ExchangeStream {
   virtual absl::Status Finish() = 0;
 };
 
-// The initial values of a shard: [shard.begin, shard.end) of `vector`, in blocks of `partition`.
+// The values of a shard: [shard.begin, shard.end) of `vector`, in blocks of `partition`.
 struct InitialValues {
   v1::Sender sender;
   Partition partition;
   Range shard;
   absl::Span<const float> vector;
+  // The values are the center as it was after this step of the job's only group; 0: also the initial values.
+  uint64_t sequence = 0;
 };
+
+// A rank's own state that a server keeps.
+struct StateToKeep {
+  v1::KeepStateRequest::Header header;  // Without `bytes` and `crc32`, which the call fills in.
+  absl::string_view state;
+};
+
+struct FetchedState {
+  std::vector<v1::StateId> states;  // The sender's states on the server, the newest first.
+  std::string state;                // The one that the request names.
+};
+
+// The CRC-32 of a state, that of zlib.
+uint32_t StateChecksum(absl::string_view state);
 
 // One server. Thread-safe. Calls fail with DEADLINE_EXCEEDED at their deadline, and with UNAVAILABLE while the server
 // cannot be reached.
@@ -82,6 +100,10 @@ class ServerCalls {
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
   // Makes the server save the sender's shard. OK: everything that the server answered before the call is on its disk.
   virtual absl::Status Save(const v1::Sender& sender, absl::Time deadline) = 0;
+  // Keeps a state of the sender's rank on the server's disk. One attempt.
+  virtual absl::Status KeepState(const StateToKeep& state, absl::Time deadline) = 0;
+  // Lists the sender's states, and reads the one that the request names. DATA_LOSS: it is damaged. One attempt.
+  virtual absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request, absl::Time deadline) = 0;
   // Asks whether the server is there, where it takes direct connections, and from which snapshot it restored the
   // sender's shard. One attempt, which costs the server next to nothing.
   virtual absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline) = 0;

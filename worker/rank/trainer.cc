@@ -36,6 +36,7 @@ absl::StatusOr<uint64_t> Trainer::Run() {
   absl::StatusOr<uint64_t> first = training_.Begin();
   if (!first.ok()) return first.status();
   deps_.model->SetHooks(training_.Hooks());
+  if (absl::Status status = KeepStateIfDue(); !status.ok()) return status;
   deps_.reporter->SetPlan({.step = *first, .steps_total = steps_total_, .epoch = Epoch(*first)});
   if (absl::Status status = TrainFrom(*first); !status.ok()) return status;
   if (absl::Status status = training_.Finish(steps_total_); !status.ok()) return status;
@@ -64,11 +65,16 @@ absl::Status Trainer::Step(uint64_t step) {
     return absl::InvalidArgumentError(
         absl::StrCat("training has diverged: the loss at step ", done, " is ", *loss, "; try a smaller learning rate"));
   }
-  return training_.EndStep({.step = done,
-                            .epoch = Epoch(done),
-                            .loss = *loss,
-                            .samples = uint64_t{options_.batch} * static_cast<uint64_t>(deps_.group->size())});
+  absl::Status ended =
+      training_.EndStep({.step = done,
+                         .epoch = Epoch(done),
+                         .loss = *loss,
+                         .samples = uint64_t{options_.batch} * static_cast<uint64_t>(deps_.group->size())});
+  return ended.ok() ? KeepStateIfDue() : ended;
 }
+
+// The sampler and the model have no state but the step, so the optimizer's is all.
+absl::Status Trainer::KeepStateIfDue() { return training_.StateDue() ? training_.KeepState("") : absl::OkStatus(); }
 
 bool Trainer::EvaluationDue(uint64_t step) const {
   if (options_.training.sender.group() != 0) return false;

@@ -68,6 +68,7 @@ class Trainer {
   GroupTrainingOptions TrainingOptions() const;
   absl::Status TrainFrom(uint64_t first_step);
   absl::Status Step(uint64_t step);
+  absl::Status KeepStateIfDue();
   absl::Status Evaluate(uint64_t step);
   absl::Status EvaluateCenter(uint64_t step);
 

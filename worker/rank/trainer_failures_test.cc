@@ -46,8 +46,8 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   const std::vector<v1::RankEvent> notices = record_.Of(v1::RankEvent::kNotice);
   ASSERT_THAT(notices, SizeIs(1));
   EXPECT_EQ(notices[0].notice().text(),
-            "group 0 was started again and goes on from step 12 with its optimizer's momentum at zero: a restart does "
-            "not keep it");
+            "group 0 was started again and goes on from step 12 with its optimizer's momentum at zero: no kept "
+            "state was found that all its ranks have");
   // A third start has nothing left to do and ends at once.
   GroupResult done = Run({.ranks = 2, .incarnation = 3});
   EXPECT_EQ(*done.steps[0], 24u);

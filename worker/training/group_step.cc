@@ -1,6 +1,7 @@
 #include "worker/training/group_step.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "mpi_group/call.h"
@@ -265,6 +266,34 @@ void GroupStep::ReportOverlap() {
   if (overlapped <= overlapped_) return;
   deps_.reporter->AddOverlapped(overlapped - overlapped_);
   overlapped_ = overlapped;
+}
+
+// For each optimizer: its steps and the number of its values, both uint64, and the values.
+std::string GroupStep::SaveOptimizers() const {
+  std::string bytes;
+  for (const Stepped& own : stepped_) {
+    const Optimizer::State state = own.optimizer->Save();
+    const uint64_t numbers[] = {state.steps, state.values.size()};
+    bytes.append(reinterpret_cast<const char*>(numbers), sizeof(numbers));
+    bytes.append(reinterpret_cast<const char*>(state.values.data()), state.values.size() * sizeof(float));
+  }
+  return bytes;
+}
+
+absl::Status GroupStep::RestoreOptimizers(absl::string_view state) {
+  const absl::Status other = absl::DataLossError("a kept state is of other optimizers than this group has");
+  for (const Stepped& own : stepped_) {
+    uint64_t numbers[2];
+    if (state.size() < sizeof(numbers)) return other;
+    std::memcpy(numbers, state.data(), sizeof(numbers));
+    state.remove_prefix(sizeof(numbers));
+    if (numbers[1] > state.size() / sizeof(float)) return other;
+    Optimizer::State restored = {numbers[0], std::vector<float>(numbers[1])};
+    if (numbers[1] > 0) std::memcpy(restored.values.data(), state.data(), numbers[1] * sizeof(float));
+    state.remove_prefix(numbers[1] * sizeof(float));
+    if (!own.optimizer->Restore(std::move(restored)).ok()) return other;
+  }
+  return state.empty() ? absl::OkStatus() : other;
 }
 
 absl::Status GroupStep::AwaitParameters() {

@@ -28,10 +28,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "algorithms/optimizer.h"
 #include "mpi_group/group.h"
@@ -98,6 +100,11 @@ class GroupStep {
   // Afterwards all ranks have the same parameters, except for those whose collectives still run: see AwaitParameters.
   // Errors are the group's.
   absl::StatusOr<float> Finish(float loss, double learning_rate);
+
+  // The state of this rank's optimizers, to restore it in a group step that was made alike. "" if there are none.
+  std::string SaveOptimizers() const;
+  // DATA_LOSS: the state is of other optimizers.
+  absl::Status RestoreOptimizers(absl::string_view state);
 
   // Returns when the whole vector of the arena has arrived. Must be called before anybody reads or writes the vector
   // outside of a step, or calls a collective. A second call after the same step does nothing.

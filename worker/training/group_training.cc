@@ -55,14 +55,78 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
     absl::StatusOr<Attached> center = BeginFromCenter();
     if (!center.ok()) return center.status();
     attached = *center;
+    if (absl::Status status = RestoreState(attached); !status.ok()) return status;
   }
   absl::Status status = deps_.group->Broadcast(TensorList(deps_.arena->vector()), 0);
   if (!status.ok()) return status;
   if (deps_.center != nullptr) OpenExchange(attached);
   if (absl::Status made = MakeGroupStep(); !made.ok()) return made;
   step_ = last_begun_ = attached.last_sequence;
-  NoteFreshOptimizer(step_);
+  if (state_step_.has_value()) {
+    absl::Status restored = group_step_->RestoreOptimizers(state_->restored()->optimizer);
+    if (!restored.ok()) return restored;
+  }
+  NoteRestart(step_);
+  // A group that is killed before its first exchange must also find its way back.
+  if (KeepsValues() && HasState() && !state_step_.has_value()) state_->Take(step_, deps_.arena->vector());
   return step_;
+}
+
+// Whether the group's next start goes on from exactly the step of its state, with the values that the group had then.
+// That is so if its values depend on no other group, and if right after an exchange they are the center's.
+bool GroupTraining::KeepsValues() const {
+  if (options_.rule == RuleName::kNone) return true;
+  return options_.rule == RuleName::kAverage && options_.groups == 1 && options_.rhythm.delay == 0 &&
+         options_.rhythm.fragments <= 1 && options_.encoding.compression == Compression::kNone;
+}
+
+// Whether a restarted group would miss anything that the servers do not have.
+bool GroupTraining::HasState() const {
+  if (deps_.center == nullptr || options_.state_interval == absl::ZeroDuration()) return false;
+  if (!options_.optimizer.has_value() || KeepsValues()) return true;
+  return FactsOf(options_.rule).steps_locally && OptimizerStateValues(*options_.optimizer) > 0;
+}
+
+// Looks for the state of an earlier start. If that holds the group's values, the center becomes them again, since the
+// servers may have exchanges of later steps, some of them only of some blocks.
+absl::Status GroupTraining::RestoreState(Attached& attached) {
+  if (!HasState()) return absl::OkStatus();
+  GroupStateOptions options;
+  options.sender = options_.sender;
+  options.with_values = KeepsValues();
+  options.interval = options_.state_interval;
+  options.timeout = options_.collective_timeout / 2;
+  options.clock = options_.clock;
+  state_ = std::make_unique<GroupState>(std::move(options), deps_.group, deps_.center->servers(), deps_.reporter);
+  if (options_.sender.incarnation() <= 1) return absl::OkStatus();
+  const absl::Span<float> vector = deps_.arena->vector();
+  // The rank 0 has the center, which the others need if no state is found.
+  const absl::StatusOr<std::optional<uint64_t>> step = state_->Restore(vector);
+  if (!step.ok()) return step.status();
+  state_step_ = *step;
+  if (!state_step_.has_value() || !KeepsValues()) return absl::OkStatus();
+  attached.last_sequence = *state_step_;
+  if (options_.rule == RuleName::kNone) return absl::OkStatus();
+  RankZeroWork rewind;
+  rewind.attempt = [&](absl::Time deadline) { return deps_.center->Rewind(*state_step_, vector, deadline); };
+  rewind.stop = [this] { deps_.center->Stop(); };
+  return InRankZero(*deps_.group, CallFor(options_.attach_timeout + TransferTime(vector.size())), rewind);
+}
+
+absl::Status GroupTraining::KeepState(absl::string_view own) {
+  if (!StateDue()) {
+    return absl::FailedPreconditionError(
+        "no state is due: keep one when that is said, before the next step's gradients");
+  }
+  deps_.reporter->Enter(Phase::EXCHANGE);
+  absl::Status status = state_->Keep(group_step_->SaveOptimizers(), own);
+  deps_.reporter->Enter(Phase::COMPUTE);
+  return status;
+}
+
+std::optional<GroupTraining::OwnState> GroupTraining::RestoredState() const {
+  if (!state_step_.has_value()) return std::nullopt;
+  return OwnState{state_->restored()->own, *state_step_};
 }
 
 // Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks learn
@@ -127,17 +191,22 @@ absl::Status GroupTraining::MakeGroupStep() {
   return absl::OkStatus();
 }
 
-// Sends a notice if the group starts again without its optimizer's state. The center keeps the group's parameters, but
-// nobody keeps that state.
-void GroupTraining::NoteFreshOptimizer(uint64_t first_step) {
-  const bool goes_on = options_.sender.incarnation() > 1 && first_step > 0 && first_step < options_.rhythm.steps_total;
-  if (!goes_on || !StepsLocally() || deps_.group->rank() != 0) return;
+// Says with which state a group that was started again goes on.
+void GroupTraining::NoteRestart(uint64_t first_step) {
+  const bool goes_on = options_.sender.incarnation() > 1 && first_step < options_.rhythm.steps_total;
+  if (!goes_on || deps_.group->rank() != 0) return;
+  if (state_step_.has_value()) {
+    deps_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
+                                        first_step, " with its own state of step ", *state_step_));
+    return;
+  }
+  if (!StepsLocally() || first_step == 0) return;
   const std::string lost = LostState(options_.optimizer);
   if (lost.empty()) return;
   deps_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
                                       first_step, " with its optimizer's ", lost,
                                       options_.optimizer.has_value() ? " at zero" : " as at the start",
-                                      ": a restart does not keep ", lost == "moments" ? "them" : "it"));
+                                      ": no kept state was found that all its ranks have"));
 }
 
 void GroupTraining::BeginStep() {
@@ -151,8 +220,10 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
   }
+  if (state_ != nullptr) state_->Propose(StateStatistics());
   absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
   if (mean.ok()) NoteMissed();
+  if (mean.ok() && state_ != nullptr) state_->Learn(StateStatistics());
   return mean;
 }
 
@@ -167,7 +238,18 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
     if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   }
   if (schedule_ != nullptr) schedule_->NoteStepTime(options_.clock() - step_began_);
-  return Exchange(step_);
+  if (absl::Status status = Exchange(plan); !status.ok()) return status;
+  if (state_ == nullptr || !TakesState(plan)) return absl::OkStatus();
+  if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  state_->Take(step_, deps_.arena->vector());
+  return absl::OkStatus();
+}
+
+// A state is taken right after an exchange, where a restarted group goes on. Under kNone that is after any step.
+bool GroupTraining::TakesState(const ExchangePlan& plan) const {
+  if (!state_->wanted() || step_ >= options_.rhythm.steps_total) return false;
+  if (options_.rule == RuleName::kNone) return true;
+  return plan.begins && (plan.waits || !KeepsValues());
 }
 
 // Counts exchanges that missed a server only on another rank. A rank knows only its own servers. It learns from the
@@ -195,15 +277,14 @@ ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
   return plan;
 }
 
-absl::Status GroupTraining::Exchange(uint64_t step) {
-  const ExchangePlan plan = PlanAfter(step);
+absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
   if (plan.finishes) {
     if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
-  schedule_->Begun(step, plan);
-  last_begun_ = step;
-  exchange_->Begin({step, plan.fragment, step == options_.rhythm.steps_total});
+  schedule_->Begun(step_, plan);
+  last_begun_ = step_;
+  exchange_->Begin({step_, plan.fragment, step_ == options_.rhythm.steps_total});
   return plan.waits ? exchange_->Finish() : absl::OkStatus();
 }
 

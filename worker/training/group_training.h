@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "algorithms/center_rule.h"
@@ -43,6 +44,7 @@
 #include "worker/model/model_layout.h"
 #include "worker/report/progress_meter.h"
 #include "worker/report/reporter.h"
+#include "worker/training/group_state.h"
 #include "worker/training/group_step.h"
 #include "worker/training/rank_zero.h"
 
@@ -80,6 +82,9 @@ struct GroupTrainingOptions {
   // The group's own optimizer. It is not used by rules under which the servers step. nullopt: the caller changes the
   // parameters itself, between Combine and EndStep.
   std::optional<OptimizerOptions> optimizer = OptimizerOptions();
+  uint32_t groups = 1;  // Groups of the job.
+  // GroupStateOptions::interval; 0: no state is kept.
+  absl::Duration state_interval = absl::Seconds(30);
   // Whether the center is looked at after this step; null: never. Under kNone group 0 then exchanges first.
   std::function<bool(uint64_t step)> publishes;
   absl::Duration collective_timeout = absl::Seconds(30);
@@ -95,16 +100,18 @@ struct GroupTrainingOptions {
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
-// next exchange, whether a rank's last exchange missed a server, and whether a rank's exchanges skip a server now. The
-// caller may have more statistics behind them; Combine averages those over the ranks, too.
-inline constexpr uint64_t kTrainingStatistics = kGroupStepStatistics + kExchangeScheduleStatistics + 2;
+// next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, and
+// those of the group's state. The caller may have more statistics behind them; Combine averages those over the ranks,
+// too.
+inline constexpr uint64_t kTrainingStatistics =
+    kGroupStepStatistics + kExchangeScheduleStatistics + 2 + kGroupStateStatistics;
 
 class GroupTraining {
  public:
   GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options);
 
-  // Collective, once. Returns the steps that the group has done in earlier starts. Errors are those of the servers and
-  // of the group.
+  // Collective, once. Returns the steps from which the group goes on: those that it has done in earlier starts, or, if
+  // its own values were kept, those that it had done then. Errors are those of the servers and of the group.
   absl::StatusOr<uint64_t> Begin();
 
   // Whether parameters change on the ranks, not on the servers (GroupRule::StepsLocally). Valid after Begin.
@@ -126,6 +133,20 @@ class GroupTraining {
   // with the center if it is time.
   absl::Status EndStep(const StepDone& done);
 
+  // Whether the group's own state (group_state.h) is to be kept as it is after the last step. The same on all ranks.
+  // Valid after Begin and after EndStep.
+  bool StateDue() const { return state_ != nullptr && state_->due(); }
+  // Keeps the state that is due: that of the group's optimizer, if it has one here, and `own`, the caller's. Not
+  // collective, but each rank must have called it before the next Combine. ABORTED: this start of the group has been
+  // replaced.
+  absl::Status KeepState(absl::string_view own);
+  // The caller's state with which this start goes on, and its step; nullopt: none was found. Valid after Begin.
+  struct OwnState {
+    absl::string_view own;
+    uint64_t step = 0;
+  };
+  std::optional<OwnState> RestoredState() const;
+
   // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep does it by itself before an
   // exchange, after the last step and where `publishes` says so.
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
@@ -141,10 +162,14 @@ class GroupTraining {
 
  private:
   absl::StatusOr<Attached> BeginFromCenter();
+  absl::Status RestoreState(Attached& attached);
   absl::Status MakeGroupStep();
-  void NoteFreshOptimizer(uint64_t first_step);
+  void NoteRestart(uint64_t first_step);
+  bool KeepsValues() const;
+  bool HasState() const;
+  bool TakesState(const ExchangePlan& plan) const;
   void OpenExchange(const Attached& attached);
-  absl::Status Exchange(uint64_t step);
+  absl::Status Exchange(const ExchangePlan& plan);
   absl::StatusOr<uint64_t> ExchangeEarly(uint64_t step);
   void NoteMissed();
   absl::Status SaveCenter(uint64_t step);
@@ -156,6 +181,9 @@ class GroupTraining {
   }
   float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics]; }
   float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics + 1]; }
+  absl::Span<float> StateStatistics() const {
+    return deps_.arena->statistics().subspan(kTrainingStatistics - kGroupStateStatistics, kGroupStateStatistics);
+  }
   ExchangeSchedule::Moment MomentAt(uint64_t step) const;
   ExchangePlan PlanAfter(uint64_t step) const;
   RankZeroCall CallFor(absl::Duration timeout) const;
@@ -166,8 +194,10 @@ class GroupTraining {
   // Null if there is no center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
-  uint64_t step_ = 0;        // Steps done by the group.
-  uint64_t last_begun_ = 0;  // The step after which the group began its last exchange.
+  std::unique_ptr<GroupState> state_;   // Null also if there is no state to keep.
+  std::optional<uint64_t> state_step_;  // The step of the state with which this start goes on.
+  uint64_t step_ = 0;                   // Steps done by the group.
+  uint64_t last_begun_ = 0;             // The step after which the group began its last exchange.
   absl::Time step_began_;
   // At the last NoteMissed, some rank's exchanges skipped a server.
   bool group_skips_ = false;

@@ -92,6 +92,8 @@ absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& sta
   if (!encoding.ok()) return encoding.status();
   GroupTrainingOptions options;
   options.rule = *rule;
+  options.groups = job.groups().count();
+  options.state_interval = absl::Seconds(job.train().state_seconds());
   options.sender = SenderOf(start, numbers.rank);
   options.rhythm.interval = averaging.interval();
   options.adapts_interval = averaging.interval_auto();

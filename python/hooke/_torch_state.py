@@ -1,0 +1,85 @@
+"""The state of a PyTorch program besides its parameters, as bytes that the servers keep for a restart."""
+
+import io
+import pickle
+from typing import Any, Dict, List
+
+import torch
+
+from hooke import _state
+
+
+def generators() -> Dict[str, Any]:
+    return {"torch": torch.get_rng_state(), **_state.generators()}
+
+
+def set_generators(states: Dict[str, Any]) -> None:
+    torch.set_rng_state(states["torch"])
+    _state.set_generators(states)
+
+
+class KeepsGenerators:
+    """Inside this `with`, the program's random numbers do not count: afterwards the generators are as before."""
+
+    def __enter__(self):
+        self._states = generators()
+
+    def __exit__(self, *_):
+        set_generators(self._states)
+
+
+def own_buffers(model: torch.nn.Module, arena) -> Dict[str, torch.Tensor]:
+    """Returns the buffers that are each rank's own, such as counters."""
+    registered = {id(slot.module._buffers[slot.key]) for slot in arena.buffers}
+    return {name: buffer for name, buffer in model.named_buffers() if id(buffer) not in registered}
+
+
+def encode(state: Dict[str, Any]) -> bytes:
+    memory = io.BytesIO()
+    torch.save(state, memory)
+    return memory.getvalue()
+
+
+def decode(state: bytes) -> Dict[str, Any]:
+    """What is decoded comes from this job's own program, by way of its servers. Where torch can, it is read as plain values only."""
+    try:
+        return torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
+    except (TypeError, RuntimeError, pickle.UnpicklingError):
+        pass  # An older torch, or an object of the program's.
+    try:
+        return torch.load(io.BytesIO(state), map_location="cpu", weights_only=False)
+    except TypeError:
+        return torch.load(io.BytesIO(state), map_location="cpu")
+
+
+class Schedulers:
+    """The learning-rate schedulers that job.advance() got, in its order."""
+
+    def __init__(self):
+        self._all: List[Any] = []  # (scheduler, per)
+        self._new = 0  # Those before this index are where the group is.
+        self._states: List[Any] = []
+        self._state_step = 0
+
+    def add(self, scheduler, per: str) -> None:
+        self._all.append((scheduler, per))
+
+    def saved(self) -> List[Any]:
+        return [scheduler.state_dict() for scheduler, _ in self._all]
+
+    def set(self, states: List[Any], step: int) -> None:
+        """Takes the states of an earlier start, which has made `step` steps by then."""
+        self._states, self._state_step = states, step
+
+    def catch_up(self, first_step: int, steps_per_epoch: int) -> None:
+        """Brings new schedulers to where the group goes on: by their state, if there is one of a step before, and by stepping."""
+        for index in range(self._new, len(self._all)):
+            scheduler, per = self._all[index]
+            steps = steps_per_epoch if per == "epoch" else 1
+            behind = first_step // steps
+            if index < len(self._states) and self._state_step <= first_step:
+                scheduler.load_state_dict(self._states[index])
+                behind -= self._state_step // steps
+            for _ in range(behind):
+                scheduler.step()
+        self._new = len(self._all)

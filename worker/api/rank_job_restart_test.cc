@@ -1,0 +1,193 @@
+// A program with a state of its own, through restarts of its group, with servers.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "algorithms/sharding.h"
+#include "gtest/gtest.h"
+#include "mpi_group/groups/in_process_group.h"
+#include "mpi_group/rank_threads.h"
+#include "proto/job.pb.h"
+#include "proto/worker.pb.h"
+#include "worker/api/rank_job.h"
+#include "worker/exchange/grpc_server_calls.h"
+#include "worker/exchange/restartable_server_test.h"
+#include "worker/exchange/server_calls.h"
+#include "worker/report/reporter.h"
+
+namespace hooke {
+namespace {
+
+constexpr uint64_t kSteps = 11;
+constexpr uint64_t kInterval = 3;
+// Three blocks, so that both ranks exchange some.
+constexpr uint64_t kValues = 2 * kBlockValues + 10;
+
+// A program with momentum, and with targets from a random generator: both are its own state.
+class Program {
+ public:
+  Program() : values_(kValues, 0.1f), velocity_(kValues) {
+    tensor_.name = "w";
+    tensor_.shape = &shape_;
+    tensor_.dimensions = 1;
+    tensor_.device = HOOKE_HOST;
+    tensor_.values = values_.data();
+  }
+
+  absl::Span<hooke_tensor> tensors() { return absl::MakeSpan(&tensor_, 1); }
+  absl::Span<float> Values() const { return absl::MakeSpan(static_cast<float*>(tensor_.values), kValues); }
+
+  void Backward(int rank) {
+    random_ = random_ * 1664525 + 1013904223;
+    const float target = static_cast<float>(random_ >> 16) / 65536.0f + static_cast<float>(rank);
+    float* const gradient = static_cast<float*>(tensor_.gradient);
+    for (uint64_t i = 0; i < kValues; ++i) gradient[i] = Values()[i] - target * static_cast<float>(i % 17);
+  }
+  void Step() {
+    const float* const gradient = static_cast<const float*>(tensor_.gradient);
+    for (uint64_t i = 0; i < kValues; ++i) {
+      velocity_[i] = 0.9f * velocity_[i] + gradient[i];
+      Values()[i] -= 0.03f * velocity_[i];
+    }
+  }
+
+  std::string State() const {
+    std::string state(reinterpret_cast<const char*>(&random_), sizeof(random_));
+    state.append(reinterpret_cast<const char*>(velocity_.data()), velocity_.size() * sizeof(float));
+    return state;
+  }
+  void Restore(absl::string_view state) {
+    ASSERT_EQ(state.size(), sizeof(random_) + kValues * sizeof(float));
+    std::memcpy(&random_, state.data(), sizeof(random_));
+    std::memcpy(velocity_.data(), state.data() + sizeof(random_), kValues * sizeof(float));
+  }
+
+ private:
+  uint64_t shape_ = kValues;
+  std::vector<float> values_;
+  std::vector<float> velocity_;
+  uint32_t random_ = 1;
+  hooke_tensor tensor_ = {};
+};
+
+// Where a start of the group ends: rank `rank` leaves in step `step`, before or after the gradients are combined.
+struct Death {
+  uint64_t step = kSteps + 1;
+  int rank = 0;
+  bool combined = false;
+};
+
+class RankJobRestartTest : public ::testing::Test {
+ protected:
+  v1::GroupStart Start(v1::AveragingSpec::Rule rule, uint32_t incarnation) {
+    v1::GroupStart start;
+    start.set_task(v1::GroupStart::TRAIN);
+    start.set_job_id(job_id_);
+    start.set_incarnation(incarnation);
+    start.set_job_key("key");
+    start.set_collective_timeout_seconds(0.3);  // The other rank waits so long for the dead one.
+    for (const RestartableServer& server : servers_) start.add_servers(server.address());
+    v1::JobSpec& job = *start.mutable_job();
+    job.mutable_groups()->set_count(1);
+    job.mutable_groups()->set_ranks(2);
+    job.mutable_train()->set_state_seconds(state_seconds_);
+    job.mutable_averaging()->set_rule(rule);
+    job.mutable_averaging()->set_interval(kInterval);
+    if (rule == v1::AveragingSpec::ELASTIC) job.mutable_averaging()->set_alpha(0.5);
+    return start;
+  }
+
+  // Runs a start of the group. Returns the vector at its end; empty if it died.
+  std::vector<float> Run(v1::AveragingSpec::Rule rule, uint32_t incarnation, const Death& death) {
+    const v1::GroupStart start = Start(rule, incarnation);
+    GroupOptions options;
+    options.deadline = absl::Seconds(20);
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, options);
+    std::vector<float> end;
+    RunRanks(2, [&](int rank) {
+      Reporter reporter{ReporterOptions()};
+      RankJob::Dependencies deps;
+      deps.group = groups[rank].get();
+      deps.reporter = &reporter;
+      deps.dial = [](const std::string& address) { return DialServer(address); };
+      RankJob job(start, deps);
+      Program program;
+      if (!Train(job, program, rank, death) || rank != 0) return;
+      end.assign(program.Values().begin(), program.Values().end());
+    });
+    return end;
+  }
+
+  // False: the rank died, or the other one did.
+  bool Train(RankJob& job, Program& program, int rank, const Death& death) {
+    if (!job.Register(program.tensors()).ok() || !job.Begin({kSteps, 0}).ok()) return false;
+    const auto saved = job.SavedState();
+    EXPECT_TRUE(saved.ok());
+    if (saved->has_value()) program.Restore((*saved)->own);
+    if (saved->has_value() && rank == 0) ++restored_;
+    if (!KeepIfDue(job, program)) return false;
+    while (job.step() < kSteps) {
+      const bool dies = job.step() + 1 == death.step && rank == death.rank;
+      if (dies && !death.combined) return false;
+      program.Backward(rank);
+      if (!job.Combine(1, nullptr).ok()) return false;
+      if (dies) return false;
+      program.Step();
+      if (!job.EndStep({}).ok() || !KeepIfDue(job, program)) return false;
+    }
+    return job.Finish().ok();
+  }
+
+  static bool KeepIfDue(RankJob& job, const Program& program) {
+    return !*job.StateDue() || job.SaveState(program.State()).ok();
+  }
+
+  RestartableServer servers_[2];
+  std::string job_id_ = "job-1";
+  double state_seconds_ = 1e-9;
+  int restored_ = 0;  // Starts that went on with a state.
+};
+
+// A group that dies in any step, on any rank, ends bitwise as one that was not killed. If the rank dies after the
+// gradients are combined, the other one exchanges its blocks and then finds it dead, so the center has some blocks of
+// that step only.
+TEST_F(RankJobRestartTest, EndsAsIfNeverKilled) {
+  for (const v1::AveragingSpec::Rule rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::NONE}) {
+    job_id_ = absl::StrCat("plain-", rule);
+    const std::vector<float> plain = Run(rule, 1, {});
+    ASSERT_FALSE(plain.empty());
+    for (uint64_t step = 1; step <= kSteps; ++step) {
+      const Death death = {step, static_cast<int>(step % 2), step % kInterval == 0 || step % 4 == 1};
+      job_id_ = absl::StrCat("killed-", rule, "-", step);
+      EXPECT_TRUE(Run(rule, 1, death).empty());
+      EXPECT_TRUE(Run(rule, 2, {step + 1, death.rank, false}).empty() || step == kSteps);
+      EXPECT_EQ(Run(rule, 3, {}), plain) << "rule " << rule << ", killed in step " << step;
+    }
+  }
+  EXPECT_GE(restored_, 2 * static_cast<int>(kSteps));
+}
+
+// Where the group takes the center's values, it goes on with its own state all the same.
+TEST_F(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
+  EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {kSteps, 0, false}).empty());
+  EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
+  EXPECT_EQ(restored_, 1);
+}
+
+// With train.state_seconds 0 nothing is kept.
+TEST_F(RankJobRestartTest, NothingIsKeptIfTheJobSaysSo) {
+  state_seconds_ = 0;
+  EXPECT_TRUE(Run(v1::AveragingSpec::AVERAGE, 1, {kSteps, 0, false}).empty());
+  EXPECT_FALSE(Run(v1::AveragingSpec::AVERAGE, 2, {}).empty());
+  EXPECT_EQ(restored_, 0);
+}
+
+}  // namespace
+}  // namespace hooke

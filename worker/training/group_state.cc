@@ -1,0 +1,226 @@
+#include "worker/training/group_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpi_group/call.h"
+#include "mpi_group/tensor_list.h"
+#include "worker/exchange/agreement.h"
+
+namespace hooke {
+namespace {
+
+// So sending states takes at most 2 % of the time.
+constexpr int kTimesOfCost = 50;
+
+// Servers keep two states of a rank. More can be there only if old ones could not be removed.
+constexpr size_t kMostStates = 4;
+
+// Indices of the statistics.
+constexpr size_t kWanted = 0;
+constexpr size_t kFailed = 1;
+constexpr size_t kCost = 2;  // Seconds.
+
+bool Same(const v1::StateId& a, const v1::StateId& b) {
+  return a.incarnation() == b.incarnation() && a.step() == b.step();
+}
+
+bool Has(const std::vector<v1::StateId>& ids, const v1::StateId& id) {
+  return std::any_of(ids.begin(), ids.end(), [&id](const v1::StateId& each) { return Same(each, id); });
+}
+
+void PutPart(std::string* to, absl::string_view bytes) {
+  const uint64_t size = bytes.size();
+  to->append(reinterpret_cast<const char*>(&size), sizeof(size));
+  absl::StrAppend(to, bytes);
+}
+
+absl::StatusOr<absl::string_view> TakePart(absl::string_view* from) {
+  uint64_t size = 0;
+  if (from->size() < sizeof(size)) return absl::DataLossError("a kept state ends too early");
+  std::memcpy(&size, from->data(), sizeof(size));
+  from->remove_prefix(sizeof(size));
+  if (size > from->size()) return absl::DataLossError("a part of a kept state is longer than the state");
+  const absl::string_view part = from->substr(0, size);
+  from->remove_prefix(size);
+  return part;
+}
+
+}  // namespace
+
+std::string EncodeState(const KeptState& state) {
+  std::string bytes;
+  const absl::string_view values(reinterpret_cast<const char*>(state.values.data()),
+                                 state.values.size() * sizeof(float));
+  bytes.reserve(values.size() + state.optimizer.size() + state.own.size() + 3 * sizeof(uint64_t));
+  for (const absl::string_view part : {values, absl::string_view(state.optimizer), absl::string_view(state.own)}) {
+    PutPart(&bytes, part);
+  }
+  return bytes;
+}
+
+absl::StatusOr<KeptState> DecodeState(absl::string_view bytes) {
+  KeptState state;
+  absl::StatusOr<absl::string_view> part = TakePart(&bytes);
+  if (!part.ok()) return part.status();
+  if (part->size() % sizeof(float) != 0) return absl::DataLossError("the values of a kept state have a part of one");
+  state.values.resize(part->size() / sizeof(float));
+  if (!part->empty()) std::memcpy(state.values.data(), part->data(), part->size());
+  for (std::string* const to : {&state.optimizer, &state.own}) {
+    part = TakePart(&bytes);
+    if (!part.ok()) return part.status();
+    *to = std::string(*part);
+  }
+  if (!bytes.empty()) return absl::DataLossError("a kept state has bytes behind its last part");
+  return state;
+}
+
+GroupState::GroupState(GroupStateOptions options, Group* group, const std::vector<ServerCalls*>& servers,
+                       Reporter* reporter)
+    : options_(std::move(options)),
+      group_(group),
+      servers_(servers),
+      reporter_(reporter),
+      last_time_(options_.clock()) {}
+
+ServerCalls& GroupState::Server() const {
+  const uint64_t ranks = static_cast<uint64_t>(group_->size());
+  return *servers_[(options_.sender.group() * ranks + static_cast<uint64_t>(group_->rank())) % servers_.size()];
+}
+
+void GroupState::Notice(absl::string_view what, const absl::Status& why) {
+  reporter_->Notice(absl::StrCat("the state of group ", options_.sender.group(), " rank ", group_->rank(), " ", what,
+                                 ": ", why.message()));
+}
+
+std::vector<v1::StateId> GroupState::ListOwn() {
+  v1::FetchStateRequest request;
+  *request.mutable_sender() = options_.sender;
+  absl::StatusOr<FetchedState> fetched = Server().FetchState(request, absl::Now() + options_.timeout);
+  if (!fetched.ok()) {
+    Notice("cannot be looked for", fetched.status());
+    return {};
+  }
+  fetched->states.resize(std::min(fetched->states.size(), kMostStates));
+  return fetched->states;
+}
+
+// All ranks tell all others their states, and choose rank 0's newest one that all have.
+absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vector<v1::StateId>& own) const {
+  const auto ranks = static_cast<size_t>(group_->size());
+  std::vector<uint64_t> numbers(ranks * kMostStates * 2);
+  uint64_t* const mine = numbers.data() + static_cast<size_t>(group_->rank()) * kMostStates * 2;
+  for (size_t i = 0; i < own.size(); ++i) {
+    mine[2 * i] = own[i].incarnation();
+    mine[2 * i + 1] = own[i].step();
+  }
+  if (absl::Status status = SumNumbers(*group_, absl::MakeSpan(numbers)); !status.ok()) return status;
+  std::vector<std::vector<v1::StateId>> all(ranks);
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    if (numbers[i] == 0) continue;
+    v1::StateId& id = all[i / 2 / kMostStates].emplace_back();
+    id.set_incarnation(static_cast<uint32_t>(numbers[i]));
+    id.set_step(numbers[i + 1]);
+  }
+  for (const v1::StateId& id : all[0]) {
+    if (std::all_of(all.begin(), all.end(), [&id](const auto& ids) { return Has(ids, id); })) return id;
+  }
+  return std::optional<v1::StateId>();
+}
+
+absl::Status GroupState::Fetch(const v1::StateId& id, uint64_t values) {
+  v1::FetchStateRequest request;
+  *request.mutable_sender() = options_.sender;
+  *request.mutable_state() = id;
+  const absl::StatusOr<FetchedState> fetched = Server().FetchState(request, absl::Now() + options_.timeout);
+  if (!fetched.ok()) return fetched.status();
+  absl::StatusOr<KeptState> state = DecodeState(fetched->state);
+  if (!state.ok()) return state.status();
+  if (state->values.size() != values) {
+    return absl::DataLossError(absl::StrCat("it has ", state->values.size(), " values instead of ", values));
+  }
+  restored_ = *std::move(state);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> vector) {
+  const Parts parts = EvenParts(vector.size(), group_->size());
+  const ValueRange& part = parts[static_cast<size_t>(group_->rank())];
+  std::vector<v1::StateId> own = ListOwn();
+  while (true) {
+    const absl::StatusOr<std::optional<v1::StateId>> common = FindCommon(own);
+    if (!common.ok()) return common.status();
+    if (!common->has_value()) return std::optional<uint64_t>();
+    const v1::StateId id = **common;
+    const absl::Status fetched = Fetch(id, options_.with_values ? part.size() : 0);
+    if (!fetched.ok()) Notice(absl::StrCat("at step ", id.step(), " cannot be read"), fetched);
+    uint64_t failures = fetched.ok() ? 0 : 1;
+    if (absl::Status status = SumNumbers(*group_, absl::MakeSpan(&failures, 1)); !status.ok()) return status;
+    if (failures > 0) {
+      // All ranks try the one before it.
+      own.erase(std::remove_if(own.begin(), own.end(), [&id](const auto& each) { return Same(each, id); }), own.end());
+      restored_.reset();
+      continue;
+    }
+    complete_ = id;
+    if (options_.with_values) {
+      std::copy(restored_->values.begin(), restored_->values.end(), vector.begin() + part.begin);
+      if (absl::Status status = group_->AllGather(TensorList(vector), parts); !status.ok()) return status;
+    }
+    restored_->values = {};
+    return std::optional<uint64_t>(id.step());
+  }
+}
+
+void GroupState::Propose(absl::Span<float> statistics) const {
+  const absl::Duration pause = std::max(options_.interval, kTimesOfCost * cost_);
+  const bool wants = group_->rank() == 0 && options_.clock() - last_time_ >= pause;
+  // The collective averages over the ranks and the others contribute 0.
+  statistics[kWanted] = wants ? static_cast<float>(group_->size()) : 0.0f;
+  statistics[kFailed] = taken_.has_value() && !kept_ ? 1.0f : 0.0f;
+  statistics[kCost] = static_cast<float>(absl::ToDoubleSeconds(own_cost_));
+}
+
+void GroupState::Learn(absl::Span<const float> statistics) {
+  wanted_ = statistics[kWanted] > 0.5f;
+  cost_ = absl::Seconds(statistics[kCost]);
+  if (taken_.has_value() && statistics[kFailed] == 0) complete_ = taken_;
+  taken_.reset();
+  due_.reset();
+}
+
+void GroupState::Take(uint64_t step, absl::Span<const float> vector) {
+  due_.emplace();
+  if (options_.with_values) {
+    const ValueRange part = EvenParts(vector.size(), group_->size())[static_cast<size_t>(group_->rank())];
+    due_->assign(vector.begin() + part.begin, vector.begin() + part.end);
+  }
+  taken_.emplace();
+  taken_->set_incarnation(options_.sender.incarnation());
+  taken_->set_step(step);
+  kept_ = false;
+  wanted_ = false;
+  last_time_ = options_.clock();
+}
+
+absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
+  const absl::Time began = options_.clock();
+  StateToKeep keep;
+  *keep.header.mutable_sender() = options_.sender;
+  keep.header.set_step(taken_->step());
+  if (complete_.has_value()) *keep.header.mutable_keeps() = *complete_;
+  const std::string bytes = EncodeState({*std::move(due_), std::move(optimizer), std::string(own)});
+  due_.reset();
+  keep.state = bytes;
+  const absl::Status status = Server().KeepState(keep, absl::Now() + options_.timeout);
+  own_cost_ = options_.clock() - began;
+  if (absl::IsAborted(status)) return status;
+  kept_ = status.ok();
+  if (!kept_ && !failed_before_) Notice("is not kept; a restart would go on from the one before it", status);
+  failed_before_ = !kept_;
+  return absl::OkStatus();
+}
+
+}  // namespace hooke

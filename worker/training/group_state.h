@@ -1,0 +1,114 @@
+#ifndef HOOKE_WORKER_TRAINING_GROUP_STATE_H_
+#define HOOKE_WORKER_TRAINING_GROUP_STATE_H_
+
+// Keeps a group's own state on the servers, so that a later start of the group goes on with it: the moments of its
+// optimizer, what the user's program adds, and, if that makes the restart exact, the group's values.
+//
+// Each rank keeps its own state on one server. A state counts only once all ranks have kept it, and until then the
+// servers hold the one before it. So there is always a step from which all ranks can go on. Rank 0 decides by its clock
+// when a state is due. The step's collective tells the other ranks (the statistics), and also whether all have kept the
+// last one.
+//
+//   Restore   once, before training: the newest state that all ranks have
+//   each step:
+//     Propose   before the step's collective
+//     Learn     after it
+//     Take      after the step, if wanted(): copies the values, and makes a state due
+//     Keep      before the next Learn: sends the state
+//
+// A server that does not take a state costs a notice; training goes on. All calls come from the rank's thread.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "mpi_group/group.h"
+#include "proto/parameter_server.pb.h"
+#include "worker/exchange/server_calls.h"
+#include "worker/report/reporter.h"
+
+namespace hooke {
+
+// A rank's state, as a server keeps it. docs/snapshot.md describes the bytes.
+struct KeptState {
+  std::vector<float> values;  // This rank's even part of the group's vector; empty if a restart takes the center.
+  std::string optimizer;      // Of the optimizer that Hooke steps; empty if there is none.
+  std::string own;            // The program's own.
+};
+std::string EncodeState(const KeptState& state);
+// DATA_LOSS: these are not the bytes of a state.
+absl::StatusOr<KeptState> DecodeState(absl::string_view bytes);
+
+struct GroupStateOptions {
+  v1::Sender sender;
+  bool with_values = false;  // A restart goes on from the group's own values.
+  // Time from one state to the next. It is longer if states take long to send: fifty times what the last one took.
+  absl::Duration interval = absl::Seconds(30);
+  absl::Duration timeout = absl::Seconds(10);  // Limit for one call to a server; less than the group's deadline.
+  std::function<absl::Time()> clock = absl::Now;
+};
+
+// Number of the arena's statistics that a GroupState uses.
+inline constexpr uint64_t kGroupStateStatistics = 3;
+
+class GroupState {
+ public:
+  // All these objects outlive the GroupState. `servers` is not empty.
+  GroupState(GroupStateOptions options, Group* group, const std::vector<ServerCalls*>& servers, Reporter* reporter);
+
+  // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none, or the
+  // servers that have it cannot be reached. With values, all ranks then hold the group's values in `vector`. Errors are
+  // the group's.
+  absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector);
+  // The state that Restore found.
+  const std::optional<KeptState>& restored() const { return restored_; }
+
+  // Writes this rank's kGroupStateStatistics values.
+  void Propose(absl::Span<float> statistics) const;
+  // Reads their means over the ranks. A state that was due is not due any more.
+  void Learn(absl::Span<const float> statistics);
+
+  // Whether a state is wanted after this step; the same on all ranks.
+  bool wanted() const { return wanted_; }
+  // Makes the group's state after `step` due. `vector` is the group's, and may change after this call.
+  void Take(uint64_t step, absl::Span<const float> vector);
+  // Whether Take was called and neither Keep nor Learn since.
+  bool due() const { return due_.has_value(); }
+  // Sends the state that is due. ABORTED: a later start has replaced this one of the group. Other failures are notices.
+  absl::Status Keep(std::string optimizer, absl::string_view own);
+
+ private:
+  ServerCalls& Server() const;
+  std::vector<v1::StateId> ListOwn();
+  absl::StatusOr<std::optional<v1::StateId>> FindCommon(const std::vector<v1::StateId>& own) const;
+  absl::Status Fetch(const v1::StateId& id, uint64_t values);
+  void Notice(absl::string_view what, const absl::Status& why);
+
+  const GroupStateOptions options_;
+  Group* const group_;
+  const std::vector<ServerCalls*> servers_;
+  Reporter* const reporter_;
+  std::optional<KeptState> restored_;
+
+  bool wanted_ = false;
+  absl::Time last_time_;                   // When a state was due the last time; before that, when training began.
+  absl::Duration cost_;                    // The mean of the ranks' times for the last Keep.
+  absl::Duration own_cost_;                // This rank's.
+  std::optional<v1::StateId> complete_;    // The newest state that all ranks are known to have.
+  std::optional<v1::StateId> taken_;       // The last state that was due, until the ranks know whether all have it.
+  std::optional<std::vector<float>> due_;  // Of the state that is due: the values.
+  bool kept_ = false;                      // This rank has kept `taken_`.
+  bool failed_before_ = false;             // The last failure was told.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_TRAINING_GROUP_STATE_H_

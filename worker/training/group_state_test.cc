@@ -1,0 +1,196 @@
+#include "worker/training/group_state.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpi_group/groups/in_process_group.h"
+#include "mpi_group/rank_threads.h"
+#include "worker/exchange/in_memory_server.h"
+#include "worker/exchange/server_calls.h"
+#include "worker/report/reporter.h"
+
+namespace hooke {
+namespace {
+
+constexpr int kRanks = 3;
+
+// A group of three ranks with two servers. Its vector has seven values, so that the ranks' parts differ.
+class GroupStateTest : public ::testing::Test {
+ protected:
+  using Body = std::function<void(GroupState& state, Group& group)>;
+
+  // Runs `body` on all ranks of a start of the group.
+  void Run(uint32_t incarnation, bool with_values, const Body& body) {
+    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(kRanks);
+    RunRanks(kRanks, [&](int rank) {
+      std::vector<std::unique_ptr<ServerCalls>> calls;
+      std::vector<ServerCalls*> servers;
+      for (const auto& server : servers_) {
+        calls.push_back(server->Dial());
+        servers.push_back(calls.back().get());
+      }
+      GroupStateOptions options;
+      options.sender.set_job_id("job-1");
+      options.sender.set_rank(static_cast<uint32_t>(rank));
+      options.sender.set_incarnation(incarnation);
+      options.with_values = with_values;
+      options.interval = absl::Seconds(10);
+      options.clock = [this] { return now_; };
+      Reporter reporter{ReporterOptions()};
+      GroupState state(options, groups[rank].get(), servers, &reporter);
+      body(state, *groups[rank]);
+    });
+  }
+
+  // As a step's collective does. Returns the means.
+  static std::vector<float> Step(GroupState& state, Group& group) {
+    std::vector<float> statistics(kGroupStateStatistics);
+    state.Propose(absl::MakeSpan(statistics));
+    EXPECT_TRUE(group.AllReduce(TensorList(absl::MakeSpan(statistics)), ReduceOp::kMean).ok());
+    state.Learn(statistics);
+    return statistics;
+  }
+
+  static void Keep(GroupState& state, Group& group, uint64_t step) {
+    std::vector<float> vector(7, static_cast<float>(step));
+    state.Take(step, vector);
+    EXPECT_TRUE(state.due());
+    EXPECT_TRUE(state.Keep("moments", absl::StrCat("own ", group.rank(), " at ", step)).ok());
+    EXPECT_FALSE(state.due());
+  }
+
+  std::optional<uint64_t> Restore(uint32_t incarnation, bool with_values, float* value = nullptr) {
+    std::optional<uint64_t> found;
+    Run(incarnation, with_values, [&](GroupState& state, Group& group) {
+      std::vector<float> vector(7, -1);
+      const auto step = state.Restore(absl::MakeSpan(vector));
+      ASSERT_TRUE(step.ok());
+      for (const float each : vector) EXPECT_EQ(each, vector[0]);
+      if (step->has_value()) {
+        EXPECT_EQ(state.restored()->own, absl::StrCat("own ", group.rank(), " at ", **step));
+        EXPECT_EQ(state.restored()->optimizer, "moments");
+      }
+      if (group.rank() != 0) return;
+      found = *step;
+      if (value != nullptr) *value = vector[0];
+    });
+    return found;
+  }
+
+  const std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+// All ranks get back the newest state, and together the whole vector.
+TEST_F(GroupStateTest, Restores) {
+  EXPECT_EQ(Restore(2, true), std::nullopt);
+  Run(1, true, [](GroupState& state, Group& group) {
+    for (uint64_t step = 5; step <= 15; step += 5) {
+      Keep(state, group, step);
+      Step(state, group);
+    }
+  });
+  float value = 0;
+  EXPECT_EQ(Restore(2, true, &value), 15u);
+  EXPECT_EQ(value, 15);
+}
+
+// A rank that did not keep the newest state, again and again, sends the group back to the one that all have.
+TEST_F(GroupStateTest, GoesBackToACommonStep) {
+  Run(1, false, [this](GroupState& state, Group& group) {
+    Keep(state, group, 5);
+    Step(state, group);
+    if (group.rank() == 1) servers_[1]->SetKeepError(absl::ResourceExhaustedError("the disk is full"));
+    EXPECT_TRUE(group.Barrier().ok());
+    for (uint64_t step = 10; step <= 20; step += 5) {
+      Keep(state, group, step);
+      Step(state, group);
+    }
+  });
+  EXPECT_EQ(Restore(2, false), 5u);
+}
+
+// A rank that died before it kept anything at all leaves the others' states without use.
+TEST_F(GroupStateTest, NeedsTheStatesOfAllRanks) {
+  Run(1, false, [](GroupState& state, Group& group) {
+    if (group.rank() != 2) Keep(state, group, 5);
+  });
+  EXPECT_EQ(Restore(2, false), std::nullopt);
+}
+
+// A state of a later start is newer than one of more steps. The state with which a start goes on stays until all ranks
+// have kept the next one.
+TEST_F(GroupStateTest, LaterStartsAreNewer) {
+  Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 50); });
+  Run(2, false, [](GroupState& state, Group& group) {
+    std::vector<float> vector(7);
+    EXPECT_EQ(state.Restore(absl::MakeSpan(vector)).value(), 50u);
+    if (group.rank() != 1) Keep(state, group, 40);
+  });
+  EXPECT_EQ(Restore(3, false), 50u);
+  Run(3, false, [](GroupState& state, Group& group) { Keep(state, group, 40); });
+  EXPECT_EQ(Restore(4, false), 40u);
+}
+
+// A state that cannot be read is as good as none.
+TEST_F(GroupStateTest, DamagedStates) {
+  Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 5); });
+  servers_[1]->DamageStates();
+  EXPECT_EQ(Restore(2, false), std::nullopt);
+  servers_[0]->SetReachable(false);
+  EXPECT_EQ(Restore(2, false), std::nullopt);
+}
+
+// A start that was replaced learns that.
+TEST_F(GroupStateTest, ReplacedStart) {
+  for (const auto& server : servers_) server->SetKeepError(absl::AbortedError("replaced"));
+  Run(1, false, [](GroupState& state, Group&) {
+    state.Take(5, std::vector<float>(7));
+    EXPECT_TRUE(absl::IsAborted(state.Keep("", "")));
+  });
+}
+
+// Rank 0's clock decides for all ranks. A state that is not kept before the next step's collective is not due any more.
+TEST_F(GroupStateTest, IsWantedByTime) {
+  Run(1, false, [this](GroupState& state, Group& group) {
+    Step(state, group);
+    EXPECT_FALSE(state.wanted());
+    EXPECT_TRUE(group.Barrier().ok());
+    if (group.rank() == 0) now_ += absl::Seconds(10);
+    EXPECT_TRUE(group.Barrier().ok());
+    Step(state, group);
+    EXPECT_TRUE(state.wanted());
+    state.Take(5, std::vector<float>(7));
+    EXPECT_TRUE(state.due());
+    EXPECT_FALSE(state.wanted());
+    Step(state, group);
+    EXPECT_FALSE(state.due());
+    EXPECT_FALSE(state.wanted());
+  });
+}
+
+// What is no state is refused, at every length.
+TEST(KeptState, Encoding) {
+  const std::string bytes = EncodeState({{1.5f, -2.0f}, "moments", "own"});
+  const absl::StatusOr<KeptState> state = DecodeState(bytes);
+  ASSERT_TRUE(state.ok());
+  EXPECT_THAT(state->values, testing::ElementsAre(1.5f, -2.0f));
+  EXPECT_EQ(state->optimizer, "moments");
+  EXPECT_EQ(state->own, "own");
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_EQ(DecodeState(bytes.substr(0, length)).status().code(), absl::StatusCode::kDataLoss) << length;
+  }
+  EXPECT_EQ(DecodeState(bytes + "x").status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace hooke
