@@ -37,8 +37,8 @@ constexpr uint64_t kGrpcBytes = 2 * kMiB;  // For each rank: a connection, its t
 constexpr uint32_t kGroups = 32;
 constexpr int kExchanges = 2;
 constexpr absl::Duration kPatience = absl::Minutes(3);
-constexpr DialOptions kDirect = {/*local=*/false, /*direct=*/true};
-constexpr DialOptions kGrpc = {/*local=*/false, /*direct=*/false};
+const DialOptions kDirect = {/*local=*/false, /*direct=*/true};
+const DialOptions kGrpc = {/*local=*/false, /*direct=*/false};
 
 // A hooke-server with its own folder. Destroying the object ends the server and removes the folder.
 class Server {

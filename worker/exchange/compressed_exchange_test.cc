@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr double kAlpha = 0.25;
 constexpr uint64_t kValues = 9 * kBlockValues + 1001;
 constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr DialOptions kStreams[] = {{true, true}, {false, true}, {false, false}};
+const DialOptions kStreams[] = {{true, true}, {false, true}, {false, false}};
 
 std::vector<float> Wave(float phase) {
   std::vector<float> values(kValues);
