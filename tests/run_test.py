@@ -86,6 +86,10 @@ class Run(unittest.TestCase):
         self.assertEqual(self.asked(), [f"test {flags} --runs_per_test=3 //...", "shutdown"])
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
+    def test_torch_names_the_test_that_all_tests_leave_out(self):
+        self.start("", self.results('<testcase name="a"/>'), "--torch", "--test_output=all").communicate(timeout=SECONDS)
+        self.assertRegex(self.asked()[0], "--test_output=all //python/tests:current_torch_test$")
+
     def test_a_failure_of_bazel_is_not_hidden_by_tests_that_passed(self):
         process = self.start("sys.exit(3)", self.results('<testcase name="a"/>'), "//a/...")
         self.assertEqual((*process.communicate(timeout=SECONDS), process.returncode), ("1 passed, 0 failed, 0 skipped\n", "", 3))

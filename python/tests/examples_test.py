@@ -12,7 +12,7 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the library into this test's
 # folder.
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
-LIBRARY = pathlib.Path("worker/api/libhooke.so").resolve()
+LIBRARY = os.environ.get("HOOKE_LIBRARY") or str(pathlib.Path("worker/api/libhooke.so").resolve())
 CHANGED_LINES_MAX = 8
 SECONDS = 240
 # Example -> flags that make it tiny.
@@ -26,7 +26,7 @@ EXAMPLES = {
 
 def run(name):
     """Runs an example and returns its output."""
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "HOOKE_LIBRARY": str(LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "HOOKE_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, str(PACKAGE / "examples" / f"{name}.py"), *EXAMPLES[name.replace("_plain", "")]]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
     if result.returncode:

@@ -30,6 +30,9 @@ SCENARIOS = {
     "accumulated": ("momentum", {"accumulate": 5, "told": True}),
     "accumulated_untold": ("adamw", {"accumulate": 5, "told": False, "clip": 0.05}),
     "no_sync": ("momentum", {"accumulate": 5, "told": True, "no_sync": True}),
+    # With torch.compile, which the plain training does without. Its default backend runs g++, for a minute on two cores.
+    "compiled_before_wrap": ("momentum", {"compile": "before"}),
+    "compiled_after_wrap": ("adamw", {"compile": "after"}),
 }
 
 
@@ -102,12 +105,17 @@ def trained(name, folder):
     # Ranks that start from other values get rank 0's.
     model, optimizer, scheduler, options = make(name, 1 + job.rank)
     told = options.get("accumulate", 1) if options.get("told") and not options.get("no_sync") else 1
+    plain_model = model
+    if options.get("compile") == "before":
+        model = torch.compile(model, backend="aot_eager")
     model, optimizer = job.wrap(model, optimizer, accumulate=told)
+    if options.get("compile") == "after":
+        model = torch.compile(model, backend="aot_eager")
     train_set = data()
     sampler = job.sampler(train_set, batch_size=BATCH)
     for _ in job.epochs(EPOCHS):
         train(model, optimizer, scheduler, DataLoader(train_set, batch_size=BATCH, sampler=sampler, num_workers=1), job=job, **options)
-    torch.save((job.step, job.seed, {name: value.clone() for name, value in model.state_dict().items()}), f"{folder}/{job.rank}.pt")
+    torch.save((job.step, job.seed, {name: value.clone() for name, value in plain_model.state_dict().items()}), f"{folder}/{job.rank}.pt")
 
 
 def small(job):
