@@ -15,7 +15,9 @@ FRAMES_MAX = 6
 def describe(error: BaseException) -> str:
     """Returns the exception's type and text, then its last frames, in at most MESSAGE_BYTES_MAX bytes."""
     said = "".join(traceback.format_exception_only(type(error), error)).strip()
-    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES_MAX:])
+    lines = "".join(traceback.format_tb(error.__traceback__)[-FRAMES_MAX:]).splitlines()
+    # Since 3.11 Python underlines the failed part of a line. The message will be one line, where that says nothing.
+    frames = "\n".join(line for line in lines if line.strip(" ^~"))
     text = f"{said}\n{frames}".rstrip().encode(errors="replace")
     return text[:MESSAGE_BYTES_MAX].decode(errors="ignore")
 

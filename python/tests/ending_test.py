@@ -53,6 +53,18 @@ class Ending(unittest.TestCase):
         self.check("try:\n  raise Error(14, 'server away')\nexcept Error as e:\n  raise ValueError('x') from e", 1, "fail UNAVAILABLE ValueError: x")
         self.check("raise KeyboardInterrupt", 1, "fail CANCELLED KeyboardInterrupt")
 
+    def test_message_has_no_underlines(self):
+        # Python has the source of a file only, so that only there it underlines.
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "program.py"
+            path.write_text(PROGRAM + "def f(x):\n  return 1 + x / 0\nf(2)\n")
+            result = subprocess.run(
+                [sys.executable, str(path)], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=SECONDS
+            )
+        self.assertIn("return 1 + x / 0", result.stdout)
+        self.assertIn("^", result.stderr)
+        self.assertNotIn("^", result.stdout)
+
     def test_message_is_bounded(self):
         _, out, _ = run(PROGRAM + "raise ValueError('é' * 5000)")
         message = out.split(" ", 2)[2].rstrip("\n")

@@ -22,6 +22,15 @@ TEST(LastLinesTest, KeepsTheLastOfEachRank) {
   EXPECT_EQ(lines.Of("rank 1"), "alone");
 }
 
+// Since 3.11 Python underlines lines of a traceback. The underlines do not stand in the reason of a group's end.
+TEST(LastLinesTest, LeavesUnderlinesOut) {
+  LastLines lines;
+  for (const char* line : {"    f(1, 0)", "    ^^^^^^^", "    return a / b", "           ~~^~~", "ValueError: a ^ b"}) {
+    lines.Add("rank 0", line);
+  }
+  EXPECT_EQ(lines.Of("rank 0"), "    f(1, 0) |     return a / b | ValueError: a ^ b");
+}
+
 // Long lines are cut, and older ones go when all together are too long. The last line always stays.
 TEST(LastLinesTest, IsBounded) {
   LastLines lines;
