@@ -4,20 +4,17 @@
 import contextlib
 import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 import unittest.mock
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the programs into bin/.
 sys.dont_write_bytecode = True
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
-PROGRAMS = pathlib.Path("bin").resolve()
-sys.path.insert(0, str(PACKAGE))
+sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
 import hooke  # noqa: E402
+import up_cluster  # noqa: E402
 
 SECONDS = 120
 # Steps a vector with the numbers 0 to 3 down to zero.
@@ -43,19 +40,7 @@ def command(*words, **more):
 class Jobs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Sockets have short paths, so not in Bazel's folder.
-        folder = tempfile.TemporaryDirectory(prefix="hooke-client-test-", dir="/tmp")
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        os.environ.update(HOME=folder.name, HOOKE_PROGRAM=str(PROGRAMS / "hooke"))
-        os.environ.pop("HOOKE_COORDINATOR", None)
-        up = subprocess.Popen([PROGRAMS / "hooke", "up", "--workers=1"], cwd=folder.name, stdout=subprocess.PIPE, text=True)
-        cls.addClassCleanup(up.stdout.close)
-        cls.addClassCleanup(up.wait)
-        cls.addClassCleanup(up.send_signal, signal.SIGINT)
-        cls.address = up.stdout.readline().split()[1]
-        # It prints the address when the whole cluster is there. The rest is read so that it never waits for a reader.
-        threading.Thread(target=up.stdout.read, daemon=True).start()
+        cls.folder, cls.address = up_cluster.start(cls, workers=1)
 
     def raises(self, code, text, call):
         with self.assertRaises(hooke.Error) as caught:
