@@ -23,7 +23,7 @@ struct Speaker {
   uint32_t incarnation = 1;
 };
 
-// Returns the ABORTED status for an old incarnation of a group, of which a later one, `by`, has attached.
+// Returns the ABORTED status for an old incarnation of a group. `by` is the later incarnation that has attached.
 absl::Status Replaced(uint32_t group, uint32_t incarnation, uint32_t by);
 
 // A group's right to send the initial values.

@@ -26,8 +26,8 @@ namespace hooke {
 class ConnectionLobby {
  public:
   struct Limits {
-    size_t waiting_max = 512;  // Connections without an opening. With one more, the oldest is closed.
-    size_t leaving_max = 512;  // Connections that are being refused. With one more, the oldest is closed.
+    size_t waiting_max = 512;  // Most connections without an opening. If one more comes, the oldest is closed.
+    size_t leaving_max = 512;  // Most connections that are being refused. If one more comes, the oldest is closed.
     absl::Duration opening_timeout = absl::Seconds(10);
     // Time for a peer to read why it is refused. Until then the lobby reads and drops what the peer sends. If it closed
     // a socket with unread bytes, the kernel would reset the connection, and the refusal could be lost.
@@ -47,8 +47,8 @@ class ConnectionLobby {
   // Takes the descriptor of a connection and sends `refusal` as its last message. If the socket's buffer has no room,
   // because the peer has not read earlier messages, the connection is closed at once.
   void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
-  // Closes the oldest connection, to free a descriptor. Those that are being refused go first. False: there is no
-  // connection.
+  // Closes the oldest connection, to free a descriptor. Connections that are being refused are closed before others.
+  // False: there is no connection.
   bool CloseOldest();
 
   // AppendTo adds the descriptors to poll, and deadline() returns until when to poll. Pass the polled entries to

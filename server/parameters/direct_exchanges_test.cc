@@ -96,7 +96,7 @@ size_t ThreadsOfThisProcess() {
   return static_cast<size_t>(std::distance(begin(threads), end(threads)));
 }
 
-// Exchanges over TCP and over the Unix socket reach the same center. One that is sent again is answered again.
+// Exchanges over TCP and over the Unix socket reach the same center. An exchange that is sent again is answered again.
 TEST_F(DirectExchangesTest, BothSockets) {
   const std::unique_ptr<FrameSocket> tcp = Connect();
   FrameSocket local(ConnectLocally(exchanges_->local_name()).value());
@@ -127,7 +127,7 @@ TEST_F(DirectExchangesTest, Refusals) {
 }
 
 // An incarnation that has not attached, with the job's key or without it, ends no connection. It does not replace the
-// group that is here.
+// incarnation that has attached.
 TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   const std::unique_ptr<FrameSocket> own = Connect();
   ASSERT_TRUE(own->SendOpening(MakeSender({})).ok());
@@ -148,8 +148,8 @@ TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   EXPECT_EQ(store_->Find(MakeSender({})).value()->Incarnations()[0], 1u);
 }
 
-// A rank has one connection. Its next one ends the one before, whatever that does, and changes nothing else. Other
-// ranks' connections stay, and a replaced incarnation is refused.
+// A rank has one connection. A new connection ends the rank's previous one, whatever that is doing, and changes nothing
+// else. Other ranks' connections stay, and a replaced incarnation is refused.
 TEST_F(DirectExchangesTest, ARanksNextConnectionEndsTheOneBefore) {
   const std::unique_ptr<FrameSocket> other = Connect();
   ASSERT_TRUE(other->SendOpening(MakeSender({}, 1)).ok());
@@ -206,7 +206,8 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   EXPECT_TRUE(Exchange(*good, {1, 0, 4}, {1, 2, 3, 4}).ok());
 }
 
-// Stop ends connections that wait for their next message, and one that has said nothing. It also refuses later ones.
+// Stop ends connections that wait for their next message, and a connection that has sent nothing. It also refuses later
+// connections.
 TEST_F(DirectExchangesTest, Stop) {
   const std::unique_ptr<FrameSocket> silent = Connect();
   const std::unique_ptr<FrameSocket> idle = Connect();
@@ -321,7 +322,7 @@ TEST_F(DirectExchangesTest, SilentConnectionsTakeAllFiles) {
   EXPECT_EQ(log_.str().find("cannot be accepted"), log_.str().rfind("cannot be accepted"));
 }
 
-// If all sessions are taken, the next rank is told to try again. It is accepted when another has left.
+// If all sessions are taken, the next rank is told to try again. It is accepted when another rank has left.
 TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
   exchanges_.reset();
   StartTwoGroups(1);

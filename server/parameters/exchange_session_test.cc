@@ -206,8 +206,8 @@ class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
     sender_ = MakeSender(center);
   }
 
-  // Sets a rule that sends gradients, because top_k may leave out parts of these. In so few steps the center stays
-  // finite, however large they are.
+  // Sets a rule that sends gradients, because top_k may leave out parts of these. The test makes so few steps that the
+  // center stays finite, however large the gradients are.
   static void TakeGradients(v1::JobSpecForShard& job) {
     job.set_rule(v1::AveragingSpec::ASYNC);
     job.set_top_k(0.5);

@@ -39,7 +39,7 @@ namespace hooke {
 class Storage;
 
 struct ParameterServerOptions {
-  std::shared_ptr<Storage> storage;  // Where the snapshots lie; nobody else writes there.
+  std::shared_ptr<Storage> storage;  // Holds the snapshots. Nothing else may write to it.
   std::shared_ptr<spdlog::logger> logger;
   uint64_t max_center_bytes = uint64_t{8} << 30;         // Memory of all shards together.
   absl::Duration snapshot_interval = absl::Seconds(10);  // How often changed shards are written; > 0.

@@ -138,7 +138,8 @@ TEST(ParameterServerStreams, StrangersBytes) {
   EXPECT_EQ(group.Pull().value(), Ramp(0, kValues));
 }
 
-// A rank has one stream. Its next one ends the one before, even if nothing comes on that. Other ranks' streams stay.
+// A rank has one stream. A new stream ends the rank's previous one, even if nothing arrives on that one. Other ranks'
+// streams stay.
 TEST(ParameterServerStreams, ARanksNextStreamEndsTheOneBefore) {
   TestServer server(std::make_shared<InMemoryStorage>());
   const TestCenter center = LargeCenter();

@@ -105,7 +105,7 @@ TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   }
 }
 
-// Asks a server what it says of itself to a group.
+// Makes a Locate call for a group and returns the server's answer.
 v1::LocateResponse Locate(TestGroup& to, uint32_t group) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));

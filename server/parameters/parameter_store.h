@@ -55,7 +55,8 @@ struct ParameterStoreOptions {
 
 class ParameterStore {
  public:
-  // How long a caller waits for another one that has the same job's shard in hand: enough for gigabytes on a slow disk.
+  // The longest time that a caller waits while another caller works on the same job's shard. It is enough to load
+  // gigabytes from a slow disk.
   static constexpr absl::Duration kJobBusyMax = absl::Minutes(1);
 
   // Finds every job in storage, and reserves the memory of those that run. A job without a readable snapshot is kept as
@@ -107,9 +108,9 @@ class ParameterStore {
   absl::Status SnapshotChanged();
 
   // Writes a snapshot of one job's shard if it changed since its last one. After OK, all exchanges answered before the
-  // call are on disk. Also OK for a sealed job, whose last snapshot is written. PERMISSION_DENIED: the key is wrong.
-  // NOT_FOUND: there is no center, or it has no values yet. DATA_LOSS: the job is lost. UNAVAILABLE: the shard is not
-  // loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
+  // call are on disk. A sealed job gives OK too, because its last snapshot is written. PERMISSION_DENIED: the key is
+  // wrong. NOT_FOUND: there is no center, or it has no values yet. DATA_LOSS: the job is lost. UNAVAILABLE: the shard
+  // is not loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
   absl::Status Save(const v1::Sender& sender);
 
   // The ranks' own states of running jobs. Seal and Forget remove those of their job.
@@ -148,7 +149,7 @@ class ParameterStore {
     // Shard::updates() of the shard's last snapshot; nullopt: there is none yet.
     std::optional<uint64_t> written_updates;
     uint64_t memory_bytes = 0;
-    std::vector<Origin> origins;  // By group; empty if the shard was made here.
+    std::vector<Origin> origins;  // Indexed by group; empty if the shard was made here.
   };
   enum class Due { kIfChanged, kIfNone };
 

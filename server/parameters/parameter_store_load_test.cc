@@ -1,5 +1,5 @@
-// How a store finds its centers on disk again: at its start, in the background and when somebody asks for them. Also
-// how it forgets them.
+// Tests how a store loads its centers from disk: at its start, in the background, and when a caller needs one. Other
+// tests here show how it forgets them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ TEST_F(ParameterStoreLoadTest, InitializedCenterSurvivesACrash) {
   EXPECT_EQ(store_->Attach(kNow, MakeAttachRequest({}, 1)).value().state(), v1::AttachResponse::READY);
 }
 
-// After a crash everything is as the last snapshot says. What the groups did since then is applied anew.
+// After a crash the center has the state of the last snapshot. A later exchange that its group sends again is applied
+// again.
 TEST_F(ParameterStoreLoadTest, RestartsFromTheLastSnapshot) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
@@ -48,8 +49,8 @@ TEST_F(ParameterStoreLoadTest, RestartsFromTheLastSnapshot) {
   EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u);
 }
 
-// A snapshot with a flipped bit is refused: the log names it, the byte and the one used instead; the next snapshots
-// replace it and keep the good one.
+// A snapshot with a flipped bit is refused. The log names it, the byte, and the snapshot used instead. The next
+// snapshots replace the damaged one and keep the good one.
 TEST_F(ParameterStoreLoadTest, UsesThePreviousSnapshotWhenABitFlipped) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
@@ -98,8 +99,9 @@ TEST_F(ParameterStoreLoadTest, LostJob) {
   EXPECT_TRUE(store_->Seal("job-1").ok());
 }
 
-// A stored center that no longer fits, because the limit was lowered, does not keep the server from starting. Its job
-// is told what to do, and the others are loaded. With room it is back as it was.
+// A stored center that no longer fits, because the limit was lowered, does not keep the server from starting. Calls for
+// its job return an error that says what to do, and the other jobs are loaded. Once there is room, the center is loaded
+// unchanged.
 TEST_F(ParameterStoreLoadTest, AStoredCenterThatDoesNotFit) {
   TestCenter large;
   large.job_id = "job-0";
@@ -142,7 +144,7 @@ TEST_F(ParameterStoreLoadTest, StartsWithoutReadingValues) {
   for (int job = 0; job < kJobs; ++job) {
     center.job_id = absl::StrCat("job-", job);
     MakeCenter(center);
-    // The first one goes on.
+    // The first job is not sealed and goes on running.
     ASSERT_TRUE(store_->Seal(job > 0 ? center.job_id : "none").ok());
   }
   const uint64_t before = storage_->bytes_read();
@@ -158,8 +160,8 @@ TEST_F(ParameterStoreLoadTest, StartsWithoutReadingValues) {
   EXPECT_GT(storage_->bytes_read() - before, kJobs * kValueBytes);
 }
 
-// A running job's shard whose header is intact but whose values are not is found damaged when it is loaded: the
-// snapshot before is used, as at a start.
+// A running job's snapshot may have an intact header and damaged values. Loading it finds the damage and uses the
+// previous snapshot, as a start does.
 TEST_F(ParameterStoreLoadTest, LoadsInTheBackground) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
@@ -174,8 +176,8 @@ TEST_F(ParameterStoreLoadTest, LoadsInTheBackground) {
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
 }
 
-// Damage in a finished center is found and logged in the background. The snapshot before serves; without one the job is
-// lost, and is told so.
+// Damage in a finished center is found and logged in the background. The previous snapshot is used instead. If there is
+// none, the job is lost, and its calls return an error that says so.
 TEST_F(ParameterStoreLoadTest, VerifiesFinishedCentersInTheBackground) {
   for (const char* job_id : {"job-1", "job-2"}) {
     TestCenter center;
@@ -207,7 +209,7 @@ TEST_F(ParameterStoreLoadTest, LoadRestEndsWhenTheServerStops) {
   EXPECT_EQ(storage_->bytes_read(), before);
 }
 
-// Whoever asks for a shard that another thread is loading waits for it: all of them get it, and it is read once.
+// Threads that ask for a shard wait while another thread loads it. All of them get the shard, and it is read once.
 TEST_F(ParameterStoreLoadTest, ManyAskForAShardThatIsBeingLoaded) {
   MakeCenter({});
   for (int round = 0; round < 20; ++round) {
@@ -228,7 +230,8 @@ TEST_F(ParameterStoreLoadTest, ManyAskForAShardThatIsBeingLoaded) {
 }
 
 // A forgotten job's shard is gone, from memory and disk, and its memory is free. That holds for a job that runs here,
-// one that is not loaded yet and one that is sealed. A job that is not here is none of our business.
+// one that is not loaded yet and one that is sealed. To forget a job that this server does not hold changes nothing and
+// is OK.
 TEST_F(ParameterStoreLoadTest, ForgetsAJob) {
   const std::string key = MakeAttachRequest({}).job().job_key();
   for (const char* state : {"in memory", "not loaded", "sealed", "sealed before a restart"}) {
@@ -252,8 +255,8 @@ TEST_F(ParameterStoreLoadTest, ForgetsAJob) {
   }
 }
 
-// A shard whose key is not that of the forgotten job is another job's: it stays. So does one whose snapshots are all
-// damaged, because nobody can tell whose it is.
+// A shard with another key than the forgotten job's belongs to another job and stays. A shard whose snapshots are all
+// damaged stays too, because its key cannot be read.
 TEST_F(ParameterStoreLoadTest, FreesNoOtherJobsShard) {
   const std::string key = MakeAttachRequest({}).job().job_key();
   MakeCenter({});

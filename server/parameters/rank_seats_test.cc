@@ -111,8 +111,8 @@ TEST(RankSeats, OnlyTheLastWaitsForASeat) {
     RankSeats::Stream sixth(&seats, 6, [] {});
     EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
   });
-  // The fifth stream is refused whether it comes before or after the sixth. The sixth is the only reason, because no
-  // stream leaves meanwhile.
+  // The fifth stream is refused whether it comes before or after the sixth. The sixth stream is the only possible
+  // reason for the refusal, because no stream leaves meanwhile.
   RankSeats::Stream fifth(&seats, 5, [] {});
   EXPECT_EQ(fifth.TakeSeat(MakeSender({})), Overtaken());
   four.LeaveFirst();

@@ -81,7 +81,7 @@ void RoundBook::Settle(const ClosedRound& round) {
   const std::shared_ptr<const Pass>& waited = opened != nullptr ? opened : round.pass;
   const uint64_t number = waited != nullptr ? waited->number : passes_;
   for (const uint32_t group : round.missing) {
-    // Several ranks may have waited for the group at the same time. It was dismissed once, in the first of their
+    // Several ranks may have waited for the group at the same time. The group was dismissed once, in the first of their
     // passes.
     if (come_[group]) dismissed_[group] = roster_.Awaits(group) ? number : std::min(dismissed_[group], number);
     roster_.Dismiss(group);

@@ -4,11 +4,12 @@
 // Decides about the rounds of a shard: which contributions belong to a round, who is waited for, and when it closes.
 //
 // Each block has a queue of contributions. A round takes all of its block's queue at once. The first block of a rank's
-// exchange settles the exchange's pass: the groups that are in one round there are in one round at every later block of
-// their exchanges. If each block decided anew, two groups could wait for each other. A group that joins would wait at
-// its first block for a group in the middle of its slice, while that group waits for it there.
+// exchange settles the exchange's pass. A pass is a set of groups that share a round at that block. The same groups
+// then share a round at every later block of their exchanges. If each block decided anew, two groups could wait for
+// each other. Let group A join while group B is in the middle of its slice. A would wait for B at the first block, and
+// B for A in the middle.
 //
-// An arrival does not look through the groups, except if they may all be there.
+// An arrival looks through the groups only if all awaited ones may have contributed.
 //
 // Pure: the caller passes the time, and no values are copied. It knows no threads and no answers: the caller keeps what
 // belongs to each queued contribution, and applies the rounds that close. Not thread-safe.
@@ -30,7 +31,7 @@ class RoundBook {
  public:
   struct Options {
     uint32_t groups = 1;
-    uint32_t ranks = 1;   // Of each group.
+    uint32_t ranks = 1;   // Ranks of each group.
     uint64_t blocks = 0;  // Blocks of the shard that have rounds; 0 under rules without rounds.
     RoundOptions round = {};
     bool drops_late = false;  // RuleTraits::drops_late.
@@ -63,7 +64,7 @@ class RoundBook {
   // The updates of a block so far.
   struct History {
     uint64_t version = 0;             // The number of its updates.
-    absl::Span<const uint64_t> seen;  // By group: the version that the group has.
+    absl::Span<const uint64_t> seen;  // For each group: the version of its copy.
   };
 
   struct Pass {
@@ -79,8 +80,9 @@ class RoundBook {
     uint32_t group = 0;
     uint32_t rank = 0;
     ExchangeId id;
-    bool opens = false;                // The exchange begins with this block.
-    std::shared_ptr<const Pass> pass;  // Null if it opens one, or if its first block came before a restart.
+    bool opens = false;  // The exchange begins with this block.
+    // Null if the exchange opens a pass, or if its first block came before a restart.
+    std::shared_ptr<const Pass> pass;
   };
   // A round that has closed. Its contributions have left the queue.
   struct ClosedRound {
@@ -89,7 +91,7 @@ class RoundBook {
     std::vector<uint32_t> live;               // The groups that train, ascending: see LiveGroups.
     std::vector<uint32_t> missing;            // Groups that the round has waited for in vain.
     std::vector<Member> members;
-    std::shared_ptr<const Pass> pass;  // Whose groups the round waited for; null: all that are awaited.
+    std::shared_ptr<const Pass> pass;  // The round waited for this pass's groups; null: for all awaited groups.
   };
 
   enum class Fate { kDropped, kQueued, kClosed };
@@ -104,12 +106,12 @@ class RoundBook {
   };
   // Takes a contribution.
   Decision Arrive(absl::Time now, const Arrival& arrival, const History& history);
-  // Decides again about a block with a queue: time has passed, or somebody has come or gone.
+  // Decides again about a block with a queue, because time has passed, or a group has come or gone.
   Decision Look(absl::Time now, uint64_t block, const History& history);
   // Takes the group's contribution out of the block's queue, if there is one.
   void Withdraw(uint64_t block, uint32_t group);
-  // Records that a round was applied. Its missing groups are not awaited any more, so other blocks with a queue are to
-  // be looked at if there are any.
+  // Records that a round was applied. Its missing groups are not awaited any more. If there are any, call Look for all
+  // other blocks with a queue.
   void Settle(const ClosedRound& round);
 
  private:
@@ -118,10 +120,10 @@ class RoundBook {
     ExchangeId id;
     std::shared_ptr<const Pass> pass;
   };
-  // Where the group and the passes were when the group's incarnation began.
+  // The state at the moment when the group's incarnation began.
   struct Begun {
-    ExchangeId id;      // The group's last exchange before.
-    uint64_t pass = 0;  // The number of the last pass before.
+    ExchangeId id;      // The group's last exchange before that moment.
+    uint64_t pass = 0;  // The number of the last pass before that moment.
   };
   struct Queue {
     explicit Queue(const RoundOptions& options) : round(options) {}
@@ -132,19 +134,20 @@ class RoundBook {
     uint64_t pass = 0;  // The highest number of a pass that had a round here.
   };
 
-  // Whether an exchange with this place, or without one, is from too old a center.
+  // True if the arrival is dropped because it is from too old a center. `place` belongs to the arrival's exchange; null
+  // if the book has none for it.
   bool IsToBeDropped(const Arrival& arrival, const Place* place) const;
-  // Whether the pass has had its round at the block. Its other members have gone on.
+  // True if the pass has had its round at the block, so that its other members have gone on.
   static bool IsOver(const Pass& pass, const Queue& queue) { return queue.pass >= pass.number; }
   RoundDecision DecideFor(const Pass* pass, const Queue& queue, absl::Time now) const;
   // Returns how many groups of the pass are awaited. It counts them only after the roster has changed.
   uint32_t AwaitedOf(const Pass& pass) const;
   ClosedRound Close(uint64_t block, std::shared_ptr<const Pass> pass, std::vector<uint32_t> missing,
                     const History& history);
-  // Returns the groups that train, ascending. These are the groups of the round, those that it waited for in vain, and
-  // those that were in other rounds since this round's groups had their last answers. For a later block of an exchange,
-  // they include the groups that were live at its first block. A group that is expected but has never come has trained
-  // nothing, so it is not live.
+  // Returns the groups that train, ascending. These are the groups of the round and those that it waited for in vain.
+  // Groups that were in other rounds since this round's groups had their last answers train, too. For a later block of
+  // an exchange, the result includes the groups that were live at its first block. A group that is expected but has
+  // never come has trained nothing, so it is not live.
   std::vector<uint32_t> LiveGroups(const Queue& queue, absl::Span<const uint32_t> missing,
                                    const History& history) const;
   // Returns the number of the pass of this rank's previous exchange; after a restart, of the last pass before it.
@@ -158,12 +161,12 @@ class RoundBook {
 
   const Options options_;
   Roster roster_;
-  std::vector<Queue> queues_;  // By block.
-  std::vector<Place> places_;  // By group, then rank; empty without rounds.
+  std::vector<Queue> queues_;  // Indexed by block.
+  std::vector<Place> places_;  // Indexed by group, then rank; empty without rounds.
   uint64_t passes_ = 0;
-  std::vector<uint64_t> dismissed_;  // By group: the last pass that waited for the group in vain.
-  std::vector<Begun> begun_;         // By group.
-  std::vector<bool> come_;           // By group.
+  std::vector<uint64_t> dismissed_;  // For each group: the last pass that waited for it in vain.
+  std::vector<Begun> begun_;         // Indexed by group.
+  std::vector<bool> come_;           // Indexed by group.
 };
 
 }  // namespace hooke

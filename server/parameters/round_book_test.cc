@@ -63,7 +63,7 @@ class TestBook {
 
   RoundBook book;
   absl::Time now = absl::UnixEpoch();
-  std::vector<uint64_t> first_of = {0, 1};  // By rank: its first block.
+  std::vector<uint64_t> first_of = {0, 1};  // For each rank: its first block.
 
  private:
   RoundBook::History HistoryOf(uint64_t block) const { return {versions_[block], seen_[block]}; }
@@ -207,8 +207,8 @@ TEST(RoundBook, AfterARestartALaterBlockWaitsForAll) {
   EXPECT_EQ(test.Arrive(0, 8, 0).fate, Fate::kQueued);
 }
 
-// A gradient of an older center is dropped. An exchange that begins late is dropped as a whole, also where it is not
-// late. Of an exchange that is overtaken only the blocks behind are dropped.
+// A gradient of an older center is dropped. An exchange that begins late is dropped as a whole, also at blocks where it
+// is not late. If a later exchange overtakes an earlier one, only the overtaken blocks of the earlier one are dropped.
 TEST(RoundBook, LateGradientsAreDropped) {
   TestBook test({2, 1, 3, {1, absl::ZeroDuration()}, /*drops_late=*/true});
   test.Attach(0);

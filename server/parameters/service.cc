@@ -32,7 +32,7 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
-  // To Read a broken stream looks like one that ended.
+  // Read cannot tell a broken stream from one that ended.
   if (context.IsCancelled()) return absl::CancelledError("Initialize was cancelled before its end");
   return session.Finish();
 }

@@ -23,8 +23,8 @@ class ParameterService final : public v1::ParameterServer::Service {
     ParameterStore* store = nullptr;  // Outlives the service.
     std::shared_ptr<spdlog::logger> logger;
     std::shared_ptr<WaitClock> clock;
-    absl::Time started;         // By the machine's clock; sent as Restored.loaded_unix_us.
-    v1::LocateResponse direct;  // Where exchanges without gRPC are accepted.
+    absl::Time started;         // The server's start by the machine's clock; sent as Restored.loaded_unix_us.
+    v1::LocateResponse direct;  // Says where this server accepts exchanges without gRPC.
     v1::IdentifyResponse self;
   };
   explicit ParameterService(Options options);

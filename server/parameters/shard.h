@@ -140,7 +140,7 @@ class Shard {
 
   // A consistent copy of one block. `block` < blocks().
   struct BlockCopy {
-    std::vector<ExchangeId> applied;  // By group: its exchange that was applied last to this block.
+    std::vector<ExchangeId> applied;  // For each group: its exchange that was applied last to this block.
     uint64_t version = 0;             // Updates so far.
     std::vector<float> values;
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
@@ -165,8 +165,8 @@ class Shard {
     absl::Span<const float> values;
     absl::Span<float> answer;
     bool moderate = false;  // AllModerate(values): algorithms/finite.h.
-    // For rounds: how the round ended for this waiting thread. Whoever ended it sets this under the block's mutex. If
-    // the outcome is OK, the answer is written.
+    // For rounds: how the round ended for this waiting thread. The thread that ends the wait sets this under the
+    // block's mutex. If the outcome is OK, the answer is written.
     std::optional<absl::Status>* outcome = nullptr;
     bool has_closed = false;  // This turn has closed a round, so the others of the round have their outcomes.
     // This turn has closed a round that had waited for a group in vain. So rounds of other blocks may be complete.
@@ -179,7 +179,7 @@ class Shard {
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
-    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);  // By group: the version in its last answer.
+    std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);  // For each group: the version in its last answer.
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
     // The turns whose contributions are in the book's queue. Each belongs to its waiting thread.
     std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
@@ -245,24 +245,24 @@ class Shard {
   const std::unique_ptr<CenterRule> rule_;
   const std::shared_ptr<WaitClock> clock_;
   const std::unique_ptr<Block[]> blocks_;
-  std::vector<std::unique_ptr<AnswerWindow>> windows_;  // By group, then rank. Constant after construction.
+  std::vector<std::unique_ptr<AnswerWindow>> windows_;  // Indexed by group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
   // Guards the members that are about all groups and all blocks. Last in the lock order.
   mutable absl::Mutex book_mutex_;
   RoundBook book_ ABSL_GUARDED_BY(book_mutex_);
-  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(book_mutex_);  // By group.
+  std::vector<GroupPace> paces_ ABSL_GUARDED_BY(book_mutex_);  // Indexed by group.
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  // By group: the last incarnation that attached; 0: none. Written under mutex_. Waiting threads also read it under a
-  // block's mutex.
+  // For each group: the last incarnation that attached; 0: none. Written under mutex_. Waiting threads also read it
+  // under a block's mutex.
   const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;
     AttachAnswer answer = AttachAnswer::kWait;
   };
-  std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // By group: the last answer to Attach.
+  std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // For each group: the last answer to Attach.
   // closed_ and stopping_ are written under mutex_. They are read under mutex_ or under a block's mutex, so that
   // exchanges of different blocks stay parallel.
   std::atomic<bool> closed_{false};

@@ -117,8 +117,8 @@ absl::Status Shard::Repeat(const Turn& turn, Block& block) {
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  // No answer is kept if the server has restarted since, or if the answer has left the rank's window. With zeros the
-  // group keeps its values.
+  // No answer is kept if the server has restarted since, or if the answer has left the rank's window. The answer is
+  // then zeros, which leave the group's values unchanged.
   if (!WindowOf(turn.speaker).Find(turn.id, turn.first, turn.answer)) {
     std::fill(turn.answer.begin(), turn.answer.end(), 0.0f);
   }
@@ -146,7 +146,8 @@ bool Shard::IsLate(const Turn& turn, const Block& block) const {
 }
 
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
-  if (last.incarnation == turn.id.incarnation) return last.sequence;  // As the book says, without its mutex.
+  // RoundBook::StepsFrom would return the same, but needs its mutex.
+  if (last.incarnation == turn.id.incarnation) return last.sequence;
   absl::MutexLock lock(&book_mutex_);
   return book_.StepsFrom(turn.speaker.group, turn.id, last);
 }

@@ -73,8 +73,8 @@ void SendInterval(Shard& shard, uint32_t group, uint64_t interval) {
   }
 }
 
-// Returns how far a block's center will have moved when it comes to rest, that is, with what its velocity still moves
-// it.
+// Returns how far a block's center will have moved when it comes to rest. The distance includes the moves that its
+// velocity will still cause.
 double Reach(const Shard& shard, const Case& c, uint64_t block) {
   const Shard::BlockCopy copy = shard.CopyBlock(block);
   if (c.momentum == 0) return -copy.values[0];

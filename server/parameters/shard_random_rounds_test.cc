@@ -82,8 +82,8 @@ struct Seat {
   uint64_t answered = 0;  // The round whose center the group has.
 };
 
-// Returns the number of live groups: contributors, groups that the round waits for in vain, and groups that were in
-// other rounds, or missed, since a contributor's last answer.
+// Returns the number of live groups. Contributors and groups that the round waits for in vain are live. Groups that
+// were in other rounds, or missed one, since a contributor's last answer are live, too.
 size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& who) {
   uint64_t since = UINT64_MAX;
   for (const uint32_t group : who) since = std::min(since, seats[group].answered);
@@ -375,7 +375,7 @@ class Interleaved {
   std::mt19937 random_;
   std::unique_ptr<Shard> shard_;
   std::vector<ReferenceBlock> blocks_;
-  std::vector<std::vector<Seat>> seats_;  // By block, then group. `awaited` is valid only at block 0.
+  std::vector<std::vector<Seat>> seats_;  // Indexed by block, then group. `awaited` is valid only at block 0.
   // One number for each block: the largest Exchange::round of the exchanges that have passed the block.
   std::vector<uint64_t> gone_on_;
   std::vector<Exchange> groups_;

@@ -1,5 +1,5 @@
 // The waits of Shard: for a round, and for slower groups under a bound on staleness. RoundBook decides about rounds.
-// Here threads wait for its decisions, and whoever closes a round applies it.
+// Here threads wait for its decisions, and the thread that closes a round applies it.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Returns the group of `behind` with the fewest steps. It is likely to come last.
+// Returns the group of `behind` with the fewest steps. That group is likely to be the last for which the caller waits.
 uint32_t FurthestBehind(const std::vector<uint32_t>& behind, const std::vector<ExchangeId>& applied) {
   const auto is_before = [&applied](uint32_t a, uint32_t b) { return applied[a].sequence < applied[b].sequence; };
   return *std::min_element(behind.rbegin(), behind.rend(), is_before);
@@ -45,8 +45,8 @@ bool Shard::IsFirstOfItsPart(const Turn& turn) const {
   return OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
 }
 
-// The thread is woken when it has an outcome, at the time at which the book wants to look again, and when somebody has
-// come or gone.
+// The thread wakes when it has an outcome, when the book's time to look again has come, and when a group has come or
+// gone.
 absl::Status Shard::AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block) {
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
@@ -88,7 +88,7 @@ absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, 
   return absl::OkStatus();
 }
 
-// The book has replaced what an earlier turn of this group contributed.
+// Ends an earlier turn of this group, because the book has replaced its contribution.
 void Shard::EndReplaced(const Turn& by, Block& block) {
   const auto at = std::find_if(block.waiting.begin(), block.waiting.end(),
                                [&by](const Turn* other) { return other->speaker.group == by.speaker.group; });

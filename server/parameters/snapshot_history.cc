@@ -84,7 +84,7 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest(absl::FunctionRef<boo
     absl::StatusOr<SnapshotReader> checked = Open(generation);
     if (!checked.ok()) return checked.status();
     if (absl::Status status = VerifySnapshot(*std::move(checked), cancelled); !status.ok()) return status;
-    return Open(generation);  // To be read from its start.
+    return Open(generation);  // Verifying has read the file to its end, so a new reader is needed.
   });
 }
 

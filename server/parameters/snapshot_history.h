@@ -45,11 +45,11 @@ class SnapshotHistory {
   // `cancelled`, which is asked before each block, returned true.
   absl::StatusOr<SnapshotReader> OpenNewest(absl::FunctionRef<bool()> cancelled = NeverCancelled);
 
-  // As OpenNewest, but reads no block: the file's length and its sections before the first block are intact. So this
+  // Does what OpenNewest does, but verifies only the file's length and its sections before the first block. So this
   // costs the same for a center of any size.
   absl::StatusOr<SnapshotReader> OpenNewestUnverified();
 
-  // Removes all of the job's snapshots, the newest last: if this stops half-way, what is left says the most.
+  // Removes all of the job's snapshots. The newest is removed last, so that it is still there if this stops half-way.
   absl::Status RemoveAll();
 
   // Bytes that the job's snapshots take in storage, as they were when last written or found.

@@ -53,7 +53,7 @@ class Storage {
   virtual absl::StatusOr<std::unique_ptr<StorageReader>> Open(absl::string_view name) = 0;
   // Names of all committed files, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List() = 0;
-  // Also OK if there is no such file.
+  // OK too if there is no such file.
   virtual absl::Status Remove(absl::string_view name) = 0;
   // "/var/lib/hooke/centers", for messages.
   virtual std::string Describe() const = 0;

@@ -22,7 +22,7 @@ struct TestCenter {
   uint32_t shard_index = 0;
   uint32_t shard_count = 1;
   double alpha = 0.25;
-  uint32_t compression = 0;  // As JobSpecForShard.compression.
+  uint32_t compression = 0;  // The value of JobSpecForShard.compression.
 };
 
 // Returns the request with which rank 0 of a group's incarnation attaches.

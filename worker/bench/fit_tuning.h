@@ -31,7 +31,8 @@ struct Measurement {
 // choice, that choice also stays unless the best one is faster by more than `margin`.
 //
 // The border between two choices is the geometric middle of two measured sizes. Sizes beyond the largest measured one
-// are left to the defaults. From a size on at which the default's time is missing, there are no rules.
+// are left to the defaults. If the default's time is missing at a size, there are no rules for that size and larger
+// ones.
 Tuning FitTuning(const Topology& topology, const std::vector<Measurement>& measurements, double margin);
 
 }  // namespace hooke

@@ -17,8 +17,8 @@ namespace hooke {
 // How far a part of the center went back.
 struct Setback {
   uint64_t exchanges = 0;  // Exchanges that were answered and are lost.
-  bool more = false;       // Even more are lost, but we did not remember them.
-  absl::Duration time;     // From the answer to the snapshot's last exchange to the answer to the last lost one.
+  bool more = false;       // More exchanges are lost than were remembered.
+  absl::Duration time;     // Time between two answers: to the snapshot's last exchange, and to the last lost exchange.
 };
 
 class AcknowledgedExchanges {

@@ -25,7 +25,7 @@ namespace hooke {
 
 struct CenterOptions {
   v1::Sender sender;
-  // Without shard_index and shard_count, which the client fills in, and without job_key, which is in `sender`.
+  // Three fields are unset: the client fills in shard_index and shard_count, and takes job_key from `sender`.
   v1::JobSpecForShard job;
   ModelLayout layout;
   std::optional<v1::ModelDescription> model;             // Stored with the shards that this group creates, for exports.

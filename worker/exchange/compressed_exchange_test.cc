@@ -126,7 +126,7 @@ class Groups {
  private:
   const Job job_;
   std::vector<std::unique_ptr<ServerCalls>> calls_;
-  std::vector<std::unique_ptr<CenterClient>> centers_;  // By group.
+  std::vector<std::unique_ptr<CenterClient>> centers_;  // Indexed by group.
 };
 
 // Under the elastic rule the center moves by exactly the difference that is sent to the groups, bit by bit. So the sum

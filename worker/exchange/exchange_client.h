@@ -44,7 +44,7 @@ struct ExchangeOptions {
 
 struct ServerOutcome {
   std::string address;
-  absl::Status status;  // What ServerExchange::Wait returned.
+  absl::Status status;  // The result of ServerExchange::Wait.
 };
 
 class ExchangeClient {

@@ -9,7 +9,7 @@ namespace {
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 const ExchangePatience kPatience = {absl::Seconds(5), absl::Seconds(1), absl::Seconds(20)};
 
-// After each answer the server has the whole `silence` again, until the limit of the whole exchange.
+// After each answer the server again has the time `silence` for the next one, within the limit of the whole exchange.
 TEST(ExchangeDeadline, IsOfSilence) {
   EXPECT_EQ(ExchangeDeadline(kPatience, {kStart, {}, false}), kStart + absl::Seconds(5));
   for (const int seconds : {1, 4, 9, 15}) {

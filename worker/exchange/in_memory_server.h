@@ -37,7 +37,7 @@ class InMemoryServer {
   void SetLosingAnswers(bool losing);
   // The stream breaks after `messages` more messages were applied. The answer to the last of them is lost.
   void BreakAfterApplying(int messages);
-  // Exchanges end with this error from now on; OK: no more.
+  // From now on exchanges end with this error; OK: they succeed again.
   void SetError(absl::Status error);
   // Restarts the server with an empty disk, so it no longer knows the job.
   void Forget();
@@ -45,7 +45,7 @@ class InMemoryServer {
   void Restart();
   // Restarts the server right before the next Save.
   void RestartBeforeSave();
-  // Saving ends with this error from now on; OK: no more.
+  // From now on saving ends with this error; OK: it succeeds again.
   void SetSaveError(absl::Status error);
   // Keeping states ends with this error from now on; OK: no more.
   void SetKeepError(absl::Status error);

@@ -156,7 +156,8 @@ void ServerExchange::Ask() {
   Tell(since);
 }
 
-// Reports a setback if the server has restarted: it has lost everything that it answered after its snapshot.
+// Reports a setback if the server has restarted, because the server has then lost the exchanges that it answered after
+// its snapshot.
 void ServerExchange::NoteOrigin(const v1::LocateResponse& answer) {
   // Without a new stream the server has answered no exchange since its start, so all acknowledged exchanges came
   // before.

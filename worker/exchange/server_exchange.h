@@ -148,7 +148,7 @@ class ServerExchange {
   Outgoing NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Span<const float> ValuesOf(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAnswers(ExchangeStream* stream);
-  // Where an answer goes. `sink` is null if the answer comes too late to count.
+  // The destination of an answer. `sink` is null if the answer comes too late to count.
   struct Delivery {
     std::shared_ptr<const AnswerSink> sink;
     absl::Span<const float> sent;      // The values that were sent.
@@ -206,7 +206,7 @@ class ServerExchange {
   size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // How many of unanswered_ were written on this stream.
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;        // The stream's reader has ended.
-  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // Why our side cancelled the stream.
+  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // The reason why our side cancelled the stream.
 
   AcknowledgedExchanges acknowledged_ ABSL_GUARDED_BY(mutex_);
 

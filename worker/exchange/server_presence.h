@@ -34,11 +34,11 @@ class ServerPresence {
   bool skipped() const { return missed_since_.has_value() && !back_; }
   // Whether the last exchange that tried the server failed.
   bool suspect() const { return missed_since_.has_value(); }
-  // When the first exchange began that the server has missed since it was with us; nullopt while it is with us.
+  // The start of the first exchange that the server has missed since it went away; nullopt while it is with us.
   std::optional<absl::Time> missed_since() const { return missed_since_; }
-  // Since when users are told that the server is absent. Like missed_since, but also nullopt while the server waits for
-  // other groups, and once an absent server has answered a Locate call. A server that answers a Locate call and then
-  // fails an exchange stays absent until it answers an exchange.
+  // The time from which users are told that the server is absent. It is missed_since(), except in two cases, where it
+  // is nullopt. One is a server that waits for other groups. The other is an absent server that has answered a Locate
+  // call. A server that answers a Locate call and then fails an exchange stays absent until it answers an exchange.
   std::optional<absl::Time> absent_since() const;
 
   // Records an exchange that tried the server: it began at `began` and ended at `now`.

@@ -88,7 +88,7 @@ class QuadraticModel : public Model {
   const Architecture architecture_{"quadratic", 1, {1}};
   BatchHooks hooks_;
   ModelLayout layout_;
-  std::vector<uint64_t> begins_;  // Where each tensor's values begin, and the end of the last.
+  std::vector<uint64_t> begins_;  // Index of each tensor's first value; the last element is the end of the last tensor.
   absl::Span<float> parameters_;
   absl::Span<float> buffers_;
   absl::Span<float> gradients_;

@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_MODEL_TORCHSCRIPT_H_
 #define HOOKE_WORKER_MODEL_TORCHSCRIPT_H_
 
-// Writes a trained model as a TorchScript file, which needs neither Hooke nor the network's source: `torch.jit.load`
-// reads it in Python, `torch::jit::load` in C++. docs/export.md says how to use it. `hooke export` runs hooke-rank to
-// write it, because the `hooke` command does not link LibTorch.
+// Writes a trained model as a TorchScript file, which needs neither Hooke nor the network's source. `torch.jit.load`
+// reads it in Python, and `torch::jit::load` in C++. docs/export.md says how to use it. `hooke export` runs hooke-rank
+// to write it, because the `hooke` command does not link LibTorch.
 
 #include <string>
 

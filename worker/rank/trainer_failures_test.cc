@@ -1,5 +1,5 @@
-// What a group does when servers, ranks or numbers fail: it trains on, starts again from the center, or ends with an
-// error that explains.
+// Tests a group when servers, ranks or numbers fail. It trains on, starts again from the center, or ends with an error
+// that explains the failure.
 
 #include <functional>
 #include <memory>

@@ -31,7 +31,7 @@ class ProgressMeter {
   // Begins `phase`. The time since the last call belongs to the previous phase.
   void Enter(v1::RankProgress::Phase phase, absl::Time now);
 
-  // Where the run begins and how many steps it has in all.
+  // The step and epoch at which the run begins, and its total number of steps.
   struct Plan {
     uint64_t step = 0;
     uint64_t steps_total = 0;

@@ -32,8 +32,9 @@ struct ReporterOptions {
   absl::Duration interval = absl::Milliseconds(500);  // Between two progress events.
   absl::Duration close_timeout = absl::Seconds(2);
   std::shared_ptr<ProfileRecorder> profile;  // Learns the phases; its profile is sent. May be null.
-  // Between the first two profiles. It doubles with each one up to the maximum, because a profile is large and changes
-  // ever less; all ranks of a large cluster send them to one coordinator. The first comes after 1/5 of it.
+  // The time between the first two profiles. The first one comes after 1/5 of it. Each profile doubles the time to the
+  // next one, up to the maximum. Profiles change ever less, and the coordinator of a large cluster gets those of all
+  // ranks.
   absl::Duration profile_interval = absl::Seconds(5);
   absl::Duration profile_interval_max = absl::Seconds(30);
   std::function<absl::Time()> clock = absl::Now;
