@@ -20,7 +20,7 @@ namespace hooke {
 enum class Mixing {
   kMeanOfSums,    // sum v_g / sum s_g: contributions are sums of gradients.
   kWeightedMean,  // sum s_g v_g / sum s_g: contributions are distances.
-  kSum,           // v: there is one contribution only.
+  kSum,           // v, the value of the only contribution.
 };
 
 struct CenterStepOptions {

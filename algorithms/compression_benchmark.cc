@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kValues = 65536;  // In one message.
+constexpr size_t kValues = 65536;  // Values in one message.
 
 std::vector<float> Wave() {
   std::vector<float> wave(kValues);

@@ -193,8 +193,8 @@ TEST(Compression, RunsAreIndependent) {
   }
 }
 
-// kTopK keeps the values of largest magnitude in a run, in the order of their indices. Of equal ones it keeps the
-// first. If a run has fewer nonzero values, the first zeros are kept too.
+// kTopK keeps the values of largest magnitude in a run, in the order of their indices. Among equal magnitudes it keeps
+// those with the lowest indices. If a run has fewer nonzero values, the first zeros are kept too.
 TEST(Compression, KeepsTheLargest) {
   std::vector<float> values(kTopKRun);
   values[9] = -3;

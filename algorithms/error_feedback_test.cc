@@ -87,8 +87,8 @@ TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
   }
 }
 
-// A group makes the same move in each of 500 exchanges and sends distances. What compression left out stays in its
-// parameters and is sent later.
+// A group makes the same move in each of 500 exchanges and sends distances. The part that compression left out stays in
+// the group's parameters and is sent later.
 TEST(ErrorFeedback, AllDistancesArriveInTheEnd) {
   const int exchanges = 500;
   const std::vector<float> way = Normal(2, 1);

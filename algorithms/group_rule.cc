@@ -126,7 +126,8 @@ class GradientRule : public GroupRule {
   const bool steps_locally_;
   const Range parameters_;
   Distances buffers_;
-  std::vector<float> sent_;  // As long as the vector. For parameters: the sum of gradients since the last answer.
+  // One value for each value of the vector. For parameters, it is the sum of gradients since the last answer.
+  std::vector<float> sent_;
 };
 
 }  // namespace

@@ -59,9 +59,9 @@ void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v
   }
 }
 
-// With momentum m and part w, the velocity decays by the factor m^w, and the gradient's push into it has the factor m
-// (1 - m^w) / (1 - m). For a whole step that is m, so the result is MomentumSgd's but for rounding. Nesterov's slope +
-// m (m v + slope) is (1 + m) slope + m push. The moves by one slope telescope: they sum to m / (1 - m) times the slope,
+// With momentum m and part w, the velocity decays by the factor m^w. The gradient enters it with the factor m (1 - m^w)
+// / (1 - m). For a whole step that factor is m, so the result is MomentumSgd's but for rounding. Nesterov's slope + m
+// (m v + slope) is (1 + m) slope + m push. The moves by one slope telescope: they sum to m / (1 - m) times the slope,
 // whatever the parts are.
 PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerStep& step) {
   const double decay = std::pow(options.momentum, step.part);

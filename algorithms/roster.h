@@ -1,7 +1,7 @@
 #ifndef HOOKE_ALGORITHMS_ROSTER_H_
 #define HOOKE_ALGORITHMS_ROSTER_H_
 
-// Which groups of a job the others wait for, and how many steps each has made.
+// Records which groups of a job the others wait for, and how many steps each has made.
 //
 // A group is awaited once it attaches or exchanges, or from the start if ExpectAll was called. It is no longer awaited
 // once somebody has waited for it in vain, until it exchanges again. So a dead or hung group costs the others one wait,
@@ -20,7 +20,8 @@ class Roster {
  public:
   explicit Roster(uint32_t groups) : members_(groups) {}
 
-  // From now on every group is awaited, even before it has come. For jobs whose first round needs all groups.
+  // From now on every group is awaited, even before its first message. Jobs whose first round needs all groups call
+  // this.
   void ExpectAll();
 
   // Records that a group begins, or begins again, at `steps` steps of its own, and awaits it. If it is behind all

@@ -22,8 +22,8 @@
 namespace hooke {
 
 struct RoundOptions {
-  // The fewest groups with which a round is complete; fewer are enough only if fewer remain. 0: one group is enough,
-  // and all groups of the job are awaited from the start (Roster::ExpectAll).
+  // The fewest groups with which a round is complete. If fewer groups remain in the job, all of these are enough. 0:
+  // one group is enough, and all groups of the job are awaited from the start (Roster::ExpectAll).
   uint32_t quorum = 0;
   absl::Duration grace = absl::Seconds(5);
 };
@@ -53,9 +53,10 @@ class Round {
   // Both decisions look through the groups only if so many have contributed that all may be there, or if the grace
   // window has passed. So the arrivals of a round together cost as much as one look, not one look each.
   RoundDecision Decide(absl::Time now, const Roster& roster) const;
-  // Decides for a round in which only `groups` take part, in ascending order, of which the roster awaits `awaited`. It
-  // is complete when all awaited ones of `groups` have contributed, or when the grace window after the first
-  // contribution has passed. It ignores the quorum, which was checked when `groups` were chosen.
+  // Decides for a round in which only `groups` take part. `groups` ascends, and `awaited` is the number of them that
+  // the roster awaits. The round is complete when all awaited ones of `groups` have contributed, or when the grace
+  // window after the first contribution has passed. The quorum plays no part, because it was checked when `groups` were
+  // chosen.
   RoundDecision DecideAmong(absl::Span<const uint32_t> groups, uint32_t awaited, absl::Time now,
                             const Roster& roster) const;
 

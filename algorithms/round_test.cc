@@ -78,7 +78,7 @@ TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   }
 }
 
-// Decides slowly: it looks through all groups each time.
+// The slow reference for Round's decision: it looks through all groups each time.
 bool IsComplete(const Groups& here, const Groups& members, uint32_t quorum, bool grace_has_passed,
                 const Roster& roster) {
   const auto missing = [&](uint32_t group) {

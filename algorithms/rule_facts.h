@@ -34,9 +34,9 @@ enum class RuleSends {
 
 // When the servers change the center.
 enum class RulePace {
-  kAtOnce,    // At each group's contribution, without waiting for other groups.
-  kBounded,   // As kAtOnce, but a group too far ahead of the slowest waits for its answer.
-  kInRounds,  // Once for the contributions of all groups.
+  kAtOnce,    // Servers change it at each group's contribution, without waiting for other groups.
+  kBounded,   // Like kAtOnce, but a group too far ahead of the slowest waits for its answer.
+  kInRounds,  // Servers change it once for the contributions of all groups.
 };
 
 struct RuleFacts {
@@ -64,7 +64,7 @@ bool WaitsForOthers(RuleName rule);
 // Whether the servers combine the contributions of several groups into one change of the center.
 bool InRounds(RuleName rule);
 
-// True: servers answer with the center. False: with a difference, or with nothing.
+// True: servers answer with the center. False: they answer with a difference, or with nothing.
 bool AnswersWithCenter(RuleName rule);
 
 // Whether a group sends distances or sums that count from its last copy of the center, while its own values have moved

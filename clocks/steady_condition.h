@@ -2,7 +2,7 @@
 #define HOOKE_CLOCKS_STEADY_CONDITION_H_
 
 // A condition variable whose deadlines do not depend on the machine's wall clock. Waits of Abseil's CondVar and Mutex
-// do depend on it, even those with a timeout: if the clock is set back by an hour, they wait an hour longer.
+// do depend on it, even those with a timeout. If the clock is set back by an hour, they wait an hour longer.
 
 #include <condition_variable>
 

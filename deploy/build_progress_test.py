@@ -94,7 +94,7 @@ class Progress(unittest.TestCase):
         self.assertTrue(self.progress.take_line("[1 / 17] Compiling b.cc; 3s local ... (2 actions running)"))
         self.take(10, completed("//:a"))
         self.assertEqual(say(10), "run: 0:10, built 1 of 4 targets; Compiling b.cc (3 s)")
-        # Of 4 + 3 + 0.5 units of work three are done, two of these in the last twenty seconds.
+        # There are 4 + 3 + 0.5 units of work. Three are done, two of these in the last twenty seconds.
         self.take(30, completed("//:b"), completed("//:c_test"))
         self.assertTrue(self.progress.take_line("[9 / 17] 1 / 2 tests; Testing //:c_test; 2s local"))
         self.assertEqual(say(30), "run: 0:30, built 3 of 4 targets, about 50 s left; Testing //:c_test (2 s)")

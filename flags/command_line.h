@@ -31,7 +31,7 @@ namespace hooke {
 // The result of parsing. If ok() is false, either `help` or `error` is set, and the program's variables are
 // unspecified.
 struct Parsed {
-  std::string help;   // What --help or --version asks to print.
+  std::string help;   // The text that --help or --version prints.
   std::string error;  // The mistake, without an end of line: "--ranks: Value 0 not in range 1 to 1024".
   // The chosen subcommand and its action. After an error the name may be set, too.
   std::string command;
@@ -98,8 +98,8 @@ class Command {
 
   // Adds an argument, which Parse writes into `value`. `value` holds the default and must outlive Parse. `name` is
   // "--follow" or "-f,--follow", or "JOB" for an argument that is known by its position. Value is bool for a flag
-  // without a value; int, uint32_t, uint64_t, double; std::string; absl::Duration, written like 1m30s; or a std::vector
-  // of std::string or uint64_t, for a flag that takes several values.
+  // without a value. Otherwise it is int, uint32_t, uint64_t, double, std::string or absl::Duration, which is written
+  // like 1m30s. A flag that takes several values has a std::vector of std::string or uint64_t.
   template <typename Value>
   Argument Add(const std::string& name, Value& value, const std::string& help);
 

@@ -18,7 +18,7 @@ constexpr size_t kNameBytesMax = 128;
 
 struct TakenPrefix {
   absl::string_view prefix;
-  absl::string_view owner;  // Who sets such variables.
+  absl::string_view owner;  // The launcher or library that sets such variables.
 };
 
 // A rank reads these variables to find its group. A job that sets them would send its ranks astray.

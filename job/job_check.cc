@@ -21,8 +21,8 @@ double NumberOf(const JobKey& key, const v1::JobSpec& job) {
   return key.type == KeyType::kInteger ? static_cast<double>(value.integer) : value.number;
 }
 
-// False if the key's value means that the job does not use it (JobKey::unused). NaN and negative numbers never mean
-// that, so the range check refuses them.
+// False if the key's value means that the job does not use it (JobKey::unused). NaN and negative numbers count as used,
+// so that the range check refuses them.
 bool Uses(const JobKey& key, const v1::JobSpec& job) {
   if (!key.unused.has_value() || key.type == KeyType::kChoice) return true;
   const double number = NumberOf(key, job);
@@ -58,7 +58,8 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
             ? absl::OkStatus()
             : absl::InvalidArgumentError(absl::StrCat("has ", value.text.size(), " bytes; must be ", AllowedText(key)));
   }
-  // A word such as "auto" stands beside an integer, the word's starting value. The integer must be in range, too.
+  // If the job sets a word such as "auto", it also sets an integer, from which the automatic choice starts. The integer
+  // must be in range, too.
   if (key.type == KeyType::kInteger && status.ok()) {
     value.text = absl::StrCat(value.integer);
     status = CheckKeyValue(key, value);

@@ -33,7 +33,7 @@ struct Condition {
   enum class Need { kOneOf, kGiven, kNotGiven };
   std::string key;
   Need need = Need::kOneOf;
-  std::vector<std::string> values;  // Of kOneOf.
+  std::vector<std::string> values;  // For kOneOf: the values, of which the other key must have one.
 };
 Condition ConditionOf(const JobKey& key);
 

@@ -63,7 +63,8 @@ std::string ChoiceOf(const JobKey& key, const EnumDescriptor& type, int number) 
 // Returns the name of the boolean field that is set if an integer key has `word` as its value: "interval_auto".
 std::string WordField(const std::string& field, const std::string& word) { return absl::StrCat(field, "_", word); }
 
-// Lists and maps have no common form in reflection, and there is one of each, so they are named.
+// Protobuf reflection has no common form for lists and maps. There is one key of each kind, so the code names both
+// fields.
 void SetTexts(const JobKey& key, const std::vector<std::string>& texts, v1::CommandSpec& command) {
   if (key.type == KeyType::kArguments) {
     *command.mutable_arguments() = {texts.begin(), texts.end()};

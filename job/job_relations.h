@@ -22,15 +22,15 @@ enum class Need {
 };
 
 struct JobRelation {
-  std::string key;                  // The key whose value has a need. A problem names this key.
-  std::vector<std::string> values;  // The values of `key` that have the need. Empty: all values that use the key.
+  std::string key;                  // The key whose value sets a condition on another key. A problem names this key.
+  std::vector<std::string> values;  // The values of `key` that set the condition. Empty: all values that use the key.
   Need need;
   std::string other;
   std::vector<std::string> others;  // For Need::kOneOf.
   std::string divided_by;           // For Need::kBelow: a key, or empty.
   std::string unless;               // A key, or empty. If the job uses this key, the relation does not apply.
   std::string why;                  // Completes "KEY VALUE does not go with OTHER VALUE, ...".
-  std::string remedy;               // What the user can do about it.
+  std::string remedy;               // The advice to the user.
 };
 
 const std::vector<JobRelation>& JobRelations();

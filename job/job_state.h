@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_JOB_STATE_H_
 #define HOOKE_JOB_JOB_STATE_H_
 
-// Which states of a job are final. Clients and the coordinator use it.
+// Tells which states of a job are final.
 
 #include "proto/coordinator.pb.h"
 

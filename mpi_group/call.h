@@ -59,7 +59,7 @@ uint64_t ChunkCount(ValueRange range, uint64_t values);
 
 // How many values of `type` fit one of `call`'s chunks; at least 1.
 uint64_t ChunkValues(const Call& call, DataType type);
-// The number of chunks in the longest of the ranges.
+// Returns the number of chunks of `values` values in the longest of the ranges.
 uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values);
 
 }  // namespace hooke

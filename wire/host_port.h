@@ -19,7 +19,7 @@ struct HostPort {
 
   std::string ToString() const;  // With the brackets of an IPv6 address.
   bool IsAnyHost() const { return host == "0.0.0.0" || host == "::"; }
-  // Whether only this machine can reach the host: 127.0.0.0/8, ::1 or localhost.
+  // True if only this machine can reach the host: 127.0.0.0/8, ::1 or localhost.
   bool IsLoopback() const;
 };
 

@@ -63,8 +63,8 @@ bool IsFreeSoon(uint16_t port) {
   return true;
 }
 
-// Returns the address for a server to listen on. It is that of the previous run, because stored jobs know their servers
-// by address.
+// Returns the address for a server to listen on. The address of the previous run is used again, because stored jobs
+// know their servers by address.
 absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::path& remembered) {
   std::ifstream in(remembered);
   std::string address;

@@ -2,7 +2,7 @@
 #define HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 
 // A whole cluster on this machine: servers and workers as child processes on free ports. Only one thread may use it.
-// Nobody but this machine reaches it, so that its workers allow commands.
+// Only this machine can reach the cluster, so its workers allow jobs that run a command.
 //
 // A daemon writes its --ready-file when it is ready. A server's file has one line, the HOST:PORT where it listens. A
 // worker's file has any line.
@@ -48,9 +48,9 @@ std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::st
 class LocalCluster {
  public:
   // Starts a cluster. Returns when every daemon is ready and other commands find the cluster in state_dir. After an
-  // error nothing is left running. The error is ALREADY_EXISTS if another `up` owns the folder. It is
-  // FAILED_PRECONDITION if a port of the previous run is in use, and CANCELLED after an interrupt. Other errors: a
-  // program is missing, or a daemon ends or is not ready in time.
+  // error nothing is left running. ALREADY_EXISTS: another `up` owns the folder. FAILED_PRECONDITION: a port of the
+  // previous run is in use. CANCELLED: an interrupt came. Other errors: a program is missing, or a daemon ends or is
+  // not ready in time.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options,
                                                              Interrupts* interrupts);
 
@@ -66,8 +66,8 @@ class LocalCluster {
   // Whether the coordinator still runs. Without it the cluster is useless.
   bool coordinator_runs() { return !servers_.front().child.Ended().has_value(); }
 
-  // Sends SIGTERM to the workers, then to the servers, so that the last snapshots hold everything. Sends SIGKILL after
-  // `stop_grace`, or at an interrupt. Returns the names of the daemons that got SIGKILL.
+  // Sends SIGTERM to the workers, then to the servers, so that the last snapshots hold everything. Daemons that still
+  // run after `stop_grace`, or at an interrupt, get SIGKILL. Returns the names of the daemons that got SIGKILL.
   std::vector<std::string> Stop(Interrupts* interrupts);
 
  private:
@@ -91,7 +91,7 @@ class LocalCluster {
                                      const DaemonPaths& paths);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
-  // Stops these daemons. An interrupt sets `hurry`: these daemons, and those of later calls, are then killed at once.
+  // Stops these daemons. An interrupt sets `hurry`. These daemons, and those of later calls, are then killed at once.
   void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry, std::vector<std::string>& killed);
 
   const LocalClusterOptions options_;

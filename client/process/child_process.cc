@@ -17,8 +17,8 @@
 namespace hooke {
 namespace {
 
-// Makes the child the program. It runs in the child between fork and exec, where only async-signal-safe calls are
-// allowed. Returns only on failure, with the errno.
+// Replaces the child's image by the program. The function runs in the child between fork and exec, where only
+// async-signal-safe calls are allowed. Returns only on failure, with the errno.
 int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, pid_t parent) {
   // Ctrl-C in a terminal signals the whole foreground group. Only this process should get it, to stop its children in
   // order.

@@ -18,7 +18,8 @@ namespace hooke {
 struct ChildOptions {
   std::vector<std::string> arguments;  // The program's path, then its arguments.
   std::string log_path;  // Gets stdout and stderr; an older log is renamed to log_path + ".1". stdin is empty.
-  // If >= 0, it gets stdout instead of a log, and stderr goes to this process's stderr. Not owned.
+  // If >= 0, this descriptor gets the child's stdout instead of a log, and the child's stderr goes to this process's
+  // stderr. Not owned.
   int output_fd = -1;
 };
 

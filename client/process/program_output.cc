@@ -21,7 +21,7 @@ constexpr absl::Duration kStopGrace = absl::Seconds(10);
 // Interrupts are checked this often.
 constexpr int kTickMs = 100;
 
-// Reads what there is. Returns false if the stream has ended.
+// Reads the bytes that have arrived. Returns false if the stream has ended.
 bool ReadSome(int fd, std::string& text) {
   pollfd stream = {fd, POLLIN, 0};
   if (poll(&stream, 1, kTickMs) <= 0) return true;

@@ -12,7 +12,7 @@
 namespace hooke {
 
 struct ProgramOutput {
-  int exit_code = -1;  // As in a shell, 128 + N if signal N ended the program.
+  int exit_code = -1;  // 128 + N if signal N ended the program, as in a shell.
   // The program's stdout. Its stderr goes to this process's stderr.
   std::string text;
 };

@@ -23,7 +23,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Reads what there is. Returns false if the stream has ended.
+// Reads the bytes that have arrived. Returns false if the stream has ended.
 bool Append(int fd, std::string& text) {
   char buffer[4096];
   const ssize_t got = read(fd, buffer, sizeof(buffer));
@@ -92,8 +92,8 @@ ProgramOutcome Program::Wait(absl::Duration wait) {
   if (!ended) return result_;
   pid_ = -1;
   result_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  // Reads only what is there. The program's children may hold the streams open, so this does not wait for the streams'
-  // end. All output of the program itself is there already.
+  // Reads only the bytes that have arrived. The program's children may hold the streams open, so this does not wait for
+  // the streams' end. All output of the program itself has arrived already.
   pollfd streams[2] = {{out_fd_, POLLIN, 0}, {err_fd_, POLLIN, 0}};
   while (poll(streams, 2, 0) > 0 && ReadSome(absl::ZeroDuration())) {
     streams[0].fd = out_fd_;

@@ -16,7 +16,8 @@ namespace {
 using nlohmann::ordered_json;
 using Phase = v1::RankProgress;
 
-// Later times than this are no clock's. Below it, sums of a begin and a duration do not overflow.
+// Events with later times are left out, because no clock shows such times. Below this bound, the sum of a begin and a
+// duration does not overflow.
 constexpr int64_t kTimeMax = std::numeric_limits<int64_t>::max() / 4;
 
 struct Interval {

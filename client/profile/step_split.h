@@ -18,18 +18,19 @@
 
 namespace hooke {
 
-// One group. Times are sums over its ranks, in nanoseconds, of the time for which the events of all ranks are known.
+// The times of one group: sums over its ranks, in nanoseconds. They cover only the common time, in which the events of
+// all its ranks are known.
 struct StepSplit {
   uint32_t group = 0;
   uint32_t ranks = 0;
-  int64_t window_ns = 0;  // Length of that time.
+  int64_t window_ns = 0;  // Length of the common time.
   int64_t compute_ns = 0;
   int64_t waiting_ns = 0;
   int64_t collective_ns = 0;
   int64_t exchange_ns = 0;
-  uint64_t collectives = 0;  // Collectives that all ranks have entered in that time.
-  uint32_t last_rank = 0;    // The rank that entered most of them last.
-  uint64_t last_times = 0;   // How many of them.
+  uint64_t collectives = 0;  // Collectives that all ranks have entered in the common time.
+  uint32_t last_rank = 0;    // The rank that was most often the last to enter a collective.
+  uint64_t last_times = 0;   // How often `last_rank` was the last.
 
   int64_t total_ns() const { return compute_ns + waiting_ns + collective_ns + exchange_ns; }
 };

@@ -124,10 +124,10 @@ class Follower {
   absl::Time next_try_ = absl::InfinitePast();
   absl::Time last_heard_;
   absl::Time last_look_;
-  absl::Duration waited_;  // Time without the coordinator since it was last heard, while this process ran.
+  absl::Duration waited_;  // Time since the coordinator last answered, without times in which this process did not run.
   absl::Time last_drawn_ = absl::InfinitePast();
   bool away_ = false;
-  int broken_tries_ = 0;  // Failed tries in a row, since the coordinator was last heard.
+  int broken_tries_ = 0;  // Failed tries in a row since the coordinator last answered.
   std::optional<v1::JobStatus> job_;
 };
 

@@ -17,7 +17,7 @@ class WatchScreen {
  public:
   virtual ~WatchScreen() = default;
 
-  // Shows the job's status. Also called when only time has passed. `now` is the coordinator's clock.
+  // Shows the job's status. It is also called when only time has passed. `now` is the coordinator's clock.
   virtual void Show(const v1::JobStatus& job, absl::Time now) = 0;
   // Called once when the coordinator does not answer; Back is called before the next Away. The coordinator was last
   // heard at `since`. `job` is the last shown status, or null if there is none. `since` and `now` are on this machine's

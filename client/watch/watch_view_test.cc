@@ -162,7 +162,7 @@ TEST(RenderWatchTest, AStepThatIsNotKnown) {
             "group 0   [                                    ]   - %  -/?  loss      -  - samples/s");
 }
 
-// Times inside daemons' texts have the format of all other times. Those of another day have their date.
+// Times inside daemons' texts have the format of all other times. A time of another day is shown with its date.
 TEST(RenderWatchTest, OneFormatOfTime) {
   v1::JobStatus job = RunningJob("fashion-1");
   v1::Notice* notice = job.add_notices();

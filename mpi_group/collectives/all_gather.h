@@ -9,8 +9,8 @@
 
 namespace hooke {
 
-// Ring all-gather: rank r's part, parts[r] of the values, travels around the ring to all others. n-1 steps; each rank
-// sends all parts but one, in chunks, with a window of them under way in each direction.
+// Ring all-gather: rank r's part, parts[r] of the values, travels around the ring to all others. It takes n-1 steps,
+// and each rank sends all parts but one. Parts travel in chunks, with a window of chunks under way in each direction.
 //
 // There is one part per rank. The parts ascend, do not overlap, and are the same on all ranks; they may have any
 // length, or none. Values outside the parts stay unchanged. After an error the values outside this rank's own part are
@@ -18,8 +18,8 @@ namespace hooke {
 absl::Status RingAllGather(Transport& transport, const TensorList& values, absl::Span<const ValueRange> parts,
                            const Call& call);
 
-// OK if there are `ranks` ascending parts without overlap within [0, values). Else INVALID_ARGUMENT, which says what is
-// wrong.
+// OK if there are `ranks` ascending parts without overlap within [0, values). Otherwise the error is INVALID_ARGUMENT
+// and says what is wrong.
 absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t values);
 
 }  // namespace hooke

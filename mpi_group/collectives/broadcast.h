@@ -5,8 +5,8 @@
 // window of them under way to each child, so that a rank passes chunks on while more are coming. After an error the
 // values of all ranks but the root are unspecified.
 //
-// There is no scatter-allgather broadcast (van de Geijn): each rank would send and receive up to twice the values,
-// while in a chain it sends and receives them once.
+// There is no scatter-allgather broadcast (van de Geijn). In it each rank would send and receive up to twice the
+// values. In a chain a rank sends and receives them once.
 
 #include "absl/status/status.h"
 #include "mpi_group/call.h"

@@ -43,10 +43,10 @@ struct RingStages {
   // True if `before` or `after` may wait for other ranks of this node, which run rings of their own. The pass then
   // first waits until its earlier messages have left, so that it cannot deadlock.
   bool meet = false;
-  int mean_of = 0;  // The divisor of kMean; 0: n.
-  // The number of values from which the length of chunks follows, as if they were cut into even parts. It is at least
-  // the number of `values` and the same on all ranks. So rings with slightly different numbers of values have equally
-  // many chunks, some of them empty. 0: the number of `values`.
+  int mean_of = 0;  // The number by which kMean divides the sum. 0: the number of ranks.
+  // The length of chunks is computed as if this many values were cut into even parts. The number is at least that of
+  // `values`, and the same on all ranks. So rings with slightly different numbers of values have equally many chunks,
+  // some of them empty. 0: the number of `values`.
   uint64_t as_of_values = 0;
 };
 

@@ -17,7 +17,7 @@ inline constexpr int kDevicePointersMax = 16;
 struct DeviceReduction {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  int mean_of = 0;  // As in Reduction.
+  int mean_of = 0;  // Has the meaning of Reduction::mean_of.
   // There are 1 to kDevicePointersMax sources and 1 to kDevicePointersMax destinations. They lie in memory that the
   // stream's device can reach, and are aligned for the type. A destination is one of the sources or overlaps none of
   // them.

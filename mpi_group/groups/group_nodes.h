@@ -87,7 +87,7 @@ class GroupNodes {
   std::string why_not_shared_;
   std::string why_no_sockets_;
   std::unique_ptr<SharedMemory> memory_;
-  PeerProcesses peers_;  // One for each rank of the node once they are introduced.
+  PeerProcesses peers_;  // Has one process for each rank of the node, once the ranks know each other's processes.
   std::unique_ptr<NodeMeeting> meeting_;
   std::unique_ptr<Transport> drivers_;
   std::map<int, std::unique_ptr<Transport>> leaders_;

@@ -14,7 +14,7 @@
 
 namespace hooke {
 
-// Makes another transport between the same ranks. Collective.
+// Makes another transport between the same ranks. All ranks call it together.
 using NewTransport = std::function<absl::StatusOr<std::unique_ptr<Transport>>(absl::Time deadline)>;
 
 // `another` makes the transports of clones; if null, the group cannot be cloned.

@@ -8,7 +8,7 @@ std::vector<Bucket> PlanBuckets(absl::Span<const uint64_t> parameter_values, uin
   std::vector<Bucket> buckets;
   uint64_t begin = std::accumulate(parameter_values.begin(), parameter_values.end(), uint64_t{0});
   bool open = false;
-  // From the last parameter to the first, because backward makes their gradients ready in this order.
+  // The loop runs from the last parameter to the first, because backward makes their gradients ready in this order.
   for (size_t i = parameter_values.size(); i-- > 0;) {
     if (!open) buckets.push_back({i + 1, 0, {begin, begin}});
     Bucket& bucket = buckets.back();

@@ -14,8 +14,8 @@
 //               collective, and those of the buckets behind it that are ready already.
 //
 // In each design the order of calls on a group follows from bucket numbers alone, never from readiness. So ranks cannot
-// call different collectives. Nor can they wait for one another in a circle: all ranks are in, or will come to, the
-// lowest bucket of a lane that is not done everywhere.
+// call different collectives. A circle of ranks that wait for one another is impossible, too. All ranks are in, or will
+// come to, the same collective: that of the lane's lowest bucket that is not done everywhere.
 //
 // A round is one use of all buckets: each is made ready once, in any order and by any thread; then comes Finish. After
 // an error the order and its groups are unusable, and the order calls no more collectives.

@@ -315,8 +315,9 @@ TEST_P(IssueOrderTest, AWrongCallIsAnErrorOnEveryRank) {
   }
 }
 
-// After a mistake of the caller every Finish returns INVALID_ARGUMENT. Mistakes are to make a bucket ready twice, to
-// name a bucket that does not exist, to wait for a bucket that is not ready, and to finish before all are ready.
+// After a mistake of the caller every Finish returns INVALID_ARGUMENT. Mistakes with one bucket are to make it ready
+// twice, to wait for it before it is ready, and to name one that does not exist. To finish before all buckets are ready
+// is a mistake, too.
 TEST_P(IssueOrderTest, WrongUseIsAnError) {
   const Groups groups = MakeGroups(1, kDeadline);
   const std::vector<std::pair<std::string, void (*)(IssueOrder&)>> cases = {

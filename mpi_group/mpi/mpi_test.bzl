@@ -6,7 +6,7 @@ MPIRUN = select({
 })
 
 def mpi_test(name, ranks, srcs, deps = [], tags = [], size = "medium"):
-    """One GoogleTest program, run under mpirun by several numbers of ranks: a Bazel test for each, and a suite of all.
+    """Declares a GoogleTest program that mpirun runs with several numbers of ranks: a Bazel test for each number, and a suite of all.
 
     Rank 0 writes the test cases' results for Bazel; a case fails if it fails on any rank (mpi_test_main.cc).
 
@@ -16,7 +16,7 @@ def mpi_test(name, ranks, srcs, deps = [], tags = [], size = "medium"):
       srcs: the program's sources, without a main.
       deps: the program's libraries, with //mpi_group/mpi:mpi_test_main.
       tags: further tags; "mpi" is always there.
-      size: of each test.
+      size: the size attribute of each test.
     """
     program = name + "_program"
     native.cc_binary(

@@ -49,9 +49,9 @@ class Tags {
   int fingerprint_bits_ = 0;
 };
 
-// How long a peer's message of another call must be visible, while its message of this call does not come, before it is
-// an error. Over several links a short message may arrive before the rest of a long one. If half of the remaining time
-// is shorter, that is used instead.
+// A peer's message of another call is an error if it is visible for this long and the message of this call does not
+// come. Over several links a short message may arrive before the rest of a long one. If half of the remaining time is
+// shorter, that is used instead.
 constexpr absl::Duration kStrangeFor = absl::Seconds(2);
 
 // A rank looks for messages left over from earlier calls once in this many calls. That is often enough for a

@@ -15,7 +15,7 @@
 namespace hooke {
 
 // Converts an MPI error code. OK for MPI_SUCCESS. INVALID_ARGUMENT if a message was longer than its receiver expected.
-// Else INTERNAL, with `what` and MPI's message.
+// Any other code becomes INTERNAL, with `what` and MPI's message.
 absl::Status MpiStatus(int code, absl::string_view what);
 
 // Waits until all requests are done or the deadline has passed. Returns true if all are done. Requests that are done

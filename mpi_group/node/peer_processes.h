@@ -15,7 +15,7 @@ namespace hooke {
 
 // Identifies a process on its node. Peers receive the struct as raw bytes, because they run the same program.
 struct ProcessIdentity {
-  int64_t number = 0;  // Its PID; 0: must not be watched.
+  int64_t number = 0;  // The process's PID. 0: the process must not be watched.
   // The PID namespace of the number, as /proc names it.
   uint64_t namespace_device = 0;
   uint64_t namespace_inode = 0;

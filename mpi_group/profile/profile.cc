@@ -75,7 +75,8 @@ struct ProfileLane::Entry {
 ProfileLane::ProfileLane(const ProfileOptions& options, const std::atomic<bool>& in_step)
     : options_(options),
       in_step_(in_step),
-      exact_(4 * std::max<size_t>(options.exact_sizes_max, 1)),  // At most a quarter full, so that probing ends soon.
+      // The table stays at most a quarter full, so that probing ends soon.
+      exact_(4 * std::max<size_t>(options.exact_sizes_max, 1)),
       entries_(options.exact_sizes_max + kEntriesMax),
       ring_(options.events_max) {}
 
@@ -135,7 +136,7 @@ void ProfileLane::AppendTo(std::vector<CollectiveStatistics>& statistics) const 
       some.calls += calls;
       some.buckets.push_back({ProfileHistogram::Begin(bucket), ProfileHistogram::End(bucket), calls});
     }
-    if (some.calls == 0) continue;  // Its first call is being added right now.
+    if (some.calls == 0) continue;  // Another thread is adding the entry's first call right now.
     some.bytes = entry.bytes.load(std::memory_order_relaxed);
     some.time_ns = entry.time_ns.load(std::memory_order_relaxed);
     some.step_ns = entry.step_ns.load(std::memory_order_relaxed);

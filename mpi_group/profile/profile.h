@@ -70,7 +70,7 @@ struct CollectiveStatistics {
 
 // An event of the trace.
 struct ProfileEvent {
-  uint32_t track = 0;  // 0: the rank's phases. From 1 on: a ProfileLane each.
+  uint32_t track = 0;  // 0: the rank's phases. i + 1: the calls of ProfileLane i.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
   uint32_t phase = 0;  // The phase. Only events of track 0 set `phase` and `step`.

@@ -5,8 +5,8 @@
 // (reduce_dispatch.h). All variants give bitwise the same results, except for the bits of a NaN.
 //
 // This file and reduce_kernels.h are compiled with instructions that the CPU at hand may lack. So they include nothing
-// with inline functions: the linker keeps one copy of such a function for the whole program, and might keep the copy
-// from one of these files.
+// with inline functions. The linker keeps one copy of such a function for the whole program, and that copy might use
+// these instructions.
 
 #include <cstdint>
 

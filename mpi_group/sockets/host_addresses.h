@@ -29,9 +29,9 @@ struct HostAddress {
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 
-// Orders a peer's addresses. First come those in a network that this host is in too; among equals faster cards come
-// first. Last come addresses that this host has as well: these are not the peer's alone, like that of a container
-// bridge, which is the same on every host. Otherwise the peer's order stays.
+// Orders a peer's addresses. Addresses in a network that this host is in too come first; among equals faster cards come
+// first. Addresses that this host has as well come last, because they do not lead to the peer. A container bridge, for
+// example, has the same address on every host. Otherwise the peer's order stays.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers);
 
 // "10.0.0.1"

@@ -159,11 +159,12 @@ class TransportOverStreams final : public SocketTransport {
     return status;
   }
 
-  // Moves bytes until enough() is true, an error, or the deadline. OK after the deadline too: the caller checks for it.
+  // Moves bytes until enough() is true, an error, or the deadline. It returns OK after the deadline too, because the
+  // caller checks the deadline.
   //
-  // While patience lasts the rank polls, and yields its core after each poll in vain. Somebody else may need that core
-  // for this wait to end: the kernel, which receives at full speed in a thread of its own; the peer, if ranks share
-  // cores; or this rank's own computation.
+  // While patience lasts the rank polls, and yields its core after each poll in vain. This wait may end only once
+  // others have had that core. One is the kernel, which receives at full speed in a thread of its own. Others are the
+  // peer, if ranks share cores, and this rank's own computation.
   absl::Status MoveUntil(absl::FunctionRef<bool()> enough, absl::Time deadline) {
     if (enough()) return absl::OkStatus();
     absl::Time last_moved = SteadyNow();

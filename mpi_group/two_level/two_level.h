@@ -52,7 +52,7 @@ absl::Status TwoLevelReduce(const TwoLevelCall& call, const TensorList& values, 
 
 // The parts of all ranks, and the nodes on which the ranks are.
 struct NodesParts {
-  absl::Span<const ValueRange> parts;  // As in Group::ReduceScatter.
+  absl::Span<const ValueRange> parts;  // Has the form that Group::ReduceScatter takes.
   const Nodes& nodes;
   int node;  // This rank's node.
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What averaging brings: center accuracy and wall time of the sample job with elastic averaging, without averaging, and as one group.
+"""Measures the gain from averaging. The sample job runs with elastic averaging, without averaging, and as one group; compared are center
+accuracy and wall time.
 
 Each job runs on a cluster of its own: two workers of two slots, or one worker of four for the job of one group. Wall time is from submit to
 the job's end, by the coordinator's clock.

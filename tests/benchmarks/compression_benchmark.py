@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How much accuracy compression of the exchange costs. Compared is the center's accuracy after one epoch, in which there are few exchanges.
+"""Measures how much accuracy is lost if exchanges are compressed. Compared is the center's accuracy after one epoch, in which there are few
+exchanges.
 
-Fashion-MNIST by the built-in mlp, groups of 1 rank, SGD at 0.05 with momentum 0.9 or AdamW at 0.001. Accuracies are means over seeds; all
-compressions of a rule have the same seeds.
-Asked of diloco, slowmo, bmuf and average, with a job file's defaults: at most 1 point below the accuracy without compression, which itself must
-be at least 70 %. Otherwise the exit code is 1. The losses of sync, and of a smaller top_k, are only shown.
+The jobs train the built-in mlp on Fashion-MNIST in groups of 1 rank, with SGD at 0.05 with momentum 0.9 or AdamW at 0.001. Accuracies are means
+over seeds; all compressions of a rule have the same seeds.
+Asked of diloco, slowmo, bmuf and average, with a job file's defaults: at most 1 point below the accuracy without compression. That accuracy
+itself must be at least 70 %. Otherwise the exit code is 1. The losses of sync, and of a smaller top_k, are only shown.
 """
 
 import statistics

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How well and how fast each update rule learns: Fashion-MNIST by 4 groups of 1 rank; accuracy of the center, wall time, bytes on the wire.
+"""Measures how well and how fast each update rule learns Fashion-MNIST with 4 groups of 1 rank: center accuracy, wall time, bytes on the wire.
 
 The rules are sync and async, elastic at interval 1, 4, 16 and 64, diloco at 64, and diloco at 64 with int8 on the wire. All see the same number
 of samples. The server has a network namespace of its own (needs root), so exchanges go over TCP. The kernel counts their bytes in both
-directions, with headers. Starting, evaluating and the coordinator use another link and are not counted. Wall time is from submit to the job's end.
-With --hosts, two hosts have links of 100 Mbit/s and two groups each, and the server is on the first. Compared is how long it takes until the
-center classifies 88 % of the test data right, with elastic at 16 and with sync. Sync is stopped after 6 times elastic's time.
+directions, with headers. Starting, evaluating and the coordinator use another link and are not counted. Wall time is from submit to the job's
+end. With --hosts, two hosts have links of 100 Mbit/s and two groups each, and the server is on the first. Compared is how long it takes until
+the center classifies 88 % of the test data right, with elastic at 16 and with sync. Sync is stopped after 6 times elastic's time.
 Asked: elastic at most 0.5 points below sync up to interval 16 and 1.0 at 64. Diloco with int8 at most 0.3 points below diloco, with at least 3.9
 times fewer bytes. Every case must end within --limit; if a case's job fails, the case counts as missed and the others run. With --hosts: elastic
 in at most 1/5 of sync's time, where sync is watched for at least 5 times elastic's time. Misses are printed, and the exit code is 1.

@@ -36,7 +36,7 @@ class Coordinator(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             rows = os.path.join(folder, "rows")
             result = subprocess.run([*COMMAND, "--warm-up=0", "--seconds=1", f"--json={rows}"], capture_output=True, text=True, timeout=PATIENCE)
-            # Of how much CPU time it takes this test knows nothing, so the verdict may be either.
+            # The coordinator's CPU time differs between machines, so the verdict may be either.
             self.assertRegex(result.stdout, r"\n(met|MISSED): ", result.stderr)
             with open(rows) as file:
                 (row,) = [json.loads(line) for line in file]

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Compares an elastic exchange of Hooke with the same bytes over plain sockets and over unary gRPC, alternating in one run, on loopback TCP.
 
-`hooke`: ranks exchange their slices of a center with real hooke-servers, over TCP without gRPC. --ways can add `hooke-unix`, over Unix sockets,
-as ranks on a server's host exchange, and `hooke-grpc`, over gRPC, as where only gRPC's port can be reached. `sockets`: the same slices go to
-servers that copy each byte once and send it back; each pair of rank and server has a connection, and nothing is parsed. `grpc-unary`: one call
-for each pair, with a field of bytes each way. Ranks and servers are processes that sleep while others are timed. For each size all ways check
-their answers; then they take turns, round by round. An exchange's time is the slowest rank's, from a barrier on. bytes_per_s counts the vector
-twice, because it goes to the servers and comes back.
-Asked of `hooke`, in each layout: from 64 MiB on 0.7 times the bytes per second of the sockets and 3 times those of unary gRPC; at 1 MiB 0.5
-times the sockets'; at 4 KiB a median under 3 times theirs. Otherwise the exit code is 1. The last line names what --quick had no time for.
+`hooke`: ranks exchange their slices of a center with real hooke-servers, over TCP without gRPC. --ways can add `hooke-unix` and `hooke-grpc`.
+The first uses Unix sockets, as ranks on a server's host do. The second uses gRPC, as ranks do that can reach only gRPC's port. `sockets`: the
+same slices go to servers that copy each byte once and send it back. Each pair of rank and server has a connection, and nothing is parsed.
+`grpc-unary`: one call for each pair, with a field of bytes each way. Ranks and servers are processes that sleep while others are timed. For
+each size all ways check their answers; then they take turns, round by round. An exchange's time is the slowest rank's, from a barrier on.
+bytes_per_s counts the vector twice, because it goes to the servers and comes back.
+Asked of `hooke`, in each layout: from 64 MiB on, 0.7 times the bytes per second of `sockets` and 3 times those of `grpc-unary`. At 1 MiB, 0.5
+times those of `sockets`. At 4 KiB, a median time under 3 times that of `sockets`. Otherwise the exit code is 1. The last line names what
+--quick had no time for.
 """
 
 import argparse

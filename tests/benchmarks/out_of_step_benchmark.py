@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How much accuracy is lost if groups are never in a round together: accuracy of the center with groups in step and out of step.
+"""Measures how much accuracy of the center is lost if groups are out of step, that is, never in a round together.
 
-Fashion-MNIST by the built-in mlp, groups of 1 rank, AdamW at 0.001. Out of step, `grace_seconds` is 0: a round waits for no group, so each
-group has rounds of its own. Accuracies are means over seeds, and runs in step and out of step alternate.
+The jobs train the built-in mlp on Fashion-MNIST in groups of 1 rank, with AdamW at 0.001. Out of step, `grace_seconds` is 0: a round waits for
+no group, so each group has rounds of its own. Accuracies are means over seeds, and runs in step and out of step alternate.
 Asked: out of step at most 4 points below in step, and at least 70 % in step. Otherwise the exit code is 1.
 """
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""How much of the communication each issue order hides behind backward: two hosts with links of 1 Gbit/s and one rank each, or both ranks on one host.
+"""Measures how much of the communication each issue order hides behind backward.
+
+There are two hosts with links of 1 Gbit/s and one rank each, or both ranks are on one host.
 
 `alone`: two ranks train by themselves at the same time. This is the time of a step without communication.
 `together`: the two ranks are a group, and gradients are summed after backward (`collectives.overlap: false`).

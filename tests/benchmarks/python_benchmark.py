@@ -2,11 +2,11 @@
 """Samples per second of a PyTorch script with hooke.torch, against torch DDP, the built-in trainer and the script without either.
 
 `hooke-torch`: mpirun -n N torch_rank.py --by=hooke. `ddp-gloo`: the same script with DistributedDataParallel over Gloo. `built-in`: mpirun -n N
-hooke-rank without servers (lenet and mlp). `hooke-torch-1` and `torch-1`: one process with and without hooke.torch. All have batch 64 per rank (gpt:
-8) and one thread each. --python names the interpreter, and so the torch, of all scripts. Repetitions alternate; the table shows medians, and
-ratios are taken within each repetition.
-Asked of two ranks: hooke-torch at least 1.3 times ddp-gloo for lenet, 2.5 times for mlp, and ahead for gpt; at least 0.97 of built-in; and one
-process with hooke.torch at least 0.98 of one without. Otherwise the exit code is 1.
+hooke-rank without servers (lenet and mlp). `hooke-torch-1` and `torch-1`: one process with and without hooke.torch. All have batch 64 per rank
+(gpt: 8) and one thread each. --python names the interpreter, and so the torch, of all scripts. Repetitions alternate; the table shows medians,
+and ratios are taken within each repetition.
+Asked of two ranks: hooke-torch at least 1.3 times ddp-gloo for lenet, 2.5 times for mlp, and ahead for gpt. It must have at least 0.97 of
+built-in. One process with hooke.torch must have at least 0.98 of one without. Otherwise the exit code is 1.
 """
 
 import os
@@ -24,7 +24,7 @@ BATCH = {"lenet": 64, "mlp": 64, "gpt": 8}
 TIMES_DDP = {"lenet": 1.3, "mlp": 2.5, "gpt": 1.0}
 SHARE_OF_BUILT_IN = 0.97
 SHARE_OF_PLAIN = 0.98
-# What each rate is divided by.
+# Rival -> the way to train with Hooke whose rate is divided by the rival's.
 AGAINST = {"ddp-gloo": "hooke-torch", "built-in": "hooke-torch", "torch-1": "hooke-torch-1"}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """A rank that trains with torch, for `tests/benchmarks/run training` and `python`, which start it. Needs torch.
 
---by=ddp combines gradients with DistributedDataParallel over Gloo, --by=hooke with hooke.torch, --by=nothing not at all. mlp and lenet are the
-networks of worker/model/networks.cc, with the same data, batch, optimizer and thread count as the built-in trainer. It does less than that one:
-its images are normalized once, at the start, and it exchanges nothing with a server. gpt is a transformer of 10 million parameters on random
-letters. Every half second it prints a line of JSON with its step; of ranks under one mpirun, only rank 0 does.
+--by=ddp combines gradients with DistributedDataParallel over Gloo, and --by=hooke with hooke.torch. --by=nothing does not combine them. mlp and
+lenet are the networks of worker/model/networks.cc, with the same data, batch, optimizer and thread count as the built-in trainer. This rank does
+less than the trainer: its images are normalized once, at the start, and it exchanges nothing with a server. gpt is a transformer of 10 million
+parameters on random letters. Every half second it prints a line of JSON with its step; of ranks under one mpirun, only rank 0 does.
 """
 
 import argparse

@@ -6,7 +6,7 @@
 `alone`: N times mpirun -n 1 hooke-rank with no server, at the same time. Their rates are added. All train lenet (or --model) on Fashion-MNIST
 with batch 64 per rank and one thread each. Rates are taken between the first and the last progress line of a window of --seconds, so
 start-up does not count. Repetitions alternate; the table shows medians, and the ratio is taken within each repetition.
-Asked: hooke at least 0.9 of alone, and with two ranks at least 1.3 times ddp-gloo for lenet and 2.5 times for mlp; otherwise the exit code is 1.
+Asked: hooke at least 0.9 of alone. With two ranks, at least 1.3 times ddp-gloo for lenet and 2.5 times for mlp. Otherwise the exit code is 1.
 """
 
 import contextlib

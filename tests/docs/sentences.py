@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The long sentences of the docs, outside code and tables. Prints FILE:LINE: WORDS: SENTENCE for each; exit 1 if there is any.
 
-Usage: sentences.py [--words N] [PAGE...]. Without pages: README.md, CONTRIBUTING.md and docs/ of this tree.
+Usage: sentences.py [--words N] [PAGE...]. Without a PAGE it reads README.md, CONTRIBUTING.md and docs/ of this tree.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def paragraphs(text):
 
 
 def words(sentence):
-    """Counts the words of a sentence. Of a link its text counts, and of code between backquotes each word. A picture counts nothing."""
+    """Counts the words of a sentence. A link counts by its text, and code between backquotes by its words. A picture does not count."""
     return len(re.sub(r"\]\([^)]*\)", "]", re.sub(r"!\[.*?\]\(.*?\)", "", sentence)).split())
 
 

@@ -106,7 +106,7 @@ TEST_F(RunTest, FailsWithTheReason) {
   EXPECT_TRUE(ClusterIsGone());
 }
 
-// A program that is not there is told at once, and not tried ten times.
+// A missing program is reported at once, instead of being tried ten times.
 TEST_F(RunTest, NamesAMissingProgram) {
   EXPECT_EQ(Run({"--", "no-such-program"}), 1);
   EXPECT_THAT(Output(), HasSubstr("there is no program no-such-program on this node's PATH"));

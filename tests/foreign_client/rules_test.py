@@ -301,7 +301,7 @@ class Rules(ServerTest):
             pulled = group.pull()
             self.assertLess(max(abs(a - b) for a, b in zip(pulled, center)), 1e-4)
             self.assertEqual(member.x, wire_codec.rounded(wire_codec.FLOAT16, 0, pulled))
-            # Of the largest values only the rounding error of bfloat16 is left.
+            # The largest values were sent, so only their rounding errors to bfloat16 are left.
             self.assertLess(max(map(abs, member.sum)), max(map(abs, before)))
         self.assertLess(max(abs(t - s - left) for t, s, left in zip(total, taken, member.sum)), 1e-4)
         self.close([member])

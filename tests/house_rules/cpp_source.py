@@ -27,8 +27,8 @@ class Level:
     def __init__(self, bracket, kind, function=None):
         self.bracket = bracket
         self.kind = kind  # "namespace", "class", "function", "block" (a branch, a loop), "value" (anything else)
-        self.function = function  # Where the function begins, if this is a function's body.
-        self.start = None  # Where the statement begins.
+        self.function = function  # The position at which the function begins, if this is a function's body.
+        self.start = None  # The position at which the statement begins.
         self.lambda_start = None
 
 

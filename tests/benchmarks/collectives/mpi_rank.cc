@@ -1,6 +1,6 @@
 // The benchmark's ranks of an MPI library; the program is built once with each library. It also has a textbook ring of
-// our own (Baidu's algorithm) on top of MPI_Sendrecv: n - 1 steps of reduce-scatter and n - 1 of all-gather, not
-// pipelined.
+// our own (Baidu's algorithm) on top of MPI_Sendrecv. The ring makes n - 1 steps of reduce-scatter and n - 1 of
+// all-gather, without pipelining.
 
 #include <mpi.h>
 

@@ -24,7 +24,7 @@ namespace hooke {
 struct LoadOptions {
   std::string coordinator;  // host:port.
   uint32_t workers = 300;
-  uint32_t ranks = 5000;     // Of all groups together; a multiple of group_ranks.
+  uint32_t ranks = 5000;     // Ranks of all groups together; a multiple of group_ranks.
   uint32_t group_ranks = 4;  // Ranks of a group.
   uint32_t job_groups = 50;  // Groups of a job; the last job may have fewer.
   uint32_t watchers = 5;

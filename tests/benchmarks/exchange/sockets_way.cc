@@ -130,7 +130,7 @@ Prepare SocketsWay(const WayOptions& options) {
     }
     Rival way =
         OnVector("sockets", task.count, [connections](absl::Span<float> x) { return RoundTrip(*connections, x); });
-    way.has_result = false;  // Equal has checked the answers.
+    way.has_result = false;  // Connection::Equal above has checked the answers.
     return std::vector<Rival>{way};
   };
 }
