@@ -59,8 +59,8 @@ absl::Status CheckEncoding(const Encoding& encoding);
 uint64_t EncodedBytes(const Encoding& encoding, uint64_t values);
 
 // Encodes `values` into `bytes`, which has the length that EncodedBytes returns and overlaps nothing. With kFloat16,
-// values beyond the largest finite one become that one, 65504. INVALID_ARGUMENT names the first value that is infinite
-// or not a number; `bytes` is unspecified then.
+// values beyond the largest finite value, 65504, become that value. INVALID_ARGUMENT names the first value that is
+// infinite or not a number; `bytes` is unspecified then.
 absl::Status Encode(const Encoding& encoding, absl::Span<const float> values, absl::Span<char> bytes);
 
 // Decodes bytes that Encode wrote, or untrusted bytes from a peer. Their length must be what EncodedBytes returns.

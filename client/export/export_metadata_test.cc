@@ -99,7 +99,7 @@ TEST(ExportMetadata, CountsStepsAndExchanges) {
   EXPECT_THAT(Texts(job, Described()), Not(Contains(Key("group_steps"))));
 }
 
-// Without a description and an evaluation, the metadata leave out what they would give.
+// If a job has no description and no evaluation, the metadata leave out the facts that come from these.
 TEST(ExportMetadata, LeavesOutWhatIsNotKnown) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.clear_center();

@@ -46,7 +46,8 @@ class PairwiseRounds {
         const absl::StatusOr<absl::Span<const char>> received = receives_.Next();
         if (!received.ok()) return received.status();
         const int from = Before(distance);
-        // In rank order, but without this rank, because ReduceIntoList puts this rank's own values in their place.
+        // The others stand in rank order without a gap for this rank, because ReduceIntoList puts this rank's own
+        // values in their place.
         others[from < rank_ ? from : from - 1] = *received;
       }
       ReduceIntoList({values_.type(), op, n_}, others, /*place=*/rank_, ChunkOf(rank_, round));

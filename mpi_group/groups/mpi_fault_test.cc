@@ -116,8 +116,8 @@ class RunningGroup {
     return reports;
   }
 
-  // The error of each rank but the victim that has reported. When the first rank ends, mpirun wakes the victim to end
-  // it too, and the victim may manage to report as well.
+  // The error of each rank that has reported, without the victim's. When the first rank ends, mpirun wakes the victim
+  // to end it too. The victim may then manage to report as well.
   std::map<int, std::string> ReportsOfSurvivors() const {
     std::map<int, std::string> reports = Reports();
     reports.erase(kVictim);

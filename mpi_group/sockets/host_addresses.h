@@ -30,8 +30,8 @@ std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 
 // Orders a peer's addresses. Addresses in a network that this host is in too come first; among equals faster cards come
-// first. Addresses that this host has as well come last, because they do not lead to the peer. A container bridge, for
-// example, has the same address on every host. Otherwise the peer's order stays.
+// first. Addresses that this host has as well come last, because they may lead to another host than the peer. A
+// container bridge, for example, has the same address on every host. Otherwise the peer's order stays.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers);
 
 // "10.0.0.1"

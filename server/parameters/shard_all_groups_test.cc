@@ -63,8 +63,8 @@ TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   }
 }
 
-// The others wait once for a group that never comes. It has trained nothing, so the distances of the others count in
-// full.
+// The others wait once for a group that never comes. That group has trained nothing, so the distances of the others
+// count in full.
 TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, absl::Seconds(1)), 1);

@@ -38,8 +38,8 @@ exec ip netns exec "$name" unshare --uts sh -c "hostname $name; $*"
 
 
 def probes(name):
-    """Returns what `Hosts` needs of a machine, with a command that tests each. The commands use nothing of `Hosts`, so that a fault of `Hosts` does
-    not look like a fault of the machine."""
+    """Returns the features that `Hosts` needs of a machine, with a command that tests each. The commands use nothing of `Hosts`, so that a fault of
+    `Hosts` does not look like a fault of the machine."""
     return (
         ("network namespaces", ["ip", "netns", "add", name]),
         ("programs inside a network namespace", ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", 'hostname "$0"', name]),

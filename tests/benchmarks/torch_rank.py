@@ -77,7 +77,7 @@ def load(prefix):
 
 
 def samples_of(arguments):
-    """Returns inputs and what the model should say to them."""
+    """Returns inputs, and the outputs that the model should learn for them."""
     if arguments.model == "gpt":
         letters = torch.randint(Gpt.LETTERS, (4096, Gpt.WIDTH + 1))
         return letters[:, :-1].contiguous(), letters[:, 1:].contiguous()

@@ -29,7 +29,8 @@ struct ExchangeScheduleOptions {
   // If not zero, an exchange is due when this much time has passed on rank 0's clock. The interval in steps does not
   // count then.
   absl::Duration interval_time = absl::ZeroDuration();
-  // Whether the interval adapts to the group's pace: it is the fastest group's, and slower groups have a shorter one.
+  // True if the interval adapts to the group's pace: the fastest group has the job's interval, and slower groups have
+  // shorter ones.
   bool adapts = false;
   uint64_t first_step = 0;  // The step from which the group goes on.
   bool in_rounds = false;   // Whether the job's rule has rounds.

@@ -178,7 +178,7 @@ class ServerExchange {
   std::optional<absl::Time> told_;
   // Whether a stream was opened since the server last answered a Locate call. If so, the server may have restarted.
   bool asks_ = false;
-  // When to repeat a failed Locate call because of `asks_`.
+  // The time at which a failed Locate call is repeated while `asks_` is true.
   absl::Time asks_again_ = absl::InfiniteFuture();
   // The last acknowledged exchange when `asks_` became true.
   uint64_t last_before_ = 0;
@@ -193,7 +193,7 @@ class ServerExchange {
       false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // Start is still writing.
   bool expired_ ABSL_GUARDED_BY(mutex_) = false;     // The running exchange's deadline has passed.
-  ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Only the thread changes it.
+  ServerPresence presence_ ABSL_GUARDED_BY(mutex_);  // Only the exchange's thread changes it.
   ExchangeProgress progress_ ABSL_GUARDED_BY(mutex_);
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   ExchangeCall call_ ABSL_GUARDED_BY(mutex_);

@@ -24,7 +24,7 @@ constexpr size_t kPieceBytes = size_t{64} << 20;
 
 // All ranks end with rank 0's bytes; the vectors have the same size.
 absl::Status BroadcastBytes(Group& group, std::vector<uint8_t>& bytes) {
-  // Collectives have no byte type, so bytes travel as int32. The last one to three bytes, which fill no int32, travel
+  // Collectives have no byte type, so bytes travel as int32. Up to three bytes at the end, which fill no int32, travel
   // as a number.
   const size_t whole = bytes.size() / sizeof(int32_t) * sizeof(int32_t);
   for (size_t at = 0; at < whole; at += kPieceBytes) {

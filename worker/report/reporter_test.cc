@@ -96,7 +96,8 @@ class FakeDaemon : public v1::RankEvents::CallbackService {
     return mkdtemp(folder);
   }
 
-  const std::string folder_ = MakeFolder();  // Not TempDir: a unix socket's path has at most 107 bytes.
+  // TempDir's path may be too long: a Unix socket's path has at most 107 bytes.
+  const std::string folder_ = MakeFolder();
   const std::string socket_ = folder_ + "/s";
   absl::Mutex mutex_;
   std::vector<v1::RankEvent> events_ ABSL_GUARDED_BY(mutex_);

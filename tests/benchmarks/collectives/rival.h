@@ -24,7 +24,7 @@ struct Task {
   uint64_t count = 0;
 };
 
-// One way to run the task, on its own buffer.
+// One way to run the task. It has its own buffer.
 struct Rival {
   // "LIBRARY" or "LIBRARY/VARIANT". The best variant counts as the library's result.
   std::string name;

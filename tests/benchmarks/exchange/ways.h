@@ -15,7 +15,7 @@ namespace hooke {
 struct WayOptions {
   uint32_t rank = 0;
   uint32_t ranks = 1;
-  std::vector<std::string> servers;  // host:port of each.
+  std::vector<std::string> servers;  // host:port of each server.
   absl::Duration timeout = absl::Seconds(60);
 };
 
