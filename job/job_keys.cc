@@ -177,7 +177,7 @@ std::vector<JobKey> GroupsKeys() {
   return {
       Integer("groups.count", FromTo(1, 1024), "1",
               "Groups; whether they wait for one another, `averaging.rule` says."),
-      Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group; all of a group run on one worker."),
+      Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group, on one worker or on several of one site."),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
   };
 }

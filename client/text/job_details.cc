@@ -55,7 +55,7 @@ std::vector<std::string> GroupRow(const v1::GroupStatus& group) {
   const std::string reason = ReasonText(state, group.reason());
   return {GroupText(group),
           state,
-          group.worker().empty() ? "-" : absl::StrCat(Printable(group.worker()), " (", Printable(group.site()), ")"),
+          group.worker().empty() ? "-" : PlaceText(group),
           group.incarnation() == 0 ? "-" : absl::StrCat(group.incarnation()),
           known ? absl::StrCat(StepText(group), "/", total) : "-",
           number(progress.epoch(), 2),

@@ -49,6 +49,18 @@ std::string GroupText(const v1::GroupStatus& group) {
   return group.task() == v1::GroupStart::EVALUATE ? "the evaluation" : absl::StrCat("group ", group.group());
 }
 
+std::string PlaceText(const v1::GroupStatus& group) {
+  if (group.worker().empty()) return "";
+  const auto part = [](std::string* text, const v1::GroupPart& one) {
+    const uint32_t last = one.first_rank() + one.ranks() - 1;
+    absl::StrAppend(text, Printable(one.worker()), one.ranks() == 1 ? " (rank " : " (ranks ", one.first_rank(),
+                    one.ranks() == 1 ? "" : absl::StrCat("-", last), ")");
+  };
+  const std::string workers =
+      group.parts().empty() ? Printable(group.worker()) : absl::StrJoin(group.parts(), " and ", part);
+  return absl::StrCat(workers, " (", Printable(group.site()), ")");
+}
+
 std::string StepText(const v1::GroupStatus& group) {
   return group.has_progress() ? absl::StrCat(group.progress().step()) : "-";
 }

@@ -24,6 +24,9 @@ std::string PercentText(double fraction);  // Example: "90.12 %".
 // Returns "group 1", or "the evaluation" for the evaluating group.
 std::string GroupText(const v1::GroupStatus& group);
 
+// Examples: "w1 (hpc)", "w1 (ranks 0-1) and w2 (ranks 2-3) (hpc)"; empty while the group is not placed.
+std::string PlaceText(const v1::GroupStatus& group);
+
 // The group's step. It is "-" if the group has not reported one since the coordinator started.
 std::string StepText(const v1::GroupStatus& group);
 

@@ -98,6 +98,22 @@ TEST(JobTextTest, ASilenceIsToldOnce) {
   EXPECT_EQ(silences[2].text, "rank 1 (pid 4711) of group 1 has not answered since 12:00:00 (6 s), at step 120");
 }
 
+// A group on several workers is shown with the ranks of each.
+TEST(JobTextTest, PlaceOfAGroup) {
+  v1::GroupStatus placed;
+  EXPECT_EQ(PlaceText(placed), "");
+  placed.set_worker("w1");
+  placed.set_site("hpc");
+  EXPECT_EQ(PlaceText(placed), "w1 (hpc)");
+  for (const uint32_t ranks : {2, 1}) {
+    v1::GroupPart* part = placed.add_parts();
+    part->set_worker(ranks == 2 ? "w1" : "w2");
+    part->set_first_rank(ranks == 2 ? 0 : 2);
+    part->set_ranks(ranks);
+  }
+  EXPECT_EQ(PlaceText(placed), "w1 (ranks 0-1) and w2 (rank 2) (hpc)");
+}
+
 // Durations and states have their usual form. Unknown enum numbers become words, too.
 TEST(JobTextTest, WordsAndNumbers) {
   EXPECT_EQ(DurationText(absl::Seconds(42)), "0:42");

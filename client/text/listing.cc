@@ -49,12 +49,17 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
     silences.push_back(
         {{"what", silence.what()}, {"since_unix_ms", silence.since_unix_ms()}, {"step", silence.step()}});
   }
+  ordered_json parts = ordered_json::array();
+  for (const v1::GroupPart& part : group.parts()) {
+    parts.push_back({{"worker", part.worker()}, {"first_rank", part.first_rank()}, {"ranks", part.ranks()}});
+  }
   return {{"group", group.group()},
           {"task", LowerName(v1::GroupStart::Task_Name(group.task()))},
           {"state", GroupStateText(group.state())},
           {"reason", group.reason()},
           {"worker", group.worker()},
           {"site", group.site()},
+          {"parts", parts},
           {"incarnation", group.incarnation()},
           {"progress", group.has_progress() ? ProgressToJson(group.progress()) : ordered_json(nullptr)},
           {"silences", silences}};

@@ -55,14 +55,14 @@ std::string BarLine(const v1::GroupStatus& group, int width) {
                          known ? RateText(progress.samples_per_s()) : "- samples/s");
 }
 
-std::string PlaceText(const v1::GroupStatus& group) {
-  if (group.worker().empty()) return "";
-  return absl::StrCat(" on ", Printable(group.worker()), " (", Printable(group.site()), ")");
+std::string StateAndPlace(const v1::GroupStatus& group) {
+  const std::string place = PlaceText(group);
+  return absl::StrCat(GroupStateText(group.state()), place.empty() ? "" : " on ", place);
 }
 
 // Returns a line such as "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %".
 std::string StateLine(const v1::GroupStatus& group) {
-  std::string text = absl::StrCat(GroupStateText(group.state()), PlaceText(group));
+  std::string text = StateAndPlace(group);
   if (group.incarnation() > 1) absl::StrAppend(&text, ", start ", group.incarnation());
   absl::StrAppend(&text, ReasonText(GroupStateText(group.state()), group.reason()));
   if (group.state() != v1::GROUP_STATE_RUNNING) return text;
@@ -163,7 +163,7 @@ std::vector<std::string> WatchLog::Lines(const v1::JobStatus& job, absl::Time no
 void WatchLog::TellGroup(const v1::GroupStatus& group, absl::Time now, LineList& lines) {
   Told& told = groups_[{group.group(), group.task()}];
   const v1::RankProgress& progress = group.progress();
-  std::string state = absl::StrCat(GroupStateText(group.state()), PlaceText(group));
+  std::string state = StateAndPlace(group);
   if (group.incarnation() > 1) absl::StrAppend(&state, ", start ", group.incarnation());
   absl::StrAppend(&state, ReasonText(GroupStateText(group.state()), group.reason()));
   if (state != told.state) {

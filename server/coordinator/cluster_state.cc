@@ -42,11 +42,14 @@ ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> j
     for (const GroupRecord& group : record.groups) {
       job.live[group.group].furthest_step = group.best_step;
       if (HasEnded(record.state) || !IsPlaced(group.state)) continue;
-      Worker& worker = workers_[group.worker];
-      worker.name = group.worker;
-      worker.site = group.site;
-      worker.last_heard = now;
-      worker.occupants[{record.job_id, group.group, group.incarnation}] = record.spec.groups().ranks();
+      for (const GroupPart& part : group.parts) {
+        if (part.ended) continue;
+        Worker& worker = workers_[part.worker];
+        worker.name = part.worker;
+        worker.site = group.site;
+        worker.last_heard = now;
+        worker.occupants[{record.job_id, group.group, group.incarnation}] = part.ranks;
+      }
     }
     if (!HasEnded(record.state)) {
       for (const JobServer& shard : record.servers) {
@@ -88,9 +91,9 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   }
   if (status.ok()) status = CheckRoomFor(spec);
   if (!status.ok()) return status;
-  std::vector<WorkerRoom> rooms;
+  std::vector<FreeWorker> rooms;
   for (const auto& [name, worker] : workers_) {
-    if (!worker.lost && worker.slots > 0) rooms.push_back({name, worker.site, worker.slots});
+    if (!worker.lost && worker.slots > 0) rooms.push_back(WholeWorker(worker));
   }
   status = CheckRanksFit(spec, rooms);
   if (!status.ok()) return status;
@@ -214,6 +217,8 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   group.best_step = decision.best_step;
   live.retry_at = now.steady + decision.wait;
   live.silences.clear();
+  live.held.reset();
+  if (group.parts.size() > 1) StopParts(job, group, absl::StrCat("the group ended: ", decision.reason));
   const std::string text =
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
   if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);

@@ -7,7 +7,8 @@
 // keep_limits.h.
 //
 // Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
-// cluster_state_time.cc (ticks, servers, placement), cluster_state_servers.cc (who is at a server's address, and which
+// cluster_state_time.cc (ticks, servers, placement), cluster_state_parts.cc (starts of groups, and groups that run on
+// several workers), cluster_state_servers.cc (who is at a server's address, and which
 // jobs follow a server to another one), cluster_state_forget.cc (jobs that are forgotten, and
 // their shards on servers), cluster_state_view.cc (status for users).
 
@@ -31,6 +32,7 @@
 #include "server/coordinator/keep_limits.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
+#include "server/coordinator/placement.h"
 #include "server/coordinator/records.h"
 #include "server/coordinator/server_dial.h"
 
@@ -142,6 +144,17 @@ class ClusterState {
     absl::Duration last_work;
     absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
     std::vector<v1::Silence> silences;
+
+    // ---- Of a group that runs on several workers.
+    std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
+    bool launched = false;        // All were, and mpirun was asked for.
+    absl::Duration ready_by =
+        absl::InfiniteDuration();  // Steady time at which a start with a part not ready is given up.
+    std::string
+        failed_on;  // The worker of the first rank of this incarnation that reported a failure; empty: none did.
+    // A part has failed, but another one may know the cause. The group ends when that one has, or at `held_until`.
+    std::optional<GroupOutcome> held;
+    absl::Duration held_until;  // Steady.
   };
   struct Job {
     JobRecord record;
@@ -158,6 +171,8 @@ class ClusterState {
     std::string version;
     uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
     bool allows_commands = false;
+    std::string address;  // WorkerHello.address.
+    std::string mpi;      // WorkerHello.mpi.
     SessionId session = 0;
     Instant last_heard;
     bool silent = false;  // Users were told that it does not answer.
@@ -234,8 +249,8 @@ class ClusterState {
 
   // cluster_state_events.cc
   void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
-  void ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now);
-  void ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
+  void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
+  void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
@@ -250,7 +265,6 @@ class ClusterState {
   ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& key) const;
   void FixServers(Job& job, Instant now);
-  void Start(Job& job, GroupRecord& group, Worker& worker, Instant now);
   void CheckWorkers(Instant now);
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
@@ -259,6 +273,22 @@ class ClusterState {
   void ServerAnswers(const std::string& key, Server& server, Instant now);
   void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
   void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
+
+  // cluster_state_parts.cc
+  // The worker as PlaceGroups sees it if all its slots are free.
+  static FreeWorker WholeWorker(const Worker& worker);
+  void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
+  v1::StartGroup StartMessage(const Job& job, const GroupRecord& group) const;
+  void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
+  void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);
+  void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);
+  // Ends groups whose parts were not ready in time, and those whose end was held.
+  void CheckParts(Instant now);
+  // The workers of the group whose stream has ended, as "worker b is gone; "; empty if there are none.
+  std::string GoneText(const GroupRecord& group) const;
+  bool IsConnected(const std::string& worker) const;
+  // Tells all workers that may be running a part of this incarnation to stop it.
+  void StopParts(const Job& job, const GroupRecord& group, absl::string_view why);
 
   // cluster_state_servers.cc
   static bool Uses(const JobRecord& job, const std::string& key);

@@ -44,9 +44,10 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
   const AdoptionDecision current = AdoptGroup(key, worker.name, job == nullptr ? nullptr : &job->record);
   if (current.what == Adoption::kAdopt) {
     GroupRecord& group = job->record.groups[key.group];
-    if (event.number() > group.last_event) {
-      group.last_event = event.number();
-      ApplyEvent(*job, group, event, now);
+    GroupPart& part = *PartOn(group, worker.name);
+    if (event.number() > part.last_event) {
+      part.last_event = event.number();
+      ApplyEvent(*job, group, part, event, now);
     }
   }
   if (event.event_case() == v1::GroupEvent::kEnded) {
@@ -55,14 +56,21 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
   }
 }
 
-void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now) {
+void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now) {
   switch (event.event_case()) {
     case v1::GroupEvent::kStarted:
-      Log(job, absl::StrCat("group ", group.group, " started (launcher pid ", event.started().launcher_pid(), ")"),
+      Log(job,
+          absl::StrCat("group ", group.group, " started",
+                       group.parts.size() > 1 ? absl::StrCat(" on worker ", part.worker) : "", " (launcher pid ",
+                       event.started().launcher_pid(), ")"),
           now);
       return;
     case v1::GroupEvent::kReport:
-      return ApplyReport(job, group, event.report(), now);
+      return ApplyReport(job, group, part, event.report(), now);
+    case v1::GroupEvent::kReady:
+      return PartIsReady(job, group, part, now);
+    case v1::GroupEvent::kRemote:
+      return StartRemotePart(job, group, part, event.remote(), now);
     case v1::GroupEvent::kSilence:
       return ApplySilence(job, group, event.silence(), now);
     case v1::GroupEvent::kEnded: {
@@ -77,6 +85,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent
       if (!live.lacks_server || outcome.step > group.best_step) live.server_failures = 0;
       if (live.lacks_server) ++live.server_failures;
       outcome.server_failures = live.server_failures;
+      if (group.parts.size() > 1) return EndPart(job, group, part, outcome, now);
       return EndGroup(job, group, outcome, now);
     }
     default:
@@ -85,11 +94,12 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, const v1::GroupEvent
   }
 }
 
-void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now) {
-  if (report.rank() >= job.record.spec.groups().ranks()) {
-    LogDaemon(
-        absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(), ": ignored"),
-        now);
+void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report,
+                               Instant now) {
+  if (report.rank() < part.first_rank || report.rank() - part.first_rank >= part.ranks) {
+    LogDaemon(absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(),
+                           " on worker ", part.worker, ": ignored"),
+              now);
     return;
   }
   const v1::RankEvent& event = report.event();
@@ -110,9 +120,13 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const v1::RankRepor
       return;
     case v1::RankEvent::kFailed:
       if (LacksServer(event.failed(), job.record.servers)) job.live[group.group].lacks_server = true;
+      if (job.live[group.group].failed_on.empty()) job.live[group.group].failed_on = part.worker;
       return Log(job, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
     case v1::RankEvent::kHello:
-      return Log(job, absl::StrCat(who, " is there (pid ", event.hello().pid(), ")"), now);
+      return Log(job,
+                 absl::StrCat(who, " is there (pid ", event.hello().pid(),
+                              group.parts.size() > 1 ? absl::StrCat(" on ", part.worker) : "", ")"),
+                 now);
     case v1::RankEvent::kDone:
       return Log(job, absl::StrCat(who, " is done at step ", event.done().step()), now);
     default:

@@ -176,10 +176,7 @@ void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) 
   if (job.record.spec.averaging().rule() == v1::AveragingSpec::NONE) return;
   for (GroupRecord& group : job.record.groups) {
     if (!IsPlaced(group.state)) continue;
-    const auto worker = workers_.find(group.worker);
-    if (worker != workers_.end() && worker->second.session != 0) {
-      Send(worker->second.session, StopCommand({job.record.job_id, group.group, group.incarnation}, why));
-    }
+    StopParts(job, group, why);
     group.state = v1::GROUP_STATE_WAITING;
     group.reason = absl::StrCat("starts again: ", why);
     job.live[group.group].silences.clear();

@@ -93,6 +93,7 @@ void ClusterState::Tick(Instant now) {
     for (auto& [address, server] : servers_) server.last_heard += std::min(gap, now.steady - server.last_heard.steady);
   }
   CheckWorkers(now);
+  CheckParts(now);
   CheckServers(now);
   SayLastWords(now);
   Place(now);
@@ -118,7 +119,7 @@ void ClusterState::WorkerSilent(Worker& worker, Instant now) {
     if (HasEnded(job.record.state)) continue;
     bool told = false;
     for (const GroupRecord& group : job.record.groups) {
-      if (group.worker != worker.name || !IsPlaced(group.state)) continue;
+      if (PartOn(group, worker.name) == nullptr || !IsPlaced(group.state)) continue;
       AddSilence(job, group, what, worker.last_heard);
       if (!std::exchange(told, true)) {
         Notice(job, absl::StrCat(text, "; group ", group.group, " was at step ", job.live[group.group].progress.step()),
@@ -143,7 +144,8 @@ void ClusterState::LoseWorker(Worker& worker, Instant now) {
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     for (GroupRecord& group : job.record.groups) {
-      if (group.worker == worker.name && IsPlaced(group.state)) LoseGroup(job, group, why, now);
+      const GroupPart* part = PartOn(group, worker.name);
+      if (part != nullptr && !part->ended && IsPlaced(group.state)) LoseGroup(job, group, why, now);
     }
   }
 }
@@ -241,17 +243,17 @@ void ClusterState::Place(Instant now) {
     if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
     uint64_t used = 0;
     for (const auto& [key, ranks] : worker.occupants) used += ranks;
-    workers.push_back({name, worker.site, worker.slots,
-                       used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used), worker.allows_commands});
+    workers.push_back(WholeWorker(worker));
+    workers.back().free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
   }
   const std::vector<Placement> placements = PlaceGroups(queue, workers);
   for (size_t i = 0; i < placements.size(); ++i) {
     Job& job = *places[i].first;
     GroupRecord& group = job.record.groups[places[i].second];
-    if (placements[i].worker.empty()) {
+    if (placements[i].parts.empty()) {
       ApplyWait(job, group, placements[i].reason);
     } else {
-      Start(job, group, workers_.at(placements[i].worker), now);
+      Start(job, group, placements[i], now);
     }
   }
 }
@@ -279,50 +281,6 @@ void ClusterState::FixServers(Job& job, Instant now) {
   const auto address = [](std::string* text, const JobServer& server) { absl::StrAppend(text, server.address); };
   Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", ", address), ": ", choice.reason), now);
   job.record.servers = std::move(choice.servers);
-}
-
-void ClusterState::Start(Job& job, GroupRecord& group, Worker& worker, Instant now) {
-  FixServers(job, now);
-  ++group.incarnation;
-  group.last_event = 0;
-  group.evaluated = false;
-  group.state = v1::GROUP_STATE_STARTING;
-  group.reason = "starting";
-  group.worker = worker.name;
-  group.site = worker.site;
-  LiveGroup& live = job.live[group.group];
-  live.progress.Clear();
-  live.has_progress = false;
-  live.absent.clear();
-  live.silences.clear();
-  live.lacks_server = false;
-  live.first_work.reset();
-  for (const JobServer& shard : job.record.servers) {
-    auto server = servers_.find(KeyOf(shard));
-    if (server == servers_.end() || !server->second.silent) continue;
-    AddSilence(job, group, absl::StrCat("server ", server->second.claim.address), server->second.last_heard);
-  }
-  worker.occupants[{job.record.job_id, group.group, group.incarnation}] = job.record.spec.groups().ranks();
-
-  v1::WorkerCommand command;
-  command.mutable_start()->set_ranks(job.record.spec.groups().ranks());
-  v1::GroupStart* start = command.mutable_start()->mutable_group();
-  start->set_job_id(job.record.job_id);
-  *start->mutable_job() = job.record.spec;
-  start->set_group(group.group);
-  start->set_incarnation(group.incarnation);
-  start->set_task(group.task);
-  for (const JobServer& server : job.record.servers) start->add_servers(server.address);
-  start->set_job_key(job.record.submission_id);
-  // The start waits until its record is stored. Otherwise a restarted coordinator could give out the same incarnation
-  // once more.
-  Send(worker.session, std::move(command), job.record.job_id);
-  Log(job,
-      absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",
-                   " starts on worker ", worker.name, " at site ", worker.site, ", start ", group.incarnation),
-      now);
-  Store(job);
-  ApplyJobDecision(job, now);
 }
 
 }  // namespace hooke

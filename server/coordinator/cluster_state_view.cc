@@ -27,6 +27,14 @@ void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_rank
   }
 }
 
+v1::GroupPart Shown(const GroupPart& part) {
+  v1::GroupPart shown;
+  shown.set_worker(part.worker);
+  shown.set_first_rank(part.first_rank);
+  shown.set_ranks(part.ranks);
+  return shown;
+}
+
 }  // namespace
 
 absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
@@ -79,8 +87,11 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
     shown->set_incarnation(group.incarnation);
     shown->set_task(group.task);
     if (group.state != v1::GROUP_STATE_WAITING) {
-      shown->set_worker(group.worker);
+      if (!group.parts.empty()) shown->set_worker(group.parts[0].worker);
       shown->set_site(group.site);
+      if (group.parts.size() > 1) {
+        for (const GroupPart& part : group.parts) *shown->add_parts() = Shown(part);
+      }
     }
     if (live.has_progress) {
       *shown->mutable_progress() = live.progress;

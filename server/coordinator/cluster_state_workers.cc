@@ -1,5 +1,8 @@
 // ClusterState: the workers' sessions and the groups that they run.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
@@ -20,6 +23,11 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
   if (hello.instance().empty() || hello.instance().size() > 128) {
     return absl::InvalidArgumentError("a worker's instance must have 1 to 128 bytes");
   }
+  // It becomes a word of mpirun's command line on other workers.
+  if (in_addr address; !hello.address().empty() && inet_pton(AF_INET, hello.address().c_str(), &address) != 1) {
+    return absl::InvalidArgumentError("a worker's address must be an IPv4 address, or empty");
+  }
+  if (hello.mpi().size() > 64) return absl::InvalidArgumentError("a worker's mpi must have at most 64 bytes");
   if (hello.slots() < 1 || hello.slots() > kSlotsMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", hello.name(), " has ", hello.slots(), " slots, allowed is 1 to ", kSlotsMax));
@@ -63,6 +71,8 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.site = hello.site();
   worker.slots = hello.slots();
   worker.allows_commands = hello.allows_commands();
+  worker.address = hello.address();
+  worker.mpi = hello.mpi();
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;
   worker.lost = false;
@@ -86,8 +96,11 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     const GroupKey key = KeyOf(id);
     Job* job = FindJob(key.job_id);
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
-    // The size of an unknown job's group is unknown, so it counts as all slots until it has ended.
-    worker.occupants[key] = record == nullptr ? worker.slots : record->spec.groups().ranks();
+    // The size of a group that was not placed here is unknown, so it counts as all slots until it has ended.
+    const GroupPart* part = record == nullptr || key.group >= record->groups.size()
+                                ? nullptr
+                                : PartOn(record->groups[key.group], worker.name);
+    worker.occupants[key] = part != nullptr ? part->ranks : worker.slots;
     // The job may have failed just before the coordinator restarted, while this group still printed.
     if (job != nullptr) AwaitLastWords(*job, now);
     const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
@@ -104,8 +117,9 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     if (HasEnded(job.record.state)) continue;
     for (const GroupRecord& group : job.record.groups) {
       const GroupKey key{job.record.job_id, group.group, group.incarnation};
-      if (!IsPlaced(group.state) || group.worker != worker.name || worker.occupants.count(key) > 0) continue;
-      worker.occupants[key] = job.record.spec.groups().ranks();
+      const GroupPart* part = PartOn(group, worker.name);
+      if (!IsPlaced(group.state) || part == nullptr || part->ended || worker.occupants.count(key) > 0) continue;
+      worker.occupants[key] = part->ranks;
       worker.unconfirmed.insert(key);
     }
   }
@@ -168,7 +182,7 @@ void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
     if (HasEnded(job.record.state)) continue;
     bool told = false;
     for (const GroupRecord& group : job.record.groups) {
-      if (group.worker != worker.name || !IsPlaced(group.state)) continue;
+      if (PartOn(group, worker.name) == nullptr || !IsPlaced(group.state)) continue;
       RemoveSilence(job, group, what);
       if (!std::exchange(told, true)) Notice(job, absl::StrCat(what, " answers again"), now);
     }

@@ -27,6 +27,8 @@ absl::Status FakeWorker::Connect(Coordinator& coordinator, Instant now) {
   hello.set_site(site_);
   hello.set_slots(slots_);
   hello.set_allows_commands(allows_commands_);
+  hello.set_address(address_);
+  hello.set_mpi("openmpi");
   std::set<GroupKey> running;
   for (const auto& [key, run] : running_) running.insert(key);
   for (const v1::GroupEvent& event : unseen_) running.insert(KeyOf(event.group()));
@@ -65,6 +67,13 @@ void FakeWorker::Receive(Instant now, bool linger) {
       const GroupKey key{start.job_id(), start.group(), start.incarnation()};
       running_[key].start = command.start();
       started_.push_back(key);
+      if (command.start().parts().empty() || never_ready_) continue;
+      v1::GroupEvent event = NewEvent(key);
+      event.mutable_ready();
+      SendEvent(std::move(event), now);
+    } else if (command.has_launch()) {
+      const auto run = running_.find(KeyOf(command.launch().group()));
+      if (run != running_.end()) run->second.launches.push_back(command.launch());
     } else if (command.has_stop()) {
       const GroupKey key = KeyOf(command.stop().group());
       stop_reasons_.push_back(command.stop().reason());
@@ -125,6 +134,14 @@ void FakeWorker::Repeat(Instant now) {
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
+void FakeWorker::Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments,
+                        Instant now) {
+  v1::GroupEvent event = NewEvent(key);
+  event.mutable_remote()->set_address(address);
+  for (const std::string& argument : arguments) event.mutable_remote()->add_arguments(argument);
+  SendEvent(std::move(event), now);
+}
+
 void FakeWorker::Progress(const GroupKey& key, uint64_t step, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   v1::RankProgress* progress = Report(event)->mutable_progress();
@@ -178,7 +195,10 @@ void FakeWorker::End(const GroupKey& key, const absl::Status& status, Instant no
 
 uint32_t FakeWorker::slots_used() const {
   uint32_t used = 0;
-  for (const auto& [key, run] : running_) used += run.start.ranks();
+  for (const auto& [key, run] : running_) {
+    const bool whole = run.start.parts().empty();
+    used += whole ? run.start.ranks() : run.start.parts(static_cast<int>(run.start.part())).ranks();
+  }
   return used;
 }
 

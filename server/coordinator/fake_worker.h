@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,12 +26,18 @@ class FakeWorker {
     uint64_t events = 0;  // Sent so far.
     uint64_t step = 0;
     bool stopping = false;  // It was told to stop, and has not ended yet.
+    std::vector<v1::LaunchPart> launches;
   };
 
   FakeWorker(std::string name, uint32_t slots, std::string site = "hpc");
 
   // From the next hello on it says that it runs commands.
   void AllowCommands() { allows_commands_ = true; }
+
+  // From the next hello on it has this address, so that it may run a part of a group.
+  void SetAddress(std::string address) { address_ = std::move(address); }
+  // A part does not say that it is ready.
+  void NeverReady() { never_ready_ = true; }
 
   // Says hello, then repeats the events that were not seen.
   absl::Status Connect(Coordinator& coordinator, Instant now);
@@ -46,6 +53,8 @@ class FakeWorker {
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
+  // mpirun on this worker wants its daemon at an address.
+  void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);
   // Sends `rank_event` unchanged, as a report of the rank.
   void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now);
@@ -82,6 +91,8 @@ class FakeWorker {
   SessionId session_ = 0;
   bool welcomed_ = false;
   bool allows_commands_ = false;
+  bool never_ready_ = false;
+  std::string address_;
   int echoes_ = 0;
   std::map<GroupKey, Run> running_;
   std::deque<v1::GroupEvent> unseen_;

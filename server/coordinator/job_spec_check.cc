@@ -11,21 +11,30 @@ namespace hooke {
 
 absl::Status CheckJobSpec(const v1::JobSpec& spec) { return RefusalOf(CheckJob(spec)); }
 
-absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const WorkerRoom> workers) {
-  std::map<std::string, uint64_t> site_slots;
-  const WorkerRoom* largest = nullptr;
-  for (const WorkerRoom& worker : workers) {
-    if (!spec.groups().site().empty() && worker.site != spec.groups().site()) continue;
-    site_slots[worker.site] += worker.slots;
-    if (largest == nullptr || worker.slots > largest->slots) largest = &worker;
+absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const FreeWorker> workers) {
+  const uint32_t ranks = spec.groups().ranks();
+  std::vector<FreeWorker> at_site;
+  for (const FreeWorker& worker : workers) {
+    if (spec.groups().site().empty() || worker.site == spec.groups().site()) at_site.push_back(worker);
   }
-  if (largest == nullptr || spec.groups().ranks() <= largest->slots) return absl::OkStatus();
-  auto site = std::max_element(site_slots.begin(), site_slots.end(),
-                               [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto largest =
+      std::max_element(at_site.begin(), at_site.end(), [](const auto& a, const auto& b) { return a.slots < b.slots; });
+  if (largest == at_site.end() || ranks <= largest->slots) return absl::OkStatus();
+  std::string together;
+  uint64_t most = 0;
+  for (const auto& set : WorkersTogether(at_site)) {
+    uint64_t slots = 0;
+    for (const FreeWorker* worker : set) slots += worker->slots;
+    if (ranks <= slots) return absl::OkStatus();
+    if (set.size() < 2 || slots <= most) continue;
+    most = slots;
+    together = absl::StrCat(", and the ", set.size(), " workers that site ", set.front()->site,
+                            " has for groups of several workers have ", slots, " together");
+  }
   const std::string message = absl::StrCat(
-      spec.groups().ranks(), " ranks do not fit: all ranks of a group run on one worker, and the largest worker, ",
-      largest->name, " at site ", largest->site, ", has ", largest->slots, " slots (the largest site, ", site->first,
-      ", has ", site->second, "); lower groups.ranks, or start a worker with --slots=", spec.groups().ranks());
+      ranks, " ranks do not fit: the largest worker, ", largest->name, " at site ", largest->site, ", has ",
+      largest->slots, " slots", together, "; lower groups.ranks, or start a worker with --slots=", ranks,
+      together.empty() ? ", or workers on several nodes (docs/several-machines.md)" : ", or more workers");
   return RefusalOf({{"groups.ranks", message, {"groups.ranks"}}}, absl::StatusCode::kFailedPrecondition);
 }
 

@@ -3,12 +3,10 @@
 
 // Checks at Submit whether a job is valid, and whether it can ever fit this cluster. Pure.
 
-#include <cstdint>
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "proto/job.pb.h"
+#include "server/coordinator/placement.h"
 
 namespace hooke {
 
@@ -16,15 +14,10 @@ namespace hooke {
 // (job/job_refusal.h).
 absl::Status CheckJobSpec(const v1::JobSpec& spec);
 
-struct WorkerRoom {
-  std::string name;
-  std::string site;
-  uint32_t slots = 0;  // All slots, free or not.
-};
-
-// FAILED_PRECONDITION: no worker of the job's site has slots enough for one group. A job that names no site may run at
-// any. The message names the largest site and worker. OK if no worker of the site has joined: the job waits for one.
-absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const WorkerRoom> workers);
+// FAILED_PRECONDITION: no worker of the job's site has slots enough for one group, free or not, and no workers of one
+// site have them together. A job that names no site may run at any. The message names the largest worker and the
+// largest set of workers. OK if no worker of the site has joined: the job waits for one.
+absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const FreeWorker> workers);
 
 }  // namespace hooke
 

@@ -231,8 +231,20 @@ TEST(JobSpecCheckTest, RefusesMoreRanksThanAnyWorkerHasSlots) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(
       status.message(),
-      "groups.ranks: 8 ranks do not fit: all ranks of a group run on one worker, and the largest worker, w3 at site "
-      "cloud, has 3 slots (the largest site, hpc, has 4); lower groups.ranks, or start a worker with --slots=8");
+      "groups.ranks: 8 ranks do not fit: the largest worker, w3 at site cloud, has 3 slots; lower groups.ranks, or "
+      "start a worker with --slots=8, or workers on several nodes (docs/several-machines.md)");
+}
+
+// Workers of one site that reach one another count together. If they are too few, the message says how many slots they
+// have.
+TEST(JobSpecCheckTest, CountsWorkersOfOneSiteTogether) {
+  const FreeWorker a = {"a", "hpc", 2, 2, false, "10.0.0.1", "openmpi"};
+  const FreeWorker b = {"b", "hpc", 2, 2, false, "10.0.0.2", "openmpi"};
+  EXPECT_TRUE(CheckRanksFit(ExampleJob({1, 4}), {a, b}).ok());
+  EXPECT_EQ(CheckRanksFit(ExampleJob({1, 5}), {a, b}).message(),
+            "groups.ranks: 5 ranks do not fit: the largest worker, a at site hpc, has 2 slots, and the 2 workers that "
+            "site hpc has for groups of several workers have 4 together; lower groups.ranks, or start a worker with "
+            "--slots=5, or more workers");
 }
 
 // A job that fits, or whose site no worker has joined yet, is taken: it may wait.

@@ -26,7 +26,7 @@ AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, 
   if (!IsPlaced(group.state)) {
     return {Adoption::kStop, absl::StrCat("start ", running.incarnation, " was given up")};
   }
-  if (group.worker != worker) return {Adoption::kStop, absl::StrCat("it runs on worker ", group.worker)};
+  if (PartOn(group, worker) == nullptr) return {Adoption::kStop, absl::StrCat("it runs on ", PlaceText(group))};
   return {Adoption::kAdopt, "it is the group's current start"};
 }
 

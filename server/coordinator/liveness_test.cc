@@ -35,7 +35,7 @@ TEST(LivenessTest, AdoptsOnlyTheCurrentIncarnation) {
   job.groups.resize(2);
   job.groups[0].state = v1::GROUP_STATE_RUNNING;
   job.groups[0].incarnation = 3;
-  job.groups[0].worker = "w1";
+  job.groups[0].parts = {{"w1"}};
   job.groups[1].state = v1::GROUP_STATE_WAITING;
   job.groups[1].incarnation = 1;
   JobRecord ended = job;

@@ -1,6 +1,13 @@
 #include "server/coordinator/placement.h"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hooke {
 namespace {
@@ -12,24 +19,117 @@ struct Room {
 
 std::string Count(uint64_t n, const char* thing) { return absl::StrCat(n, " ", thing, n == 1 ? "" : "s"); }
 
-bool SiteFits(const WaitingGroup& group, const Room& room) {
-  return group.site.empty() || group.site == room.worker.site;
+bool SiteFits(const WaitingGroup& group, const FreeWorker& worker) {
+  return group.site.empty() || group.site == worker.site;
 }
 
 // Whether the worker could run the group if it had slots enough.
-bool Suits(const WaitingGroup& group, const Room& room) {
-  return SiteFits(group, room) && (!group.command || room.worker.allows_commands);
+bool Suits(const WaitingGroup& group, const FreeWorker& worker) {
+  return SiteFits(group, worker) && (!group.command || worker.allows_commands);
 }
 
 Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms) {
   Room* best = nullptr;
   for (Room& room : rooms) {
-    if (!Suits(group, room) || !room.kept_for.empty() || room.worker.free < group.ranks) continue;
+    if (!Suits(group, room.worker) || !room.kept_for.empty() || room.worker.free < group.ranks) continue;
     const bool better = best == nullptr || room.worker.free < best->worker.free ||
                         (room.worker.free == best->worker.free && room.worker.name < best->worker.name);
     if (better) best = &room;
   }
   return best;
+}
+
+std::vector<std::vector<const FreeWorker*>> SetsFor(const WaitingGroup& group, const std::vector<Room>& rooms,
+                                                    bool open_only) {
+  std::vector<FreeWorker> suitable;
+  for (const Room& room : rooms) {
+    if (Suits(group, room.worker) && (!open_only || room.kept_for.empty())) suitable.push_back(room.worker);
+  }
+  std::vector<std::vector<const FreeWorker*>> sets = WorkersTogether(suitable);
+  // The sets point into `suitable`; the caller's rooms live longer.
+  for (auto& set : sets) {
+    for (const FreeWorker*& worker : set) {
+      const auto same = [&](const Room& room) { return room.worker.name == worker->name; };
+      worker = &std::find_if(rooms.begin(), rooms.end(), same)->worker;
+    }
+  }
+  return sets;
+}
+
+uint64_t SumOf(const std::vector<const FreeWorker*>& workers, uint32_t FreeWorker::*slots) {
+  return std::accumulate(workers.begin(), workers.end(), uint64_t{0},
+                         [slots](uint64_t sum, const FreeWorker* worker) { return sum + worker->*slots; });
+}
+
+// The fewest workers of the set that have room together; empty if all together have not.
+std::vector<const FreeWorker*> Fewest(uint32_t ranks, std::vector<const FreeWorker*> set) {
+  std::sort(set.begin(), set.end(), [](const FreeWorker* a, const FreeWorker* b) {
+    return std::make_tuple(b->free, a->name) < std::make_tuple(a->free, b->name);
+  });
+  std::vector<const FreeWorker*> chosen;
+  uint64_t room = 0;
+  for (size_t i = 0; i < set.size() && room < ranks; ++i) {
+    if (set[i]->free == 0) break;
+    chosen.push_back(set[i]);
+    room += set[i]->free;
+  }
+  return room >= ranks ? chosen : std::vector<const FreeWorker*>();
+}
+
+// Spreads the ranks over the workers, which are in descending order of free slots and have room enough.
+std::vector<PlacedPart> Spread(uint32_t ranks, const std::vector<const FreeWorker*>& workers) {
+  std::vector<PlacedPart> parts(workers.size());
+  uint32_t left = ranks;
+  for (size_t i = workers.size(); i-- > 0;) {
+    const auto share = static_cast<uint32_t>(left / (i + 1));
+    parts[i] = {workers[i]->name, std::min(workers[i]->free, share)};
+    left -= parts[i].ranks;
+  }
+  return parts;
+}
+
+std::vector<PlacedPart> PlaceTogether(const WaitingGroup& group, const std::vector<Room>& rooms) {
+  std::vector<const FreeWorker*> best;
+  for (const std::vector<const FreeWorker*>& set : SetsFor(group, rooms, true)) {
+    std::vector<const FreeWorker*> chosen = Fewest(group.ranks, set);
+    if (!chosen.empty() && (best.empty() || chosen.size() < best.size())) best = std::move(chosen);
+  }
+  return best.empty() ? std::vector<PlacedPart>() : Spread(group.ranks, best);
+}
+
+Room& RoomOf(const std::string& worker, std::vector<Room>& rooms) {
+  return *std::find_if(rooms.begin(), rooms.end(), [&](const Room& room) { return room.worker.name == worker; });
+}
+
+Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
+  Placement placement;
+  if (const Room* room = BestFit(group, rooms); room != nullptr) {
+    placement.parts = {{room->worker.name, group.ranks}};
+  } else {
+    placement.parts = PlaceTogether(group, rooms);
+  }
+  if (placement.parts.empty()) return placement;
+  // Also for a group that is not due: nobody else gets the slots for its next try.
+  for (const PlacedPart& part : placement.parts) RoomOf(part.worker, rooms).worker.free -= part.ranks;
+  placement.site = RoomOf(placement.parts[0].worker, rooms).worker.site;
+  const auto name = [](std::string* text, const PlacedPart& part) { absl::StrAppend(text, part.worker); };
+  placement.reason = absl::StrCat("placed on worker", placement.parts.size() == 1 ? " " : "s ",
+                                  absl::StrJoin(placement.parts, " and ", name), " at site ", placement.site);
+  if (!group.due) return {{}, "", group.wait_why};
+  return placement;
+}
+
+// "; the 3 workers there that can work together have 6", of the largest such set.
+std::string TogetherText(const WaitingGroup& group, const std::vector<Room>& rooms) {
+  const std::vector<const FreeWorker*>* best = nullptr;
+  const auto sets = SetsFor(group, rooms, false);
+  for (const auto& set : sets) {
+    const bool better = best == nullptr || SumOf(set, &FreeWorker::free) > SumOf(*best, &FreeWorker::free);
+    if (set.size() > 1 && better) best = &set;
+  }
+  if (best == nullptr) return "";
+  return absl::StrCat(", and the ", best->size(), " workers that site ", best->front()->site,
+                      " has for groups of several workers have ", SumOf(*best, &FreeWorker::free), " together");
 }
 
 std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
@@ -38,8 +138,8 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
   const Room* kept = nullptr;
   bool at_site = false;
   for (const Room& room : rooms) {
-    at_site = at_site || SiteFits(group, room);
-    if (!Suits(group, room)) continue;
+    at_site = at_site || SiteFits(group, room.worker);
+    if (!Suits(group, room.worker)) continue;
     if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
     if (roomiest == nullptr || room.worker.free > roomiest->worker.free) roomiest = &room;
   }
@@ -53,10 +153,46 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
                         " are kept for ", kept->kept_for);
   }
   return absl::StrCat("", Count(group.ranks, "rank"), " needed, worker ", roomiest->worker.name, " at site ",
-                      roomiest->worker.site, " has ", Count(roomiest->worker.free, "free slot"));
+                      roomiest->worker.site, " has ", Count(roomiest->worker.free, "free slot"),
+                      TogetherText(group, rooms));
+}
+
+// Keeps later groups off the workers for which this one waits.
+void Keep(const WaitingGroup& group, std::vector<Room>& rooms) {
+  std::vector<std::string> names;
+  for (const Room& room : rooms) {
+    if (Suits(group, room.worker) && room.worker.slots >= group.ranks) names.push_back(room.worker.name);
+  }
+  if (names.empty()) {
+    for (const auto& set : SetsFor(group, rooms, false)) {
+      if (SumOf(set, &FreeWorker::slots) < group.ranks) continue;
+      for (const FreeWorker* worker : set) names.push_back(worker->name);
+    }
+  }
+  for (const std::string& name : names) {
+    Room& room = RoomOf(name, rooms);
+    if (room.kept_for.empty()) room.kept_for = absl::StrCat("group ", group.group, " of ", group.job_id);
+  }
 }
 
 }  // namespace
+
+std::vector<std::vector<const FreeWorker*>> WorkersTogether(absl::Span<const FreeWorker> workers) {
+  // By site and library, then by address.
+  std::map<std::pair<std::string, std::string>, std::map<std::string, const FreeWorker*>> sets;
+  const auto size = [](const FreeWorker* worker) { return std::make_tuple(worker->free, worker->slots); };
+  for (const FreeWorker& worker : workers) {
+    if (worker.address.empty()) continue;
+    const FreeWorker*& at = sets[{worker.site, worker.mpi}][worker.address];
+    if (at == nullptr || size(&worker) > size(at)) at = &worker;
+  }
+  std::vector<std::vector<const FreeWorker*>> lists;
+  for (const auto& [key, by_address] : sets) {
+    std::vector<const FreeWorker*>& list = lists.emplace_back();
+    for (const auto& [address, worker] : by_address) list.push_back(worker);
+  }
+  return lists;
+}
 
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers) {
   std::vector<Room> rooms;
@@ -64,23 +200,12 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::S
 
   std::vector<Placement> placements;
   for (const WaitingGroup& group : queue) {
-    Room* room = BestFit(group, rooms);
-    if (room != nullptr) {
-      // Also for a group that is not due: nobody else gets the slots for its next try.
-      room->worker.free -= group.ranks;
-      if (group.due) {
-        placements.push_back({room->worker.name, room->worker.site,
-                              absl::StrCat("placed on worker ", room->worker.name, " at site ", room->worker.site)});
-      } else {
-        placements.push_back({"", "", group.wait_why});
-      }
-      continue;
+    Placement placement = Place(group, rooms);
+    if (placement.reason.empty()) {
+      placement.reason = group.due ? WhyNot(group, rooms) : group.wait_why;
+      Keep(group, rooms);
     }
-    placements.push_back({"", "", group.due ? WhyNot(group, rooms) : group.wait_why});
-    for (Room& other : rooms) {
-      const bool could = Suits(group, other) && other.worker.slots >= group.ranks;
-      if (could && other.kept_for.empty()) other.kept_for = absl::StrCat("group ", group.group, " of ", group.job_id);
-    }
+    placements.push_back(std::move(placement));
   }
   return placements;
 }

@@ -1,7 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PLACEMENT_H_
 #define HOOKE_SERVER_COORDINATOR_PLACEMENT_H_
 
-// Which waiting group starts on which worker? A pure function of plain values: it knows no clock, threads or messages.
+// Which waiting group starts on which worker or workers? Pure functions of plain values: they know no clock, threads or
+// messages.
 
 #include <cstdint>
 #include <string>
@@ -17,6 +18,9 @@ struct FreeWorker {
   uint32_t slots = 0;
   uint32_t free = 0;  // <= slots.
   bool allows_commands = false;
+  // The IP address at which the site's other nodes reach it. Empty: it takes no part in groups of several workers.
+  std::string address = {};
+  std::string mpi = {};  // The MPI library of its ranks.
 };
 
 struct WaitingGroup {
@@ -29,16 +33,31 @@ struct WaitingGroup {
   bool command = false;  // True: only a worker that allows commands may run it.
 };
 
+struct PlacedPart {
+  std::string worker;
+  uint32_t ranks = 0;
+};
+
 struct Placement {
-  std::string worker;  // Empty: the group waits.
+  std::vector<PlacedPart> parts;  // In order of ranks, the lead first. Empty: the group waits.
   std::string site;
   std::string reason;  // Always set.
 };
 
-// `queue` is in order of submission; the result has one entry for each of its groups. All ranks of a group go to one
-// worker: the one with the fewest free slots that are enough (best fit; ties by name). A group that must wait keeps
-// later groups off every worker that is large enough for it. Otherwise small groups could overtake it forever.
+// `queue` is in order of submission; the result has one entry for each of its groups.
+//
+// If one worker has room for all ranks of a group, the group goes to the one with the fewest free slots that are enough
+// (best fit; ties by name). Otherwise it goes to several workers of one site, all ranks or none. It takes as few
+// workers as possible, spreads its ranks over them as evenly as their slots allow, and the one with the most ranks
+// leads. Workers work together if they have one MPI library and different addresses: MPI tells nodes apart by these.
+//
+// A group that must wait keeps later groups off every worker that is large enough for it, or, if none is, off those
+// that are large enough together. Otherwise small groups could overtake it forever.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers);
+
+// Workers that can run a group together: of one site and one MPI library, and of each address only the largest one. All
+// such sets, in order of site and library; a worker without an address is in none.
+std::vector<std::vector<const FreeWorker*>> WorkersTogether(absl::Span<const FreeWorker> workers);
 
 }  // namespace hooke
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace hooke {
 namespace {
 
@@ -10,7 +13,7 @@ struct Case {
   const char* name;
   std::vector<WaitingGroup> queue;
   std::vector<FreeWorker> workers;
-  std::vector<std::string> placed;   // A worker's name, or empty.
+  std::vector<std::string> placed;   // A worker's name, "w1:2 w2:2" if the ranks are on several, or empty.
   std::vector<std::string> reasons;  // Why a group waits; "" if it is placed.
 };
 
@@ -21,6 +24,24 @@ WaitingGroup Group(const char* job, uint32_t group, uint32_t ranks, const char* 
 WaitingGroup Command(WaitingGroup group) {
   group.command = true;
   return group;
+}
+
+// A worker that takes part in groups of several.
+FreeWorker Node(const char* name, uint32_t slots, uint32_t free, const char* site = "hpc",
+                const char* mpi = "openmpi") {
+  return {name, site, slots, free, false, absl::StrCat("10.0.0.", name), mpi};
+}
+
+FreeWorker At(const char* address, FreeWorker worker) {
+  worker.address = address;
+  return worker;
+}
+
+std::string Text(const Placement& placement) {
+  if (placement.parts.size() == 1) return placement.parts[0].worker;
+  return absl::StrJoin(placement.parts, " ", [](std::string* text, const PlacedPart& part) {
+    absl::StrAppend(text, part.worker, ":", part.ranks);
+  });
 }
 
 WaitingGroup Later(WaitingGroup group, const char* why) {
@@ -94,15 +115,66 @@ const Case kCases[] = {
      {{"w1", "hpc", 2, 2}},
      {"", ""},
      {"starts again in 1s", "1 rank needed, worker w1 at site hpc has 0 free slots"}},
+    {"one worker before several",
+     {Group("a-1", 0, 4)},
+     {Node("1", 2, 2), Node("2", 2, 2), Node("3", 8, 4)},
+     {"3"},
+     {""}},
+    {"several, if none is large enough", {Group("a-1", 0, 4)}, {Node("1", 2, 2), Node("2", 2, 2)}, {"1:2 2:2"}, {""}},
+    {"as few as possible, evenly, the largest leads",
+     {Group("a-1", 0, 8)},
+     {Node("1", 2, 2), Node("2", 6, 6), Node("3", 5, 5)},
+     {"2:4 3:4"},
+     {""}},
+    {"small workers are filled", {Group("a-1", 0, 7)}, {Node("1", 2, 2), Node("2", 6, 6)}, {"2:5 1:2"}, {""}},
+    {"slots are counted on each",
+     {Group("a-1", 0, 4), Group("b-2", 0, 2)},
+     {Node("1", 3, 3), Node("2", 3, 3)},
+     {"1:2 2:2", "1:1 2:1"},
+     {"", ""}},
+    {"all or none, and nobody overtakes",
+     {Group("a-1", 0, 4), Group("b-2", 0, 1)},
+     {Node("1", 2, 2), Node("2", 2, 1)},
+     {"", ""},
+     {"4 ranks needed, worker 1 at site hpc has 2 free slots, and the 2 workers that site hpc has for groups of "
+      "several "
+      "workers have 3 together",
+      "1 rank needed, and the free slots of worker 2 are kept for group 0 of a-1"}},
+    {"not over two sites",
+     {Group("a-1", 0, 4)},
+     {Node("1", 2, 2), Node("2", 2, 2, "cloud")},
+     {""},
+     {"4 ranks needed, worker 1 at site hpc has 2 free slots"}},
+    {"not over two MPI libraries",
+     {Group("a-1", 0, 4)},
+     {Node("1", 2, 2), Node("2", 2, 2, "hpc", "mpich")},
+     {""},
+     {"4 ranks needed, worker 1 at site hpc has 2 free slots"}},
+    {"two workers of one node do not count as two nodes",
+     {Group("a-1", 0, 4)},
+     {At("10.0.0.1", Node("1", 2, 2)), At("10.0.0.1", Node("2", 2, 2)), Node("3", 2, 2)},
+     {"1:2 3:2"},
+     {""}},
+    {"a command over several that allow it",
+     {Command(Group("a-1", 0, 2))},
+     {Node("1", 1, 1), Node("2", 1, 1)},
+     {""},
+     {"no worker allows commands; start hooke-worker with --allow-commands"}},
+    {"slots on several are kept for a next try",
+     {Later(Group("a-1", 0, 4), "starts again in 1s"), Group("b-2", 0, 1)},
+     {Node("1", 2, 2), Node("2", 2, 2)},
+     {"", ""},
+     {"starts again in 1s", "1 rank needed, worker 1 at site hpc has 0 free slots"}},
 };
 
-// Groups go, in order of submission, to the worker that fits best. A group that waits gets a reason.
+// Groups go, in order of submission, to the worker that fits best, or to several that fit together. A group that waits
+// gets a reason.
 TEST(PlacementTest, PlacesOrSaysWhyNot) {
   for (const Case& c : kCases) {
     const std::vector<Placement> placements = PlaceGroups(c.queue, c.workers);
     ASSERT_EQ(placements.size(), c.queue.size()) << c.name;
     for (size_t i = 0; i < placements.size(); ++i) {
-      EXPECT_EQ(placements[i].worker, c.placed[i]) << c.name << " " << i;
+      EXPECT_EQ(Text(placements[i]), c.placed[i]) << c.name << " " << i;
       EXPECT_FALSE(placements[i].reason.empty()) << c.name << " " << i;
       if (c.placed[i].empty()) {
         EXPECT_EQ(placements[i].reason, c.reasons[i]) << c.name << " " << i;

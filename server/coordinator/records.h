@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -43,19 +44,44 @@ inline uint64_t JobNumberOf(absl::string_view job_id) {
   return number <= kNumberMax ? number : 0;
 }
 
+// The ranks of a group that one worker runs.
+struct GroupPart {
+  std::string worker;
+  uint32_t first_rank = 0;
+  uint32_t ranks = 0;
+  std::string address = {};  // GroupPart.address of proto/coordinator.proto; may be empty if it is the only part.
+  uint64_t last_event = 0;   // Number of the worker's last event of this incarnation that was applied.
+  bool ended = false;        // It has ended well, and others have not ended yet.
+};
+
 struct GroupRecord {
   uint32_t group = 0;
   v1::GroupStart::Task task = v1::GroupStart::TRAIN;
   v1::GroupState state = v1::GROUP_STATE_WAITING;
   std::string reason;
-  std::string worker;  // The name of the worker that runs it, or ran it last.
+  // The workers that run it, or ran it last, in order of ranks. The first one leads: it starts mpirun. Empty: the group
+  // was never placed.
+  std::vector<GroupPart> parts;
   std::string site;
   uint32_t incarnation = 0;  // Counts the starts; 0: never started.
-  uint64_t last_event = 0;   // Number of the last event of this incarnation that was applied.
   uint32_t failures = 0;     // Failures and losses in a row without a new step.
   uint64_t best_step = 0;    // The furthest step known when it last failed.
   bool evaluated = false;    // The result of task EVALUATE has come.
 };
+
+// The part of the group on this worker; null if there is none.
+inline const GroupPart* PartOn(const GroupRecord& group, absl::string_view worker) {
+  for (const GroupPart& part : group.parts) {
+    if (part.worker == worker) return &part;
+  }
+  return nullptr;
+}
+inline GroupPart* PartOn(GroupRecord& group, absl::string_view worker) {
+  return const_cast<GroupPart*>(PartOn(std::as_const(group), worker));
+}
+
+// "worker a", "workers a (ranks 0-1) and b (rank 2)".
+std::string PlaceText(const GroupRecord& group);
 
 // The server that holds one shard of a job.
 struct JobServer {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@ namespace {
 
 // "Hook" in ASCII. It marks our files, so that another program's database is not taken for one.
 constexpr int64_t kApplicationId = 0x486f6f6b;
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3;
 
 constexpr char kSchema[] = R"sql(
 CREATE TABLE jobs (
@@ -55,6 +56,22 @@ CREATE TABLE job_servers (
 
 // Format 1 knew servers by their address only. Its jobs get the identity of the server that is reached there.
 constexpr char kFrom1To2[] = "ALTER TABLE job_servers ADD COLUMN server_id TEXT NOT NULL DEFAULT ''; ";
+// Format 2 knew groups of one worker only. This table has all parts of the groups that run on several. The columns
+// `worker` and `last_event` of job_groups are those of a group's first part.
+constexpr char kPartsSchema[] = R"sql(
+CREATE TABLE group_parts (
+  job_id TEXT NOT NULL REFERENCES jobs (job_id),
+  group_index INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  first_rank INTEGER NOT NULL,
+  ranks INTEGER NOT NULL,
+  address TEXT NOT NULL,
+  last_event INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  PRIMARY KEY (job_id, group_index, part)
+) WITHOUT ROWID;
+)sql";
 // Not in kSchema, because stores of earlier versions have no such table. Those versions ignore it, so the format's
 // number stays.
 constexpr char kForgottenSchema[] = R"sql(
@@ -71,9 +88,12 @@ constexpr char kPutJob[] =
     "reason = ?6, started_unix_ms = ?8, first_step_unix_ms = ?9, ended_unix_ms = ?10, center = ?11";
 constexpr char kPutGroup[] =
     "INSERT OR REPLACE INTO job_groups VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+constexpr char kRemoveParts[] = "DELETE FROM group_parts WHERE job_id = ?1 AND group_index = ?2";
+constexpr char kPutPart[] = "INSERT INTO group_parts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 constexpr char kPutServer[] = "INSERT OR REPLACE INTO job_servers VALUES (?1, ?2, ?3, ?4)";
 // The row in `jobs` goes last, because the others refer to it.
-constexpr const char* kRemove[] = {"DELETE FROM job_groups WHERE job_id = ?1",
+constexpr const char* kRemove[] = {"DELETE FROM group_parts WHERE job_id = ?1",
+                                   "DELETE FROM job_groups WHERE job_id = ?1",
                                    "DELETE FROM job_servers WHERE job_id = ?1", "DELETE FROM jobs WHERE job_id = ?1"};
 constexpr char kPutForgotten[] = "INSERT OR REPLACE INTO forgotten_jobs VALUES (?1, ?2, ?3)";
 constexpr char kTrimForgotten[] =
@@ -86,6 +106,9 @@ constexpr char kLoadJobs[] =
 constexpr char kLoadGroups[] =
     "SELECT group_index, task, state, reason, worker, site, incarnation, last_event, failures, best_step, evaluated "
     "FROM job_groups WHERE job_id = ?1 ORDER BY group_index";
+constexpr char kLoadParts[] =
+    "SELECT group_index, worker, first_rank, ranks, address, last_event, ended FROM group_parts WHERE job_id = ?1 "
+    "ORDER BY group_index, part";
 constexpr char kLoadServers[] = "SELECT address, server_id FROM job_servers WHERE job_id = ?1 ORDER BY shard";
 
 class SqliteJobStore : public JobStore {
@@ -101,15 +124,17 @@ class SqliteJobStore : public JobStore {
  private:
   absl::Status InTransaction(const std::function<absl::Status()>& write);
   absl::Status PutJob(const JobRecord& job);
+  absl::Status PutParts(const JobRecord& job, const GroupRecord& group);
   absl::StatusOr<JobRecord> ReadJob();
   absl::Status ReadGroups(JobRecord& job);
+  absl::Status ReadParts(JobRecord& job);
   absl::Status ReadServers(JobRecord& job);
   absl::Status Damaged(const std::string& job_id, const char* what) const;
 
   const std::unique_ptr<SqliteDatabase> database_;
-  std::unique_ptr<SqliteStatement> put_job_, put_group_, put_server_, put_forgotten_;
-  std::unique_ptr<SqliteStatement> load_jobs_, load_groups_, load_servers_, load_forgotten_;
-  std::array<std::unique_ptr<SqliteStatement>, 3> remove_;  // Prepared from kRemove.
+  std::unique_ptr<SqliteStatement> put_job_, put_group_, put_part_, put_server_, put_forgotten_, remove_parts_;
+  std::unique_ptr<SqliteStatement> load_jobs_, load_groups_, load_parts_, load_servers_, load_forgotten_;
+  std::array<std::unique_ptr<SqliteStatement>, 4> remove_;  // Prepared from kRemove.
 };
 
 absl::Status SqliteJobStore::Prepare() {
@@ -119,8 +144,10 @@ absl::Status SqliteJobStore::Prepare() {
       {&put_server_, kPutServer},     {&put_forgotten_, kPutForgotten},
       {&load_jobs_, kLoadJobs},       {&load_groups_, kLoadGroups},
       {&load_servers_, kLoadServers}, {&load_forgotten_, kLoadForgotten},
-      {&remove_[0], kRemove[0]},      {&remove_[1], kRemove[1]},
-      {&remove_[2], kRemove[2]}};
+      {&put_part_, kPutPart},         {&remove_parts_, kRemoveParts},
+      {&load_parts_, kLoadParts},     {&remove_[0], kRemove[0]},
+      {&remove_[1], kRemove[1]},      {&remove_[2], kRemove[2]},
+      {&remove_[3], kRemove[3]}};
   for (auto& [statement, sql] : statements) {
     absl::StatusOr<std::unique_ptr<SqliteStatement>> prepared = database_->Prepare(sql);
     if (!prepared.ok()) return prepared.status();
@@ -193,14 +220,30 @@ absl::Status SqliteJobStore::PutJob(const JobRecord& job) {
   for (size_t i = 0; status.ok() && i < job.groups.size(); ++i) {
     const GroupRecord& group = job.groups[i];
     put_group_->BindText(1, job.job_id).Bind(2, group.group).Bind(3, group.task).Bind(4, group.state);
-    put_group_->BindText(5, group.reason).BindText(6, group.worker).BindText(7, group.site).Bind(8, group.incarnation);
-    put_group_->Bind(9, group.last_event).Bind(10, group.failures).Bind(11, group.best_step).Bind(12, group.evaluated);
+    const GroupPart first = group.parts.empty() ? GroupPart() : group.parts[0];
+    put_group_->BindText(5, group.reason).BindText(6, first.worker).BindText(7, group.site).Bind(8, group.incarnation);
+    put_group_->Bind(9, first.last_event).Bind(10, group.failures).Bind(11, group.best_step).Bind(12, group.evaluated);
     status = put_group_->Run();
+    if (status.ok()) status = PutParts(job, group);
   }
   for (size_t i = 0; status.ok() && i < job.servers.size(); ++i) {
     put_server_->BindText(1, job.job_id).Bind(2, i).BindText(3, job.servers[i].address);
     put_server_->BindText(4, job.servers[i].id);
     status = put_server_->Run();
+  }
+  return status;
+}
+
+absl::Status SqliteJobStore::PutParts(const JobRecord& job, const GroupRecord& group) {
+  remove_parts_->BindText(1, job.job_id).Bind(2, group.group);
+  absl::Status status = remove_parts_->Run();
+  if (group.parts.size() < 2) return status;
+  for (size_t i = 0; status.ok() && i < group.parts.size(); ++i) {
+    const GroupPart& part = group.parts[i];
+    put_part_->BindText(1, job.job_id).Bind(2, group.group).Bind(3, i).BindText(4, part.worker);
+    put_part_->Bind(5, part.first_rank).Bind(6, part.ranks).BindText(7, part.address);
+    put_part_->Bind(8, part.last_event).Bind(9, part.ended);
+    status = put_part_->Run();
   }
   return status;
 }
@@ -220,6 +263,7 @@ absl::StatusOr<std::vector<JobRecord>> SqliteJobStore::Load() {
   if (!row.ok()) return row.status();
   for (JobRecord& job : jobs) {
     absl::Status status = ReadGroups(job);
+    if (status.ok()) status = ReadParts(job);
     if (status.ok()) status = ReadServers(job);
     if (!status.ok()) return status;
   }
@@ -257,10 +301,13 @@ absl::Status SqliteJobStore::ReadGroups(JobRecord& job) {
     group.task = static_cast<v1::GroupStart::Task>(load_groups_->Int(1));
     group.state = static_cast<v1::GroupState>(load_groups_->Int(2));
     group.reason = load_groups_->Bytes(3);
-    group.worker = load_groups_->Bytes(4);
+    GroupPart part;
+    part.worker = load_groups_->Bytes(4);
+    part.ranks = job.spec.groups().ranks();
+    part.last_event = load_groups_->Int(7);
+    if (!part.worker.empty()) group.parts.push_back(std::move(part));
     group.site = load_groups_->Bytes(5);
     group.incarnation = load_groups_->Int(6);
-    group.last_event = load_groups_->Int(7);
     group.failures = load_groups_->Int(8);
     group.best_step = load_groups_->Int(9);
     group.evaluated = load_groups_->Int(10) != 0;
@@ -269,6 +316,30 @@ absl::Status SqliteJobStore::ReadGroups(JobRecord& job) {
   load_groups_->Reset();
   if (!row.ok()) return row.status();
   return valid ? absl::OkStatus() : Damaged(job.job_id, "its groups");
+}
+
+// Of the groups that run on several workers. ReadGroups has made one part of each, as if it ran on one.
+absl::Status SqliteJobStore::ReadParts(JobRecord& job) {
+  load_parts_->BindText(1, job.job_id);
+  std::map<uint32_t, std::vector<GroupPart>> parts;
+  absl::StatusOr<bool> row = load_parts_->Step();
+  for (; row.ok() && *row; row = load_parts_->Step()) {
+    GroupPart part;
+    part.worker = load_parts_->Bytes(1);
+    part.first_rank = load_parts_->Int(2);
+    part.ranks = load_parts_->Int(3);
+    part.address = load_parts_->Bytes(4);
+    part.last_event = load_parts_->Int(5);
+    part.ended = load_parts_->Int(6) != 0;
+    parts[load_parts_->Int(0)].push_back(std::move(part));
+  }
+  load_parts_->Reset();
+  if (!row.ok()) return row.status();
+  for (auto& [group, of_group] : parts) {
+    if (group >= job.groups.size()) return Damaged(job.job_id, "its groups' parts");
+    job.groups[group].parts = std::move(of_group);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteJobStore::ReadServers(JobRecord& job) {
@@ -305,15 +376,16 @@ absl::Status CheckOrCreateSchema(SqliteDatabase& database) {
     if (!number->ok()) return number->status();
   }
   if (*tables == 0 && *application == 0) {
-    return database.Execute(absl::StrCat(kSchema, "PRAGMA application_id = ", kApplicationId,
+    return database.Execute(absl::StrCat(kSchema, kPartsSchema, "PRAGMA application_id = ", kApplicationId,
                                          "; PRAGMA user_version = ", kSchemaVersion, "; COMMIT"));
   }
   if (*application != kApplicationId) {
     return absl::DataLossError(absl::StrCat(
         database.path(), " is an SQLite file, but no job store of Hooke: choose another folder with --state-dir"));
   }
-  if (*version == 1) {
-    absl::Status upgraded = database.Execute(absl::StrCat(kFrom1To2, "PRAGMA user_version = ", kSchemaVersion, "; "));
+  if (*version == 1 || *version == 2) {
+    absl::Status upgraded = database.Execute(
+        absl::StrCat(*version == 1 ? kFrom1To2 : "", kPartsSchema, "PRAGMA user_version = ", kSchemaVersion, "; "));
     if (!upgraded.ok()) return upgraded;
   } else if (*version != kSchemaVersion) {
     return absl::FailedPreconditionError(absl::StrCat("job store ", database.path(), " has format ", *version,

@@ -41,10 +41,13 @@ JobRecord FullJob(uint64_t number) {
     group.task = i == 2 ? v1::GroupStart::EVALUATE : v1::GroupStart::TRAIN;
     group.state = i == 2 ? v1::GROUP_STATE_RUNNING : v1::GROUP_STATE_FINISHED;
     group.reason = absl::StrCat("reason ", i);
-    group.worker = absl::StrCat("w", i);
+    group.parts = {{absl::StrCat("w", i), 0, 2, "", uint64_t{1} << 40}};
+    if (i == 1) {
+      group.parts[0] = {"w1", 0, 1, "10.0.0.1", uint64_t{1} << 41, true};
+      group.parts.push_back({"w2", 1, 1, "10.0.0.2", 7});
+    }
     group.site = "hpc";
     group.incarnation = i + 1;
-    group.last_event = uint64_t{1} << 40;
     group.failures = i;
     group.best_step = 100 + i;
     group.evaluated = i == 2;
@@ -60,8 +63,10 @@ std::string Text(const JobRecord& job) {
                                   job.center.has_value() ? job.center->ShortDebugString() : "none");
   for (const JobServer& server : job.servers) absl::StrAppend(&text, "|", server.id, "@", server.address);
   for (const GroupRecord& g : job.groups) {
-    absl::StrAppend(&text, "\n", g.group, "|", g.task, "|", g.state, "|", g.reason, "|", g.worker, "|", g.site, "|");
-    absl::StrAppend(&text, g.incarnation, "|", g.last_event, "|", g.failures, "|", g.best_step, "|", g.evaluated);
+    absl::StrAppend(&text, "\n", g.group, "|", g.task, "|", g.state, "|", g.reason, "|", PlaceText(g), "|", g.site,
+                    "|");
+    for (const GroupPart& p : g.parts) absl::StrAppend(&text, p.address, "|", p.last_event, "|", p.ended, "|");
+    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated);
   }
   return text;
 }
@@ -164,10 +169,27 @@ TEST_F(SqliteJobStoreTest, UpgradesFormat1) {
   ASSERT_TRUE(Open()->Put({job}).ok());
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
-  constexpr char kBackTo1[] = "ALTER TABLE job_servers DROP COLUMN server_id; PRAGMA user_version = 1";
+  constexpr char kBackTo1[] =
+      "ALTER TABLE job_servers DROP COLUMN server_id; DROP TABLE group_parts; PRAGMA user_version = 1";
   ASSERT_EQ(sqlite3_exec(database, kBackTo1, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
   EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
   for (JobServer& server : job.servers) server.id.clear();
+  job.groups[1].parts = {{"w1", 0, 2, "", uint64_t{1} << 41}};
+  EXPECT_EQ(Text(Open()->Load()->at(0)), Text(job));
+  ASSERT_TRUE(Open()->Put({FullJob(1)}).ok());
+  EXPECT_EQ(Text(Open()->Load()->at(0)), Text(FullJob(1)));
+}
+
+// A store of format 2, which knew groups of one worker only, is read, and keeps groups of several from then on.
+TEST_F(SqliteJobStoreTest, UpgradesFormat2) {
+  JobRecord job = FullJob(1);
+  job.groups[1].parts = {{"w1", 0, 2, "", 9}};
+  ASSERT_TRUE(Open()->Put({job}).ok());
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+  constexpr char kBackTo2[] = "DROP TABLE group_parts; PRAGMA user_version = 2";
+  ASSERT_EQ(sqlite3_exec(database, kBackTo2, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
   EXPECT_EQ(Text(Open()->Load()->at(0)), Text(job));
   ASSERT_TRUE(Open()->Put({FullJob(1)}).ok());
   EXPECT_EQ(Text(Open()->Load()->at(0)), Text(FullJob(1)));
@@ -178,11 +200,11 @@ TEST_F(SqliteJobStoreTest, RefusesOtherFormats) {
   Open();
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 3", nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 4", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
   absl::Status status = OpenSqliteJobStore(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has format 3, this hooke-server knows format 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has format 4, this hooke-server knows format 3"));
 
   const std::string other = folder_ + "/other.db";
   ASSERT_EQ(sqlite3_open(other.c_str(), &database), SQLITE_OK);

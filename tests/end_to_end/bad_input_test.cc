@@ -132,9 +132,9 @@ TEST_F(BadInputTest, LayoutsThatFitNowhere) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_EQ(refused.output,
             path +
-                ":5: groups.ranks: 3 ranks do not fit: all ranks of a group run on one worker, and the largest "
-                "worker, w0 at site site0, has 2 slots (the largest site, site0, has 2); lower groups.ranks, or start "
-                "a worker with --slots=3\n");
+                ":5: groups.ranks: 3 ranks do not fit: the largest worker, w0 at site site0, has 2 slots; lower "
+                "groups.ranks, or start a worker with --slots=3, or workers on several nodes "
+                "(docs/several-machines.md)\n");
   job.ranks = -1;
   EXPECT_THAT(Failure(ToYaml(job)),
               HasSubstr("job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"));

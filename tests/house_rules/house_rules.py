@@ -66,6 +66,7 @@ ROOMS_MAY_INCLUDE = {
     "worker/rank": {"worker/data", "worker/model", "worker/report", "worker/exchange", "worker/training"},
     "worker/api": {"worker/model", "worker/report", "worker/exchange", "worker/training"},
     "worker/launch": set(),
+    "worker/remote": {"worker/launch"},
     "worker/daemon": {"worker/launch"},
     "worker/bench": {"worker/launch"},
     "client/text": set(),

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "flags/command_line.h"
@@ -29,6 +30,8 @@ std::string CheckTimeout(const std::string& text) {
   if (absl::ParseDuration(text, &timeout) && timeout >= kTimeoutMin && timeout <= kTimeoutMax) return "";
   return absl::StrCat("must be a duration from 1ms to 24h, like 30s or 1m30s, got ", text);
 }
+
+std::string CheckNetwork(const std::string& text) { return std::string(CheckSubnet(text).message()); }
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -56,6 +59,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   worker.state_dir = defaults.home.empty() ? "" : defaults.home + "/.hooke/worker";
   worker.launch.flavour = BuiltFlavour();
   worker.launch.rank_binary = defaults.own_folder + "/hooke-rank";
+  worker.launch.remote_agent = defaults.own_folder + "/hooke-remote";
   worker.launch.mpirun = FindProgram(MpirunNames(worker.launch.flavour), defaults.path);
   raw.slots = absl::StrCat(defaults.cores);
   command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
@@ -68,6 +72,12 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .Add("--token-file", flags.token_file,
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
       .Type("FILE");
+  command.Add("--interface", flags.node.interfaces,
+              "network interface for groups on several nodes, like eth0; may be given several times");
+  command
+      .Add("--subnet", flags.node.subnets,
+           "network whose interfaces are for such groups, like 10.0.0.0/24; may be given several times")
+      .Check(CheckNetwork);
   command.Add("--allow-commands", worker.allow_commands,
               "run jobs with a command: any program, as the user of this worker; only with a coordinator on this "
               "machine, or with --token-file");
@@ -121,6 +131,7 @@ std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
   return absl::StrCat(
       "coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site, " slots=", worker.slots,
+      " interfaces=", absl::StrJoin(flags.node.interfaces, ","), " subnets=", absl::StrJoin(flags.node.subnets, ","),
       " state-dir=", worker.state_dir, " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
       " threads-per-rank=", worker.launch.threads_per_rank,
       " collective-timeout=", absl::FormatDuration(worker.collective_timeout),

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "spdlog/common.h"
+#include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
 
 namespace hooke {
@@ -23,8 +24,9 @@ struct FlagDefaults {
 };
 
 struct WorkerFlags {
-  // All options but token, version, logger, on_welcome, launch.environment and launch.as_root.
+  // All options but token, version, logger, on_welcome, node, launch.environment and launch.as_root.
   WorkerOptions worker;
+  NodeAddressWish node;    // From it and the machine's interfaces comes worker.node.
   std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
   std::string ready_file;  // Empty: write no such file.
   spdlog::level::level_enum log_level = spdlog::level::info;

@@ -106,6 +106,16 @@ absl::Status GroupFolder::WriteStartFile(const std::string& bytes) const { retur
 
 absl::Status GroupFolder::WriteCommandFile(const std::string& script) const { return Write(command_file(), script); }
 
+absl::Status GroupFolder::WriteRankScript(const std::string& script) const { return Write(rank_script(), script); }
+
+absl::StatusOr<std::string> GroupFolder::LinkAgent(const std::string& program) const {
+  std::string path = memory_path_ + "/remote";
+  std::error_code error;
+  fs::create_symlink(program, path, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot link ", path, ": ", error.message()));
+  return path;
+}
+
 absl::Status CheckSocketPath(absl::string_view path) {
   constexpr size_t kBytesMax = sizeof(sockaddr_un::sun_path) - 1;
   if (path.size() <= kBytesMax) return absl::OkStatus();

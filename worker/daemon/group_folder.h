@@ -51,10 +51,14 @@ class GroupFolder {
   const std::string& memory_path() const { return memory_path_; }
   std::string start_file() const { return path_ + "/start"; }
   std::string command_file() const { return path_ + "/command"; }
+  std::string rank_script() const { return path_ + "/rank"; }
   std::string socket() const { return memory_path_ + "/events"; }  // Short enough for a socket's address.
 
   absl::Status WriteStartFile(const std::string& bytes) const;
   absl::Status WriteCommandFile(const std::string& script) const;
+  absl::Status WriteRankScript(const std::string& script) const;
+  // Links to a program from a path without spaces and colons, and returns that path.
+  absl::StatusOr<std::string> LinkAgent(const std::string& program) const;
 
  private:
   GroupFolder(std::string path, std::string memory_path)

@@ -5,8 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -25,11 +23,21 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 // How long a rank's hello may wait for GroupStarted. A rank that reports has been started by a launcher, so only a
 // daemon that was stopped takes this long to say so.
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
+// How long a part that is ready waits for its launch. The coordinator gives the other parts less.
+constexpr absl::Duration kLaunchLimit = absl::Seconds(60);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
-RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroup& start) {
+std::string LauncherName(MpiFlavour flavour, const v1::StartGroup& start) {
+  return PartOf(start).leads ? "mpirun" : NodeDaemonName(flavour);
+}
+
+RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroup& start, MpiFlavour flavour) {
   options.ranks = start.ranks();
+  options.first_rank = PartOf(start).first_rank;
+  options.ranks_here = PartOf(start).ranks;
+  options.elsewhere = ElsewhereOf(start);
+  options.launcher = LauncherName(flavour, start);
   options.command = HasCommand(start.group().job());
   options.started = absl::Now();
   return options;
@@ -59,53 +67,17 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
 
 }  // namespace
 
-v1::GroupId IdOf(const v1::GroupStart& start) {
-  v1::GroupId id;
-  id.set_job_id(start.job_id());
-  id.set_group(start.group());
-  id.set_incarnation(start.incarnation());
-  return id;
-}
-
-std::string GroupName(const v1::GroupId& group) {
-  return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());
-}
-
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands) {
-  const std::string& job_id = start.group().job_id();
-  const auto allowed = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-'; };
-  if (job_id.empty() || job_id.size() > 80 || !std::all_of(job_id.begin(), job_id.end(), allowed)) {
-    // The id is part of folder names.
-    return absl::InvalidArgumentError("a job id must be 1 to 80 of [a-z0-9-]");
-  }
-  if (start.ranks() < 1) return absl::InvalidArgumentError("a group must have at least one rank");
-  if (start.ranks() > slots) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a group of ranks ", start.ranks(), " was sent to a worker of slots ", slots));
-  }
-  if (!HasCommand(start.group().job())) return absl::OkStatus();
-  if (!allow_commands) {
-    return absl::FailedPreconditionError(
-        "this worker runs no commands; start hooke-worker with --allow-commands, and submit the job again");
-  }
-  // The coordinator has checked this. It is checked again, because this worker is about to run it.
-  const v1::CommandSpec& command = start.group().job().command();
-  if (absl::Status status = CheckArguments(TextsOf(command.arguments())); !status.ok()) return status;
-  if (!absl::StartsWith(command.directory(), "/")) {
-    return absl::InvalidArgumentError("a command's directory must be an absolute path");
-  }
-  return absl::OkStatus();
-}
-
 GroupRun::GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks)
     : id_(IdOf(start.group())),
       name_(GroupName(id_)),
       command_(HasCommand(start.group().job())),
+      part_(PartOf(start)),
       exit_mark_(absl::StrCat("hooke-exit-", RandomHex(2))),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
+      launcher_(LauncherName(options_.launch.flavour, start)),
       start_(start),
-      watch_(WatchOptions(options_.watch, start)),
+      watch_(WatchOptions(options_.watch, start, options_.launch.flavour)),
       thread_([this] { Run(); }) {}
 
 GroupRun::~GroupRun() {
@@ -116,6 +88,39 @@ GroupRun::~GroupRun() {
 void GroupRun::Stop(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (stopped_.ok()) stopped_ = why;
+}
+
+absl::Status GroupRun::Launch(const v1::LaunchPart& command) {
+  if (part_.alone) return absl::InvalidArgumentError("the group runs on this worker alone");
+  if (part_.leads != command.arguments().empty()) {
+    return absl::InvalidArgumentError("only the parts that do not lead get arguments");
+  }
+  absl::MutexLock lock(&mutex_);
+  if (!launch_.has_value()) launch_ = command;
+  return absl::OkStatus();
+}
+
+absl::Status GroupRun::AwaitLaunch() {
+  if (part_.alone) return absl::OkStatus();
+  v1::GroupEvent event;
+  event.mutable_ready();
+  callbacks_.event(std::move(event));
+  absl::MutexLock lock(&mutex_);
+  const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return launch_.has_value() || !stopped_.ok(); };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&told), kLaunchLimit)) {
+    return absl::UnavailableError(absl::StrCat("this worker was ready, but was not told to start its ranks within ",
+                                               absl::FormatDuration(kLaunchLimit)));
+  }
+  return stopped_;
+}
+
+absl::Status GroupRun::StartRemote(const v1::StartRemoteRequest& request) {
+  if (part_.alone || !part_.leads) return absl::FailedPreconditionError("no mpirun of this group runs here");
+  v1::GroupEvent event;
+  event.mutable_remote()->set_address(request.host());
+  *event.mutable_remote()->mutable_arguments() = request.arguments();
+  callbacks_.event(std::move(event));
+  return absl::OkStatus();
 }
 
 void GroupRun::Run() {
@@ -146,18 +151,25 @@ GroupVerdict GroupRun::RunToEnd() {
   from_ranks.hello = [this](const v1::RankHello& hello) { return RankHello(hello); };
   from_ranks.event = [this](uint32_t rank, const v1::RankEvent& event) { RankEvent(rank, event); };
   from_ranks.stream_ended = [this](uint32_t rank) { RankStreamEnded(rank); };
+  from_ranks.start_remote = [this](const v1::StartRemoteRequest& request) { return StartRemote(request); };
   absl::StatusOr<std::unique_ptr<RankEventsServer>> server =
       RankEventsServer::Start((*folder)->socket(), std::move(from_ranks));
   if (!server.ok()) return failure(server.status());
-  absl::StatusOr<std::unique_ptr<Process>> process = Launch(**folder);
-  if (!process.ok()) {
+  const auto not_started = [&](const absl::Status& why) {
     announced_.Notify();
     rank_output_.reset();
-    // That a command is missing has a code of its own. Anything else may be mended by a new try.
-    return failure(command_ ? process.status() : absl::UnavailableError(process.status().message()));
-  }
-  options_.logger->info("group {}: {} ranks started, {} is pid {}", name_, start_.ranks(), options_.launch.mpirun,
-                        (*process)->pid());
+    return failure(why);
+  };
+  // That a command is missing has a code of its own. Anything else may be mended by a new try.
+  const auto may_be_mended = [this](const absl::Status& why) {
+    return command_ ? why : absl::UnavailableError(why.message());
+  };
+  absl::StatusOr<LaunchOptions> launch = Prepare(**folder);
+  if (!launch.ok()) return not_started(may_be_mended(launch.status()));
+  if (absl::Status told = AwaitLaunch(); !told.ok()) return not_started(told);
+  absl::StatusOr<std::unique_ptr<Process>> process = StartLauncher(*launch);
+  if (!process.ok()) return not_started(may_be_mended(process.status()));
+  options_.logger->info("group {}: {} ranks started, {} is pid {}", name_, part_.ranks, launcher_, (*process)->pid());
   v1::GroupEvent started;
   started.mutable_started()->set_launcher_pid((*process)->pid());
   callbacks_.event(std::move(started));
@@ -168,10 +180,10 @@ GroupVerdict GroupRun::RunToEnd() {
   server->reset();
   rank_output_.reset();
   absl::MutexLock lock(&mutex_);
-  return watch_.Verdict({end.ok(), absl::StrCat("mpirun ", ToString(end)), launcher_said_, last_words_}, stopped_);
+  return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }
 
-absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& folder) {
+absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   LaunchOptions launch = options_.launch;
   launch.ranks = start_.ranks();
   launch.rank_arguments = {"--start", folder.start_file()};
@@ -180,11 +192,31 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::Launch(const GroupFolder& fol
   if (command_) {
     if (absl::Status status = PrepareCommand(folder, launch); !status.ok()) return status;
   }
-  LaunchCommand command = MakeLaunchCommand(launch);
+  launch.rank_folder = command_ ? start_.group().job().command().directory() : folder.path();
+  if (part_.alone) return launch;
+  launch.hosts = HostsOf(start_);
+  launch.rank_script = folder.rank_script();
+  if (absl::Status status = folder.WriteRankScript(RankScript(launch)); !status.ok()) return status;
+  if (!part_.leads) return launch;
+  launch.added_environment.push_back(absl::StrCat("HOOKE_REMOTE_SOCKET=", folder.socket()));
+  absl::StatusOr<std::string> agent = folder.LinkAgent(launch.remote_agent);
+  if (!agent.ok()) return agent.status();
+  launch.remote_agent = *std::move(agent);
+  return launch;
+}
+
+absl::StatusOr<std::unique_ptr<Process>> GroupRun::StartLauncher(const LaunchOptions& launch) {
+  std::vector<std::string> arguments;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (launch_.has_value()) arguments = TextsOf(launch_->arguments());
+  }
+  LaunchCommand command = part_.leads ? MakeLaunchCommand(launch) : MakeNodeDaemonCommand(launch, arguments);
   ProcessOptions process;
   process.argv = std::move(command.argv);
   process.environment = std::move(command.environment);
-  process.folder = command_ ? start_.group().job().command().directory() : folder.path();
+  // mpirun tells the other nodes its own working folder, which they may not have.
+  process.folder = part_.alone ? launch.rank_folder : "/";
   process.on_line = [this](absl::string_view line) { ReadLine(line); };
   return Process::Start(std::move(process));
 }
@@ -208,7 +240,8 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
   launch.rank_binary = "/bin/sh";
   launch.rank_arguments = {folder.command_file()};
   launch.tells_threads = false;
-  auto output = RankOutput::Open(folder.path(), start_.ranks(), [this](const auto& line) { ReadRankLine(line); });
+  auto output = RankOutput::Open(folder.path(), {part_.first_rank, part_.ranks},
+                                 [this](const auto& line) { ReadRankLine(line); });
   if (!output.ok()) return output.status();
   rank_output_ = *std::move(output);
   return folder.WriteCommandFile(CommandScript(TextsOf(command.arguments()), folder.path(), exit_mark_));
@@ -255,7 +288,7 @@ absl::Time GroupRun::KillTime() {
 }
 
 void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time killed) {
-  const std::string what = absl::StrCat("mpirun (pid ", launcher, "), which was killed and does not end,");
+  const std::string what = absl::StrCat(launcher_, " (pid ", launcher, "), which was killed and does not end,");
   options_.logger->error(
       "group {}: {} hangs in the kernel, as on a file system that does not answer; its slots stay taken until it is "
       "gone: mend that, or restart this node",

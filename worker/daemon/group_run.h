@@ -1,8 +1,12 @@
 #ifndef HOOKE_WORKER_DAEMON_GROUP_RUN_H_
 #define HOOKE_WORKER_DAEMON_GROUP_RUN_H_
 
-// One group running on this node: its folder, its launcher (mpirun) with all processes that the launcher starts, and
-// the reports of its ranks. A run's last event is always GroupEnded.
+// One group running on this node, or one part of it: its folder, its launcher with all processes that the launcher
+// starts, and the reports of its ranks. A run's last event is always GroupEnded.
+//
+// The launcher is mpirun. In a part of a group that runs on several workers it is mpirun on the first part's worker,
+// and the MPI library's own daemon (orted, hydra_pmi_proxy) on the others. A part says PartReady, and its launcher
+// starts at Launch. When mpirun wants a daemon on another node, the run says RemoteStart.
 //
 // WorkerDaemon makes and destroys it. It has one thread of its own, and those of its process and of its server.
 
@@ -22,6 +26,7 @@
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
 #include "worker/daemon/group_folder.h"
+#include "worker/daemon/group_part.h"
 #include "worker/daemon/last_lines.h"
 #include "worker/daemon/progress_filter.h"
 #include "worker/daemon/rank_events_server.h"
@@ -63,6 +68,8 @@ class GroupRun final {
   GroupRun& operator=(const GroupRun&) = delete;
 
   const v1::GroupId& id() const { return id_; }
+  // Starts a part's launcher. INVALID_ARGUMENT: the command does not suit the part. Later calls change nothing.
+  absl::Status Launch(const v1::LaunchPart& command);
   // Ends the group; `why` becomes the message of GroupEnded. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
 
@@ -74,7 +81,12 @@ class GroupRun final {
 
   void Run();
   GroupVerdict RunToEnd();
-  absl::StatusOr<std::unique_ptr<Process>> Launch(const GroupFolder& folder);
+  absl::Status StartRemote(const v1::StartRemoteRequest& request);
+  // Waits until a part is told to start its launcher.
+  absl::Status AwaitLaunch();
+  // Makes what the launcher and the ranks need in the group's folder.
+  absl::StatusOr<LaunchOptions> Prepare(const GroupFolder& folder);
+  absl::StatusOr<std::unique_ptr<Process>> StartLauncher(const LaunchOptions& launch);
   ProcessEnd WatchUntilEnd(Process& process);
   // When to kill the launcher: now, or after `stop_grace` if it ends the group by itself. InfiniteFuture while nothing
   // stops the group.
@@ -89,11 +101,13 @@ class GroupRun final {
   void Report(uint32_t rank, const v1::RankEvent& event);
 
   const v1::GroupId id_;
-  const std::string name_;       // "fashion-1-0-1".
-  const bool command_;           // Whether the ranks are a job's command.
+  const std::string name_;  // "fashion-1-0-1".
+  const bool command_;      // Whether the ranks are a job's command.
+  const PartHere part_;
   const std::string exit_mark_;  // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
+  const std::string launcher_;               // Its name for people.
   v1::StartGroup start_;                     // Only the run's thread uses it.
   std::unique_ptr<RankOutput> rank_output_;  // As start_. Set while a command runs.
   absl::Notification announced_;  // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for
@@ -105,22 +119,13 @@ class GroupRun final {
   absl::Status stopped_
       // Why the group was stopped, from outside or by watch_; OK: it was not stopped.
       ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::LaunchPart> launch_ ABSL_GUARDED_BY(mutex_);  // Set once the part is to be launched.
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;
   LastLines error_lines_ ABSL_GUARDED_BY(mutex_);  // Of a command's ranks.
   std::thread thread_;
 };
-
-// Returns the job, the group and the incarnation of `start`.
-v1::GroupId IdOf(const v1::GroupStart& start);
-
-// "<job>-<group>-<incarnation>".
-std::string GroupName(const v1::GroupId& group);
-
-// OK if this worker can obey the command. Otherwise INVALID_ARGUMENT, RESOURCE_EXHAUSTED or FAILED_PRECONDITION, with
-// what is allowed. `allow_commands` is WorkerOptions::allow_commands.
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands);
 
 }  // namespace hooke
 

@@ -13,11 +13,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "files/whole_file.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "wire/cluster_token.h"
 #include "worker/daemon/flags.h"
+#include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
 
 namespace hooke {
@@ -53,6 +55,24 @@ void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
   if (path.empty()) return;
   const absl::Status written = WriteWholeFile(path, absl::StrCat(getpid(), "\n"));
   if (!written.ok()) logger.error("--ready-file: {}", std::string(written.message()));
+}
+
+// Sets the address by which other nodes reach this one. Without hooke-remote there is none.
+absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, spdlog::logger& logger) {
+  absl::StatusOr<NodeAddress> node =
+      ChooseNodeAddress(flags.node, OwnIpv4Addresses(), AddressToward(options.coordinator));
+  if (!node.ok()) return node.status();
+  options.node = *std::move(node);
+  if (options.node.address.empty()) {
+    logger.info("only groups whose ranks all run here: the coordinator is reached by no address of other nodes");
+  } else if (access(options.launch.remote_agent.c_str(), X_OK) != 0) {
+    logger.warn("only groups whose ranks all run here: there is no program {}", options.launch.remote_agent);
+    options.node.address.clear();
+  } else {
+    logger.info("groups on several nodes reach this one at {}, interfaces {}", options.node.address,
+                absl::StrJoin(options.node.interfaces, ","));
+  }
+  return absl::OkStatus();
 }
 
 // Returns at a signal (true) or when the coordinator refuses this worker (false).
@@ -99,6 +119,10 @@ int Main(int argc, char** argv) {
   options.launch.as_root = geteuid() == 0;
   options.logger = logger;
   options.on_welcome = [path = flags.ready_file, logger] { WriteReadyFile(path, *logger); };
+  if (absl::Status status = SetNodeAddress(flags, options, *logger); !status.ok()) {
+    logger->error("{}", std::string(status.message()));
+    return 2;
+  }
   absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
   if (!daemon.ok()) {
     logger->error("{}", std::string(daemon.status().message()));

@@ -37,6 +37,12 @@ class RankEventsServer::Service final : public v1::RankEvents::Service {
     return status;
   }
 
+  grpc::Status StartRemote(grpc::ServerContext*, const v1::StartRemoteRequest* request,
+                           v1::StartRemoteResponse*) override {
+    const absl::Status status = callbacks_.start_remote(*request);
+    return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+  }
+
  private:
   const RankEventCallbacks callbacks_;
 };

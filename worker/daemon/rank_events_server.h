@@ -27,6 +27,8 @@ struct RankEventCallbacks {
   std::function<void(uint32_t rank, const v1::RankEvent& event)> event;
   // The rank's stream has ended, with or without an error. This is the last call for the rank.
   std::function<void(uint32_t rank)> stream_ended;
+  // mpirun wants its daemon to be started on another node.
+  std::function<absl::Status(const v1::StartRemoteRequest& request)> start_remote;
 };
 
 class RankEventsServer {

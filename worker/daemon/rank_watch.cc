@@ -36,18 +36,20 @@ absl::Status AsCommandFailure(const absl::Status& why) {
 }  // namespace
 
 RankWatch::RankWatch(const RankWatchOptions& options)
-    : options_(options), ranks_(options.ranks), last_tick_(options.started) {
+    : options_(options),
+      ranks_(options.ranks_here == 0 ? options.ranks : options.ranks_here),
+      last_tick_(options.started) {
   for (Rank& rank : ranks_) rank.heard = options.started;
 }
 
 absl::Status RankWatch::Hello(const HelloReport& hello, absl::Time now) {
-  if (hello.rank >= ranks_.size() || hello.ranks != ranks_.size()) {
+  if (!IsHere(hello.rank) || hello.ranks != options_.ranks) {
     return absl::InvalidArgumentError(absl::StrCat("a process says it is rank ", hello.rank, " of ", hello.ranks,
-                                                   ", but this group has ", ranks_.size(),
+                                                   ", but this group has ", options_.ranks,
                                                    " ranks: ", options_.command ? "its program" : "hooke-rank",
                                                    " must be linked with the MPI library whose mpirun starts it"));
   }
-  Rank& rank = ranks_[hello.rank];
+  Rank& rank = At(hello.rank);
   if (rank.state != State::kUnheard)
     return absl::AlreadyExistsError(absl::StrCat(Name(hello.rank), " has reported before"));
   if (options_.command && !any_hello_) {
@@ -62,25 +64,25 @@ absl::Status RankWatch::Hello(const HelloReport& hello, absl::Time now) {
 
 void RankWatch::Progress(uint32_t rank, uint64_t step, absl::Time now) {
   Heard(rank, now);
-  ranks_[rank].step = step;
+  At(rank).step = step;
 }
 
-void RankWatch::Heard(uint32_t rank, absl::Time now) { ranks_[rank].heard = now; }
+void RankWatch::Heard(uint32_t rank, absl::Time now) { At(rank).heard = now; }
 
 void RankWatch::Failed(uint32_t rank, const absl::Status& why, absl::Time now) {
   Heard(rank, now);
   // The rank's own words come before the exit status that followed them, even if the status was read first.
   const bool exited = first_failure_.has_value() && first_failure_->exited && first_failure_->rank == rank;
   if (exited) first_failure_.reset();
-  if (ranks_[rank].state != State::kReporting && !exited) return;
-  ranks_[rank].state = State::kFailed;
+  if (At(rank).state != State::kReporting && !exited) return;
+  At(rank).state = State::kFailed;
   NoteFailure({rank, false, false, options_.command ? AsCommandFailure(why) : why, now});
 }
 
 void RankWatch::Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now) {
-  if (rank >= ranks_.size()) return;
+  if (!IsHere(rank)) return;
   Heard(rank, now);
-  ranks_[rank].state = State::kFailed;
+  At(rank).state = State::kFailed;
   const std::string end = last_lines.empty() ? "" : absl::StrCat("; the end of its stderr: ", last_lines);
   const std::optional<int> signal = SignalOfStatus(status);
   Failure failure{rank, false, true,
@@ -94,14 +96,14 @@ void RankWatch::Exited(uint32_t rank, int status, absl::string_view last_lines, 
 
 void RankWatch::Done(uint32_t rank, absl::Time now) {
   Heard(rank, now);
-  if (ranks_[rank].state != State::kReporting) return;
-  ranks_[rank].state = State::kDone;
+  if (At(rank).state != State::kReporting) return;
+  At(rank).state = State::kDone;
   if (AllDone()) all_done_ = now;
 }
 
 void RankWatch::StreamEnded(uint32_t rank, absl::Time now) {
-  if (ranks_[rank].state != State::kReporting) return;
-  ranks_[rank].state = State::kGone;
+  if (At(rank).state != State::kReporting) return;
+  At(rank).state = State::kGone;
   NoteFailure({rank, true, false, absl::UnavailableError(absl::StrCat(Name(rank), " is gone without a word")), now});
 }
 
@@ -115,7 +117,7 @@ std::vector<SilenceChange> RankWatch::Tick(absl::Time now) {
     const bool silent = now - rank.heard > SilentAfter(rank);
     if (silent == rank.silent) continue;
     rank.silent = silent;
-    changes.push_back({silent, Name(i), rank.heard, rank.step});
+    changes.push_back({silent, Name(options_.first_rank + i), rank.heard, rank.step});
   }
   return changes;
 }
@@ -128,14 +130,15 @@ absl::Status RankWatch::MustStop(absl::Time now) const {
   }
   const absl::Duration finish_within = options_.command ? options_.command_finish_within : options_.finish_within;
   if (all_done_.has_value() && now - *all_done_ > finish_within) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("all ranks are done, but mpirun has not ended within ", absl::FormatDuration(finish_within)));
+    return absl::DeadlineExceededError(absl::StrCat("all ranks are done, but ", options_.launcher,
+                                                    " has not ended within ", absl::FormatDuration(finish_within)));
   }
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     if (now - rank.heard <= GiveUpAfter(rank)) continue;
-    return absl::DeadlineExceededError(absl::StrCat(Name(i), " has not answered since ", UtcText(rank.heard),
-                                                    " at step ", rank.step, ": its group was stopped"));
+    return absl::DeadlineExceededError(absl::StrCat(Name(options_.first_rank + i), " has not answered since ",
+                                                    UtcText(rank.heard), " at step ", rank.step,
+                                                    ": its group was stopped"));
   }
   return absl::OkStatus();
 }
@@ -179,7 +182,7 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
   if (!rank.has_value()) {
     message = absl::StrCat("not all ranks are done, but ", launcher.exit);
   } else {
-    const bool about_rank = said.rank == rank || said.pid == ranks_[*rank].pid;
+    const bool about_rank = said.rank == rank || (IsHere(*rank) && said.pid == At(*rank).pid);
     message = absl::StrCat(Name(*rank), " ", HowItDied(about_rank ? said : LauncherVerdict()), "; ", launcher.exit);
   }
   if (!said.signal.has_value() && !launcher.last_words.empty()) {
@@ -191,11 +194,11 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
 std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const {
   // A launcher that names a rank (Open MPI) saw that rank die first. The ranks' streams cannot tell which rank died
   // first, because several may break within microseconds.
-  if (said.rank.has_value() && *said.rank < ranks_.size()) return said.rank;
+  if (said.rank.has_value() && *said.rank < options_.ranks) return said.rank;
   // A launcher that names a process (MPICH) may name one that it killed itself, so a broken stream is better evidence.
   if (first_failure_.has_value()) return first_failure_->rank;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
-    if (said.pid.has_value() && ranks_[i].pid == *said.pid) return i;
+    if (said.pid.has_value() && ranks_[i].pid == *said.pid) return options_.first_rank + i;
   }
   return std::nullopt;
 }
@@ -208,7 +211,7 @@ bool RankWatch::CommandEnded() const {
 
 bool RankWatch::SawAnotherKilled(const LauncherVerdict& said) const {
   return first_failure_.has_value() && first_failure_->exited && said.signal.has_value() && said.rank.has_value() &&
-         *said.rank < ranks_.size() && *said.rank != first_failure_->rank;
+         *said.rank < options_.ranks && *said.rank != first_failure_->rank;
 }
 
 void RankWatch::NoteFailure(Failure failure) {
@@ -218,8 +221,13 @@ void RankWatch::NoteFailure(Failure failure) {
 }
 
 std::string RankWatch::Name(uint32_t rank) const {
-  if (ranks_[rank].pid == 0) return absl::StrCat("rank ", rank, options_.command ? "" : " (no report yet)");
-  return absl::StrCat("rank ", rank, " (pid ", ranks_[rank].pid, ")");
+  for (const RanksElsewhere& ranks : options_.elsewhere) {
+    if (rank >= ranks.first && rank - ranks.first < ranks.count) {
+      return absl::StrCat("rank ", rank, " on worker ", ranks.worker);
+    }
+  }
+  if (At(rank).pid == 0) return absl::StrCat("rank ", rank, options_.command ? "" : " (no report yet)");
+  return absl::StrCat("rank ", rank, " (pid ", At(rank).pid, ")");
 }
 
 absl::Duration RankWatch::SilentAfter(const Rank& rank) const {

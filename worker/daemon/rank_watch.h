@@ -17,8 +17,20 @@
 
 namespace hooke {
 
+// Ranks of the group that run on another worker.
+struct RanksElsewhere {
+  uint32_t first = 0;
+  uint32_t count = 0;
+  std::string worker;
+};
+
 struct RankWatchOptions {
-  uint32_t ranks = 1;                              // >= 1.
+  uint32_t ranks = 1;  // Of the whole group; >= 1.
+  // The ranks that run here: all, or a part of a group that runs on several workers. RankWatch judges only these.
+  uint32_t first_rank = 0;
+  uint32_t ranks_here = 0;  // 0: all.
+  std::vector<RanksElsewhere> elsewhere;
+  std::string launcher = "mpirun";                 // The program that runs the ranks here.
   absl::Time started;                              // When the launcher was started.
   absl::Duration silent_after = absl::Seconds(4);  // A rank without a report for this long is silent. Ranks report at
                                                    // least once a second.
@@ -67,7 +79,7 @@ class RankWatch {
  public:
   explicit RankWatch(const RankWatchOptions& options);
 
-  // ---- Reports. Hello refuses a rank number outside the group, and a process that counts another number of ranks. The
+  // ---- Reports. Hello refuses a rank that does not run here, and a process that counts another number of ranks. The
   // other functions take only ranks that Hello accepted.
   struct HelloReport {
     uint32_t rank = 0;
@@ -83,7 +95,7 @@ class RankWatch {
   void Done(uint32_t rank, absl::Time now);
   void StreamEnded(uint32_t rank, absl::Time now);
   // The rank's command ended with a status other than 0 (ReadExitLine). `last_lines` is the end of its stderr. Takes
-  // any rank of the group.
+  // any number of a rank.
   void Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now);
 
   // ---- Decisions.
@@ -119,6 +131,9 @@ class RankWatch {
     absl::Time when;
   };
 
+  bool IsHere(uint32_t rank) const { return rank >= options_.first_rank && rank - options_.first_rank < ranks_.size(); }
+  Rank& At(uint32_t rank) { return ranks_[rank - options_.first_rank]; }
+  const Rank& At(uint32_t rank) const { return ranks_[rank - options_.first_rank]; }
   void NoteFailure(Failure failure);
   // Whether all ranks of a command ended well: each is done, or does not use Hooke.
   bool CommandEnded() const;
@@ -132,7 +147,7 @@ class RankWatch {
   absl::Duration GiveUpAfter(const Rank& rank) const;
 
   RankWatchOptions options_;
-  std::vector<Rank> ranks_;
+  std::vector<Rank> ranks_;  // Those here, from options_.first_rank on.
   std::optional<Failure> first_failure_;
   std::optional<absl::Time> all_done_;
   bool any_hello_ = false;

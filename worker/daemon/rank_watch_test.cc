@@ -327,5 +327,31 @@ TEST(RankWatchTest, ACommandsExitStatusTellsMoreThanABrokenStream) {
   EXPECT_EQ(watch.Verdict(Exit(3), absl::OkStatus()).message, "rank 0 (pid 100) exited with status 3");
 }
 
+// A part of a group on several workers judges its own ranks. It takes what mpirun says of ranks on other workers, and
+// names these.
+TEST(RankWatchTest, PartOfAGroup) {
+  RankWatchOptions options;
+  options.ranks = 4;
+  options.first_rank = 2;
+  options.ranks_here = 2;
+  options.elsewhere = {{0, 2, "w0"}};
+  options.started = absl::UnixEpoch();
+  RankWatch watch(options);
+  EXPECT_EQ(watch.Hello({1, 4, 11}, absl::UnixEpoch()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(watch.Hello({2, 2, 11}, absl::UnixEpoch()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(watch.Hello({2, 4, 12}, absl::UnixEpoch()).ok());
+  EXPECT_TRUE(watch.Hello({3, 4, 13}, absl::UnixEpoch()).ok());
+  LauncherEnd launcher;
+  launcher.exit = "mpirun exited with status 137";
+  launcher.said.rank = 1;
+  launcher.said.signal = 9;
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 1 on worker w0 ended by signal 9 (Killed); mpirun exited with status 137");
+  watch.Done(2, absl::UnixEpoch());
+  EXPECT_FALSE(watch.AllDone());
+  watch.Done(3, absl::UnixEpoch());
+  EXPECT_TRUE(watch.AllDone());
+}
+
 }  // namespace
 }  // namespace hooke

@@ -207,6 +207,7 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (command.has_welcome()) return HandleWelcome();
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
+  if (command.has_launch()) return callbacks_.launch_part(command.launch());
   if (command.has_clock()) return HandleClock(command.clock());
   // A command that this version does not know, from a newer coordinator.
   if (!command.has_seen()) return;

@@ -50,6 +50,7 @@ struct SessionCallbacks {
   std::function<std::vector<v1::GroupId>()> running_groups;
   std::function<void(const v1::StartGroup&)> start_group;
   std::function<void(const v1::StopGroup&)> stop_group;
+  std::function<void(const v1::LaunchPart&)> launch_part;
   std::function<void()> welcomed;  // Called once, after the first welcome.
   // Called at most once, before any welcome, if the coordinator refuses this worker for good. The session does not try
   // again.

@@ -136,6 +136,8 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_slots(options_.slots);
   session.hello.set_version(options_.version);
   session.hello.set_allows_commands(options_.allow_commands);
+  session.hello.set_address(options_.node.address);
+  session.hello.set_mpi(options_.launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi");
   session.machine = MachineClockName();
   session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;
@@ -147,6 +149,7 @@ SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
   callbacks.running_groups = [this] { return RunningGroups(); };
   callbacks.start_group = [this](const v1::StartGroup& start) { StartGroup(start); };
   callbacks.stop_group = [this](const v1::StopGroup& stop) { StopGroup(stop); };
+  callbacks.launch_part = [this](const v1::LaunchPart& command) { LaunchPart(command); };
   callbacks.welcomed = [this] {
     if (options_.on_welcome) options_.on_welcome();
   };
@@ -186,6 +189,8 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   GroupRunOptions run;
   run.groups_folder = state_folder_->groups();
   run.launch = options_.launch;
+  run.launch.interfaces = options_.node.interfaces;
+  run.launch.interfaces_are_chosen = options_.node.chosen;
   run.watch = options_.watch;
   run.stop_grace = options_.stop_grace;
   run.stuck_after = options_.stuck_after;
@@ -211,6 +216,14 @@ void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
   const auto found = runs_.find(GroupName(stop.group()));
   // A group that is not in runs_ has ended, and the session delivers its end.
   if (found != runs_.end()) found->second.run->Stop(absl::CancelledError(absl::StrCat("stopped: ", stop.reason())));
+}
+
+void WorkerDaemon::LaunchPart(const v1::LaunchPart& command) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = runs_.find(GroupName(command.group()));
+  if (found == runs_.end()) return;  // It has ended, and the session delivers its end.
+  const absl::Status status = found->second.run->Launch(command);
+  if (!status.ok()) options_.logger->error("group {}: {}", found->first, std::string(status.message()));
 }
 
 std::vector<v1::GroupId> WorkerDaemon::RunningGroups() {

@@ -19,6 +19,7 @@
 #include "wire/cluster_token.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_run.h"
+#include "worker/daemon/node_address.h"
 #include "worker/daemon/session.h"
 
 namespace hooke {
@@ -39,6 +40,8 @@ struct WorkerOptions {
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
   // environment.
   LaunchOptions launch;
+  // Where the site's other nodes reach this one; an empty address: this worker takes no part in groups of several.
+  NodeAddress node;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
@@ -79,6 +82,7 @@ class WorkerDaemon {
 
   void StartGroup(const v1::StartGroup& start);
   void StopGroup(const v1::StopGroup& stop);
+  void LaunchPart(const v1::LaunchPart& command);
   std::unique_ptr<GroupRun> MakeRun(v1::StartGroup start);
   SessionOptions MakeSessionOptions() const;
   SessionCallbacks MakeSessionCallbacks();

@@ -119,6 +119,48 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
+// Two ranks of a group of four. The lead is another worker.
+v1::WorkerCommand PartCommand() {
+  v1::WorkerCommand command = StartCommand("done", 4);
+  for (const uint32_t first : {0, 2}) {
+    v1::GroupPart* part = command.mutable_start()->add_parts();
+    part->set_worker(first == 0 ? "w0" : "w1");
+    part->set_first_rank(first);
+    part->set_ranks(2);
+    part->set_address(first == 0 ? "10.0.0.1" : "10.0.0.2");
+  }
+  command.mutable_start()->set_part(1);
+  return command;
+}
+
+bool IsReady(const v1::WorkerMessage& message) { return message.event().has_ready(); }
+
+// A part of a group says that it is ready, and starts nothing until it is told to. It can be stopped before.
+TEST_F(WorkerDaemonTest, PartWaitsForItsLaunch) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(PartCommand()));
+  ASSERT_TRUE(coordinator_->WaitFor(IsReady).has_event());
+  ASSERT_TRUE(coordinator_->Send(StopCommand("another part failed")));
+  const v1::GroupEnded end = End();
+  EXPECT_FALSE(end.ok());
+  EXPECT_THAT(end.message(), HasSubstr("another part failed"));
+  for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(IsStarted(message));
+}
+
+// The launch of a part starts the MPI library's own daemon. If that fails, so does the part, with the program's name.
+TEST_F(WorkerDaemonTest, PartWhoseDaemonFails) {
+  StartDaemon();
+  ASSERT_TRUE(coordinator_->Send(PartCommand()));
+  ASSERT_TRUE(coordinator_->WaitFor(IsReady).has_event());
+  v1::WorkerCommand launch;
+  *launch.mutable_launch()->mutable_group() = coordinator_->WaitFor(IsReady).event().group();
+  launch.mutable_launch()->add_arguments("--no-such-argument");
+  ASSERT_TRUE(coordinator_->Send(launch));
+  const v1::GroupEnded end = End();
+  EXPECT_FALSE(end.ok());
+  EXPECT_THAT(end.message(), HasSubstr(NodeDaemonName(BuiltFlavour()) + " exited with status"));
+}
+
 // SIGKILL of one rank ends the group. The message names the rank, its pid and the signal. With the code, the
 // coordinator tries again.
 TEST_F(WorkerDaemonTest, KilledRank) {

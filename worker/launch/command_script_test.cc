@@ -35,7 +35,7 @@ Ran RunScript(const std::vector<std::string>& arguments) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/it's ", getpid());
   fs::create_directories(folder);
   Ran ran;
-  auto output = RankOutput::Open(folder, 2, [&ran](const RankOutput::Line& line) {
+  auto output = RankOutput::Open(folder, {0, 2}, [&ran](const RankOutput::Line& line) {
     EXPECT_EQ(line.rank, 1u);
     (line.from_stderr ? ran.err : ran.out).emplace_back(line.text);
   });

@@ -1,12 +1,18 @@
 #include "worker/launch/launch_command.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "worker/launch/shell_quoted.h"
 
 namespace hooke {
 namespace {
@@ -42,13 +48,17 @@ bool HasVariable(absl::string_view name, const std::vector<std::string>& environ
   return false;
 }
 
+void Append(std::initializer_list<absl::string_view> parts, std::vector<std::string>& argv) {
+  for (absl::string_view part : parts) argv.emplace_back(part);
+}
+
 void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv) {
   auto parameter = [&argv](absl::string_view name, absl::string_view value) {
-    for (absl::string_view part : {absl::string_view("--mca"), name, value}) argv.emplace_back(part);
+    Append({absl::string_view("--mca"), name, value}, argv);
   };
   // The user may choose more ranks than cores. Ranks are not bound to cores, because two groups would otherwise share
   // the same first cores.
-  for (absl::string_view part : {"--oversubscribe", "--bind-to", "none", "--tag-output"}) argv.emplace_back(part);
+  Append({"--oversubscribe", "--bind-to", "none", "--tag-output"}, argv);
   if (options.as_root) argv.push_back("--allow-run-as-root");
   parameter("orte_tmpdir_base", options.session_folder);
   parameter("btl_vader_backing_directory", options.memory_folder);
@@ -59,8 +69,69 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
   parameter("btl_tcp_links", "4");
 }
 
-void AppendMpich(std::vector<std::string>& argv) {
-  for (absl::string_view part : {"-launcher", "fork", "-prepend-rank"}) argv.emplace_back(part);
+// Parameters of Open MPI whose values name files or devices of one node.
+constexpr absl::string_view kNodeParameters[] = {"orte_tmpdir_base", "btl_vader_backing_directory",
+                                                 "osc_sm_backing_directory", "oob_tcp_if_include"};
+
+void AppendOpenMpiHosts(const LaunchOptions& options, std::vector<std::string>& argv) {
+  const std::string hosts = absl::StrJoin(options.hosts, ",", [](std::string* text, const LaunchHost& host) {
+    absl::StrAppend(text, host.address, ":", host.ranks);
+  });
+  // The daemons stay attached, so that each Hooke worker owns the whole tree of its node.
+  Append({"--host", absl::string_view(hosts), "--map-by", "slot", "--leave-session-attached", "--mca", "plm", "rsh",
+          "--mca", "plm_rsh_agent", absl::string_view(options.remote_agent), "--mca", "plm_rsh_no_tree_spawn", "1"},
+         argv);
+  if (options.interfaces.empty()) return;
+  Append({"--mca", "oob_tcp_if_include"}, argv);
+  argv.push_back(absl::StrJoin(options.interfaces, ","));
+}
+
+void AppendMpich(const LaunchOptions& options, std::vector<std::string>& argv) {
+  if (options.hosts.empty()) {
+    Append({"-launcher", "fork", "-prepend-rank"}, argv);
+    return;
+  }
+  const std::string hosts = absl::StrJoin(options.hosts, ",", [](std::string* text, const LaunchHost& host) {
+    absl::StrAppend(text, host.address, ":", host.ranks);
+  });
+  // Without -genvnone all ranks would get the environment of mpirun's node.
+  Append({"-launcher", "ssh", "-launcher-exec", absl::string_view(options.remote_agent), "-hosts",
+          absl::string_view(hosts), "-genvnone", "-prepend-rank"},
+         argv);
+}
+
+// The environment of the launcher on this node, of the MPI library's daemon, and of the ranks.
+std::vector<std::string> MakeEnvironment(const LaunchOptions& options);
+
+// Splits a shell's command line into words. Knows quotes and backslashes, and nothing else of a shell.
+std::vector<std::string> ShellWords(absl::string_view line) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      words.back().push_back(line[++i]);
+    } else {
+      words.back().push_back(c);
+    }
+  }
+  return words;
+}
+
+absl::string_view FileName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
 
 // Finds "<prefix>NUMBER<rest>" anywhere in `line` and returns NUMBER.
@@ -124,33 +195,115 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   if (options.flavour == MpiFlavour::kOpenMpi) {
     AppendOpenMpi(options, command.argv);
   } else {
-    AppendMpich(command.argv);
+    AppendMpich(options, command.argv);
   }
-  for (absl::string_view part : {"setpriv", "--pdeathsig", "KILL", "--"}) command.argv.emplace_back(part);
+  command.environment = MakeEnvironment(options);
+  if (!options.hosts.empty()) {
+    if (options.flavour == MpiFlavour::kOpenMpi) AppendOpenMpiHosts(options, command.argv);
+    Append({"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""}, command.argv);
+    return command;
+  }
+  Append({"setpriv", "--pdeathsig", "KILL", "--"}, command.argv);
   command.argv.push_back(options.rank_binary);
   command.argv.insert(command.argv.end(), options.rank_arguments.begin(), options.rank_arguments.end());
   if (options.tells_threads) command.argv.push_back(absl::StrCat("--threads=", options.threads_per_rank));
+  return command;
+}
 
+namespace {
+
+std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
+  std::vector<std::string> environment;
   for (const std::string& variable : options.environment) {
-    if (!IsForeign(variable)) command.environment.push_back(variable);
+    if (!IsForeign(variable)) environment.push_back(variable);
   }
   // By default LibTorch and BLAS use every core, so several ranks on a node would compete for them.
   for (absl::string_view name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    SetVariable(name, absl::StrCat(options.threads_per_rank), command.environment);
+    SetVariable(name, absl::StrCat(options.threads_per_rank), environment);
   }
-  SetVariable("TMPDIR", options.session_folder, command.environment);
+  SetVariable("TMPDIR", options.session_folder, environment);
   // Keeps hwloc from looking for graphics cards, for which it asks X displays :0 to :9, in mpirun twice and in each
   // rank. Where no display listens, libxcb tries TCP and looks "localhost" up. If no file has that name, each look-up
   // waits for a name server.
-  if (!HasVariable("HWLOC_COMPONENTS", command.environment)) {
-    SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", command.environment);
+  if (!HasVariable("HWLOC_COMPONENTS", environment)) {
+    SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", environment);
   }
-  if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, command.environment);
+  if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, environment);
+  if (!options.hosts.empty()) SetVariable("HOOKE_RANK_SCRIPT", options.rank_script, environment);
+  if (options.interfaces_are_chosen && !options.interfaces.empty()) {
+    SetVariable("UCX_NET_DEVICES", absl::StrJoin(options.interfaces, ","), environment);
+  }
   for (const std::string& variable : options.added_environment) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(variable, absl::MaxSplits('=', 1));
-    SetVariable(parts.first, parts.second, command.environment);
+    SetVariable(parts.first, parts.second, environment);
   }
+  return environment;
+}
+
+}  // namespace
+
+std::string RankScript(const LaunchOptions& options) {
+  std::string script;
+  const auto set = [&script](absl::string_view name, absl::string_view value) {
+    absl::StrAppend(&script, "export ", name, "=", ShellQuoted(value), "\n");
+  };
+  if (options.flavour == MpiFlavour::kOpenMpi) {
+    set("OMPI_MCA_orte_tmpdir_base", options.session_folder);
+    set("OMPI_MCA_btl_vader_backing_directory", options.memory_folder);
+    set("OMPI_MCA_osc_sm_backing_directory", options.memory_folder);
+    if (!options.interfaces.empty()) set("OMPI_MCA_btl_tcp_if_include", absl::StrJoin(options.interfaces, ","));
+  }
+  absl::StrAppend(&script, "cd ", ShellQuoted(options.rank_folder), " || exit 1\nexec setpriv --pdeathsig KILL -- ",
+                  ShellQuoted(options.rank_binary));
+  for (const std::string& argument : options.rank_arguments) absl::StrAppend(&script, " ", ShellQuoted(argument));
+  if (options.tells_threads) absl::StrAppend(&script, " --threads=", options.threads_per_rank);
+  return script + "\n";
+}
+
+LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments) {
+  LaunchCommand command;
+  const size_t slash = options.mpirun.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : options.mpirun.substr(0, slash + 1);
+  command.argv = {folder + NodeDaemonName(options.flavour)};
+  command.environment = MakeEnvironment(options);
+  const auto is_of_node = [](absl::string_view name) {
+    return std::find(std::begin(kNodeParameters), std::end(kNodeParameters), name) != std::end(kNodeParameters);
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool parameter = (arguments[i] == "-mca" || arguments[i] == "--mca") && i + 2 < arguments.size();
+    if (parameter && is_of_node(arguments[i + 1])) {
+      i += 2;
+    } else {
+      command.argv.push_back(arguments[i]);
+    }
+  }
+  if (options.flavour != MpiFlavour::kOpenMpi) return command;
+  Append({absl::string_view("--mca"), absl::string_view("orte_tmpdir_base"), absl::string_view(options.session_folder)},
+         command.argv);
+  if (options.interfaces.empty()) return command;
+  Append({"--mca", "oob_tcp_if_include"}, command.argv);
+  command.argv.push_back(absl::StrJoin(options.interfaces, ","));
   return command;
+}
+
+std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::kMpich ? "hydra_pmi_proxy" : "orted"; }
+
+std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments) {
+  size_t host = 0;
+  while (host < arguments.size() && absl::StartsWith(arguments[host], "-")) ++host;  // MPICH's "-x".
+  if (host + 1 >= arguments.size()) return std::nullopt;
+  AgentCall call;
+  call.host = arguments[host];
+  const std::vector<std::string> words =
+      ShellWords(absl::StrJoin(arguments.begin() + static_cast<std::ptrdiff_t>(host) + 1, arguments.end(), " "));
+  // Before the daemon Open MPI may set PATH and LD_LIBRARY_PATH. The other node has its own.
+  const auto daemon = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return FileName(word) == NodeDaemonName(MpiFlavour::kOpenMpi) ||
+           FileName(word) == NodeDaemonName(MpiFlavour::kMpich);
+  });
+  if (daemon == words.end()) return std::nullopt;
+  call.arguments.assign(daemon + 1, words.end());
+  return call;
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {

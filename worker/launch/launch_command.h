@@ -21,6 +21,12 @@ MpiFlavour BuiltFlavour();
 // File names of that library's mpirun. The most specific name comes first, because both libraries may be installed.
 std::vector<std::string> MpirunNames(MpiFlavour flavour);
 
+// A node of a group that runs on several.
+struct LaunchHost {
+  std::string address;  // IPv4.
+  uint32_t ranks = 0;
+};
+
 struct LaunchOptions {
   MpiFlavour flavour = MpiFlavour::kOpenMpi;
   std::string mpirun;       // Absolute path, or a name on the PATH.
@@ -37,6 +43,18 @@ struct LaunchOptions {
   std::vector<std::string> environment;  // The environment of the calling process, as "NAME=value".
   // Variables for the launcher and the ranks, as "NAME=value". They come before all others of these names.
   std::vector<std::string> added_environment;
+
+  // ---- Of a group that runs on several nodes.
+
+  // All nodes, in order of ranks; the first one is that of mpirun. Empty: the group runs on this node alone.
+  std::vector<LaunchHost> hosts;
+  std::string remote_agent;  // Path of hooke-remote, without spaces and colons.
+  std::string rank_script;   // The file with RankScript's text.
+  std::string rank_folder;   // The working folder of the ranks on this node.
+  // This node's network interfaces for MPI. Their names may differ between nodes. Empty: MPI chooses.
+  std::vector<std::string> interfaces;
+  // Whether a person named these interfaces. UCX, which would also find faster devices, is then kept to them.
+  bool interfaces_are_chosen = false;
 };
 
 struct LaunchCommand {
@@ -49,7 +67,31 @@ struct LaunchCommand {
 //
 // Variables of another launcher or scheduler are not passed on: they would make this mpirun believe that it is part of
 // another start.
+//
+// If the group has several nodes, mpirun calls `remote_agent ADDRESS COMMAND...` for each other one. Every rank runs
+// the script that the variable HOOKE_RANK_SCRIPT of its own node names, because paths may differ between nodes.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
+
+// Returns the shell script that runs one rank on this node. It sets the variables that must not be those of mpirun's
+// node.
+std::string RankScript(const LaunchOptions& options);
+
+// Returns the command that starts the MPI library's own daemon on a node other than mpirun's. mpirun made `arguments`.
+// Those that name files or devices of its own node are replaced. The program lies beside this node's mpirun.
+LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments);
+
+// The file name of that daemon: "orted", "hydra_pmi_proxy".
+std::string NodeDaemonName(MpiFlavour flavour);
+
+// A call of the agent by mpirun.
+struct AgentCall {
+  std::string host;
+  std::vector<std::string> arguments;  // Of the node's daemon, without the program's name.
+};
+
+// Reads the arguments with which mpirun has called its agent: options, a host, and a command for a shell there.
+// nullopt if the command starts no daemon of an MPI library.
+std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments);
 
 struct TaggedLine {
   std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.

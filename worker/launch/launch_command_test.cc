@@ -46,6 +46,81 @@ TEST(LaunchCommandTest, Mpich) {
   EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
 }
 
+LaunchOptions OnTwoNodes(MpiFlavour flavour) {
+  LaunchOptions options = Options(flavour);
+  options.hosts = {{"10.0.0.1", 2}, {"10.0.0.2", 1}};
+  options.remote_agent = "/dev/shm/g/remote";
+  options.rank_script = "/state/g/rank";
+  options.rank_folder = "/state/g's";
+  options.interfaces = {"eth0", "eth1"};
+  return options;
+}
+
+// Over several nodes mpirun knows them by address and calls our agent. No path of this node is in the ranks' command.
+TEST(LaunchCommandTest, SeveralNodes) {
+  const LaunchCommand open_mpi = MakeLaunchCommand(OnTwoNodes(MpiFlavour::kOpenMpi));
+  EXPECT_THAT(absl::StrJoin(open_mpi.argv, "|"),
+              testing::EndsWith("|btl_tcp_links|4|--host|10.0.0.1:2,10.0.0.2:1|--map-by|slot|--leave-session-attached|"
+                                "--mca|plm|rsh|--mca|plm_rsh_agent|/dev/shm/g/remote|--mca|plm_rsh_no_tree_spawn|1|"
+                                "--mca|oob_tcp_if_include|eth0,eth1|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\""));
+  EXPECT_THAT(open_mpi.environment, Contains("HOOKE_RANK_SCRIPT=/state/g/rank"));
+  const LaunchCommand mpich = MakeLaunchCommand(OnTwoNodes(MpiFlavour::kMpich));
+  EXPECT_EQ(absl::StrJoin(mpich.argv, "|"),
+            "/usr/bin/mpirun.x|-n|3|-launcher|ssh|-launcher-exec|/dev/shm/g/remote|-hosts|10.0.0.1:2,10.0.0.2:1|"
+            "-genvnone|-prepend-rank|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\"");
+}
+
+// The ranks of a node get that node's own folders and interfaces.
+TEST(LaunchCommandTest, RankScriptOfANode) {
+  EXPECT_EQ(RankScript(OnTwoNodes(MpiFlavour::kOpenMpi)),
+            "export OMPI_MCA_orte_tmpdir_base='/state/g'\nexport OMPI_MCA_btl_vader_backing_directory='/dev/shm/g'\n"
+            "export OMPI_MCA_osc_sm_backing_directory='/dev/shm/g'\n"
+            "export OMPI_MCA_btl_tcp_if_include='eth0,eth1'\ncd '/state/g'\\''s' || exit 1\n"
+            "exec setpriv --pdeathsig KILL -- '/opt/hooke rank' '--start' '/state/g/start' --threads=1\n");
+  EXPECT_THAT(RankScript(OnTwoNodes(MpiFlavour::kMpich)), Not(testing::HasSubstr("export")));
+}
+
+// UCX is kept to the interfaces only if a person named them.
+TEST(LaunchCommandTest, ChosenInterfaces) {
+  LaunchOptions options = OnTwoNodes(MpiFlavour::kMpich);
+  EXPECT_THAT(MakeLaunchCommand(options).environment, Not(Contains("UCX_NET_DEVICES=eth0,eth1")));
+  options.interfaces_are_chosen = true;
+  EXPECT_THAT(MakeLaunchCommand(options).environment, Contains("UCX_NET_DEVICES=eth0,eth1"));
+}
+
+// mpirun's daemon on another node: our program beside our mpirun, and mpirun's arguments but for those that name files
+// or devices of its node.
+TEST(LaunchCommandTest, DaemonOfANode) {
+  const LaunchCommand command = MakeNodeDaemonCommand(
+      OnTwoNodes(MpiFlavour::kOpenMpi), {"-mca", "ess", "env", "--mca", "orte_tmpdir_base", "/elsewhere", "-mca",
+                                         "oob_tcp_if_include", "ib0", "--mca", "plm", "rsh", "-mca"});
+  EXPECT_EQ(absl::StrJoin(command.argv, "|"),
+            "/usr/bin/orted|-mca|ess|env|--mca|plm|rsh|-mca|--mca|orte_tmpdir_base|/state/g|--mca|oob_tcp_if_include|"
+            "eth0,eth1");
+  EXPECT_THAT(command.environment, Contains("HOOKE_RANK_SCRIPT=/state/g/rank"));
+  EXPECT_THAT(command.environment, Not(Contains("PMIX_RANK=0")));
+}
+
+// The calls of both libraries, word by word as their mpirun makes them; one with a prefix, too. Another program is no
+// daemon.
+TEST(LaunchCommandTest, AgentCalls) {
+  std::optional<AgentCall> call = ParseAgentCall(
+      {"10.77.0.2", " orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri", "\"20788.0;tcp://10.77.0.1:5066\""});
+  ASSERT_TRUE(call.has_value());
+  EXPECT_EQ(call->host, "10.77.0.2");
+  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "-mca|ess|env|-mca|orte_hnp_uri|20788.0;tcp://10.77.0.1:5066");
+  call = ParseAgentCall({"10.77.0.2", "PATH=/usr/bin:$PATH ; export PATH ; /usr/bin/orted", "-mca", "ess", "\"env\""});
+  ASSERT_TRUE(call.has_value());
+  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "-mca|ess|env");
+  call = ParseAgentCall({"-x", "10.77.0.2", "\"/usr/bin/hydra_pmi_proxy\"", "--control-port", "10.77.0.1:40341"});
+  ASSERT_TRUE(call.has_value());
+  EXPECT_EQ(call->host, "10.77.0.2");
+  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "--control-port|10.77.0.1:40341");
+  EXPECT_FALSE(ParseAgentCall({"10.77.0.2", "rm -rf /"}).has_value());
+  EXPECT_FALSE(ParseAgentCall({"10.77.0.2"}).has_value());
+  EXPECT_FALSE(ParseAgentCall({}).has_value());
+}
+
 // Open MPI's flag for root is set only if the caller runs as root.
 TEST(LaunchCommandTest, NotAsRoot) {
   EXPECT_THAT(MakeLaunchCommand(Options(MpiFlavour::kOpenMpi)).argv, Not(Contains("--allow-run-as-root")));

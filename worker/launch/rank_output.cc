@@ -29,11 +29,10 @@ std::string RankOutput::Redirection(const std::string& folder) {
                       ShellQuoted(PipePath(folder, false)), "$rank 2>", ShellQuoted(PipePath(folder, true)), "$rank\n");
 }
 
-absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& folder, uint32_t ranks,
-                                                             OnLine on_line) {
+absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& folder, Ranks ranks, OnLine on_line) {
   std::unique_ptr<RankOutput> output(new RankOutput(std::move(on_line)));
   output->stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
+  for (uint32_t rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     for (const bool from_stderr : {false, true}) {
       absl::Status status = output->OpenPipe(absl::StrCat(PipePath(folder, from_stderr), rank), rank, from_stderr);
       if (!status.ok()) return status;

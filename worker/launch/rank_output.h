@@ -27,8 +27,12 @@ class RankOutput {
   // Called on the thread of the RankOutput.
   using OnLine = std::function<void(const Line& line)>;
 
-  // Makes the pipes in `folder`, which the caller removes later. UNAVAILABLE if that fails.
-  static absl::StatusOr<std::unique_ptr<RankOutput>> Open(const std::string& folder, uint32_t ranks, OnLine on_line);
+  struct Ranks {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+  // Makes the pipes of these ranks in `folder`, which the caller removes later. UNAVAILABLE if that fails.
+  static absl::StatusOr<std::unique_ptr<RankOutput>> Open(const std::string& folder, Ranks ranks, OnLine on_line);
 
   // Reads what is left in the pipes and delivers it. The ranks must have ended.
   ~RankOutput();

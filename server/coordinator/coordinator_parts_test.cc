@@ -1,0 +1,275 @@
+// Groups that run on several workers, in virtual time.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/coordinator_fixture.h"
+#include "server/coordinator/fake_worker.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Three nodes of two slots, and a job of one group of four ranks.
+class CoordinatorPartsTest : public CoordinatorFixture {
+ protected:
+  CoordinatorPartsTest() {
+    a_.SetAddress("10.0.0.1");
+    b_.SetAddress("10.0.0.2");
+    c_.SetAddress("10.0.0.3");
+  }
+
+  // Submits the job, and lets a and b become ready.
+  GroupKey StartOnTwo() {
+    EXPECT_TRUE(a_.Connect(*coordinator_, now_).ok());
+    EXPECT_TRUE(b_.Connect(*coordinator_, now_).ok());
+    id_ = Submit({1, 4});
+    a_.Receive(now_);
+    b_.Receive(now_);
+    a_.Receive(now_);
+    return {id_, 0, 1};
+  }
+
+  // The same, with ranks that train.
+  GroupKey RunOnTwo() {
+    const GroupKey key = StartOnTwo();
+    a_.Progress(key, 5, now_);
+    EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);
+    return key;
+  }
+
+  std::string Reason() { return Status(id_).groups(0).reason(); }
+  void ReceiveAll() {
+    for (FakeWorker* worker : {&a_, &b_, &c_}) worker->Receive(now_);
+  }
+
+  FakeWorker a_{"a", 2}, b_{"b", 2}, c_{"c", 2};
+  std::string id_;
+};
+
+// All parts are told of one another. mpirun starts on the lead only once all parts are ready. Its wish for a daemon
+// reaches the other part's worker, and the group ends well when all its parts have.
+TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
+  ASSERT_TRUE(a_.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
+  id_ = Submit({1, 4});
+  const GroupKey key{id_, 0, 1};
+  a_.Receive(now_);
+  a_.Receive(now_);
+  ASSERT_THAT(a_.started(), ElementsAre(key));
+  const v1::StartGroup& start = a_.running().at(key).start;
+  EXPECT_EQ(start.ranks(), 4u);
+  ASSERT_EQ(start.parts_size(), 2);
+  EXPECT_EQ(start.parts(1).ShortDebugString(), "worker: \"b\" first_rank: 2 ranks: 2 address: \"10.0.0.2\"");
+  EXPECT_TRUE(a_.running().at(key).launches.empty());
+  b_.Receive(now_);
+  a_.Receive(now_);
+  EXPECT_EQ(b_.running().at(key).start.part(), 1u);
+  ASSERT_EQ(a_.running().at(key).launches.size(), 1u);
+  EXPECT_TRUE(a_.running().at(key).launches[0].arguments().empty());
+
+  a_.Remote(key, "10.0.0.2", {"-mca", "ess", "env"}, now_);
+  b_.Receive(now_);
+  ASSERT_EQ(b_.running().at(key).launches.size(), 1u);
+  EXPECT_THAT(b_.running().at(key).launches[0].arguments(), ElementsAre("-mca", "ess", "env"));
+
+  a_.Progress(key, 5, now_);
+  EXPECT_EQ(Status(id_).groups(0).worker(), "a");
+  ASSERT_EQ(Status(id_).groups(0).parts_size(), 2);
+  EXPECT_EQ(Status(id_).groups(0).parts(1).ShortDebugString(), "worker: \"b\" first_rank: 2 ranks: 2");
+  for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) {
+    EXPECT_EQ(node.slots_used(), node.kind() == v1::NodeStatus::WORKER ? 2u : 0u);
+  }
+  b_.End(key, absl::OkStatus(), now_);
+  EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);
+  a_.End(key, absl::OkStatus(), now_);
+  EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_FINISHED);
+  EXPECT_THAT(Log(id_), HasSubstr("group 0 starts on workers a (ranks 0-1) and b (ranks 2-3) at site hpc, start 1"));
+}
+
+// A part that does not become ready ends the start on all workers, with its worker's name.
+TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
+  b_.NeverReady();
+  const GroupKey key = StartOnTwo();
+  Pass(absl::Seconds(14), {&a_, &b_});
+  EXPECT_EQ(a_.running().count(key), 1u);
+  Pass(absl::Seconds(1), {&a_, &b_});
+  EXPECT_THAT(Log(id_), HasSubstr("worker b was not ready to start its ranks within 15s"));
+  EXPECT_THAT(a_.stop_reasons(), ElementsAre(HasSubstr("worker b was not ready")));
+  EXPECT_EQ(b_.stop_reasons().size(), 1u);
+  EXPECT_EQ(a_.running().count(key), 0u);
+}
+
+// A part that cannot be prepared ends the start; the other one is stopped.
+TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartFails) {
+  b_.NeverReady();
+  const GroupKey key = StartOnTwo();
+  b_.End(key, absl::UnavailableError("no room on /dev/shm"), now_);
+  Pass(absl::Seconds(2), {&a_, &b_});
+  EXPECT_THAT(Log(id_), HasSubstr("worker b: no room on /dev/shm"));
+  EXPECT_EQ(a_.stop_reasons().size(), 1u);
+}
+
+// A start on another node is passed on only for the group's lead and to a part of the group.
+TEST_F(CoordinatorPartsTest, RefusesStartsOnNodesThatAreNotTheGroups) {
+  ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
+  const GroupKey key = StartOnTwo();
+  const std::vector<GroupKey> nothing = c_.started();
+  a_.Remote(key, "10.0.0.3", {"-mca", "ess", "env"}, now_);
+  ReceiveAll();
+  EXPECT_EQ(c_.started(), nothing);
+  EXPECT_THAT(Reason(), HasSubstr("a start on another node is refused: no other part of the group is at 10.0.0.3"));
+  EXPECT_EQ(b_.stop_reasons().size(), 1u);
+}
+
+// The same from a worker that does not lead the group.
+TEST_F(CoordinatorPartsTest, RefusesStartsThatTheLeadDidNotAskFor) {
+  const GroupKey key = StartOnTwo();
+  b_.Remote(key, "10.0.0.1", {"x"}, now_);
+  EXPECT_THAT(Reason(), HasSubstr("worker b does not lead the group"));
+}
+
+// Arguments beyond the limits are refused.
+TEST_F(CoordinatorPartsTest, RefusesStartsWithTooManyArguments) {
+  const GroupKey key = StartOnTwo();
+  a_.Remote(key, "10.0.0.2", {std::string(70000, 'x')}, now_);
+  EXPECT_THAT(Reason(), HasSubstr("its arguments are too long"));
+}
+
+// When the worker without rank 0 is killed, mpirun notices. The reason names the worker that is gone, the other one is
+// free at once, and the group starts again on those that are left.
+TEST_F(CoordinatorPartsTest, StartsElsewhereWhenAWorkerIsKilled) {
+  const GroupKey key = RunOnTwo();
+  ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
+  b_.Crash(now_);
+  a_.End(key, absl::UnavailableError("mpirun exited with status 205"), now_);
+  EXPECT_THAT(Reason(), HasSubstr("worker b is gone; worker a: mpirun exited with status 205"));
+  Pass(absl::Seconds(1), {&a_, &c_});
+  EXPECT_THAT(c_.started(), ElementsAre(GroupKey{id_, 0, 2}));
+  EXPECT_EQ(a_.running().count({id_, 0, 2}), 1u);
+}
+
+// When the lead is killed, the other worker's part ends: mpirun's daemon there has lost its mpirun. Nobody waits for
+// the lead's own report.
+TEST_F(CoordinatorPartsTest, StartsElsewhereWhenTheLeadIsKilled) {
+  const GroupKey key = RunOnTwo();
+  ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
+  a_.Crash(now_);
+  b_.End(key, absl::UnavailableError("orted exited with status 1"), now_);
+  EXPECT_THAT(Reason(), HasSubstr("worker a is gone; worker b: orted exited with status 1"));
+  Pass(absl::Seconds(1), {&b_, &c_});
+  EXPECT_THAT(c_.started(), ElementsAre(GroupKey{id_, 0, 2}));
+}
+
+// A worker that falls silent is lost with its lease, and the other workers' parts are stopped with its name.
+TEST_F(CoordinatorPartsTest, StopsTheOtherPartsOfALostWorker) {
+  RunOnTwo();
+  ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(11), {&a_, &c_});
+  EXPECT_THAT(a_.stop_reasons(), ElementsAre(HasSubstr("worker b has not answered since")));
+  EXPECT_THAT(c_.started(), ElementsAre(GroupKey{id_, 0, 2}));
+}
+
+// If a part other than the lead's fails first, mpirun may know more. Its word is waited for, and all parts end.
+TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWord) {
+  const GroupKey key = RunOnTwo();
+  b_.End(key, absl::UnavailableError("rank 2 is gone without a word"), now_);
+  EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);
+  a_.End(key, absl::UnavailableError("rank 2 ended by signal 9 (Killed)"), now_);
+  EXPECT_THAT(Reason(), HasSubstr("worker a: rank 2 ended by signal 9 (Killed)"));
+}
+
+// ... but not for long: then the lead is stopped.
+TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWordWithinABound) {
+  const GroupKey key = RunOnTwo();
+  b_.End(key, absl::UnavailableError("orted ended by signal 9 (Killed)"), now_);
+  Pass(absl::Milliseconds(1000), {&a_, &b_});
+  EXPECT_TRUE(a_.stop_reasons().empty());
+  Pass(absl::Milliseconds(500), {&a_, &b_});
+  EXPECT_THAT(a_.stop_reasons(), ElementsAre(HasSubstr("worker b: orted ended by signal 9")));
+}
+
+// The part whose rank reported the first failure decides what it was: here one that no new start would mend.
+TEST_F(CoordinatorPartsTest, BelievesThePartThatFailedFirst) {
+  const GroupKey key = RunOnTwo();
+  v1::RankEvent failed;
+  failed.mutable_failed()->set_code(static_cast<int>(absl::StatusCode::kNotFound));
+  failed.mutable_failed()->set_message("there is no file /data/train");
+  b_.Send(key, 3, failed, now_);
+  a_.End(key, absl::UnavailableError("rank 3 exited with status 1"), now_);
+  b_.End(key, absl::NotFoundError("rank 3: there is no file /data/train"), now_);
+  EXPECT_EQ(Status(id_).state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Status(id_).reason(), HasSubstr("worker b: rank 3: there is no file /data/train"));
+}
+
+// What a worker calls its address becomes a word of a command line, so it must be one.
+TEST_F(CoordinatorPartsTest, RefusesAnAddressThatIsNone) {
+  for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1", "10.0.0.256"}) {
+    a_.SetAddress(wrong);
+    EXPECT_EQ(a_.Connect(*coordinator_, now_).code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
+// A worker may report only for the ranks that it runs.
+TEST_F(CoordinatorPartsTest, IgnoresReportsForRanksOfOtherParts) {
+  const GroupKey key = StartOnTwo();
+  b_.Progress(key, 7, now_);
+  EXPECT_FALSE(Status(id_).groups(0).has_progress());
+}
+
+// A coordinator that starts again goes on with a group on several workers.
+TEST_F(CoordinatorPartsTest, GoesOnAfterARestart) {
+  const GroupKey key = RunOnTwo();
+  a_.Disconnect(now_);
+  b_.Disconnect(now_);
+  Restart();
+  ASSERT_TRUE(a_.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(3), {&a_, &b_});
+  EXPECT_TRUE(a_.stop_reasons().empty());
+  EXPECT_TRUE(b_.stop_reasons().empty());
+  b_.End(key, absl::OkStatus(), now_);
+  a_.End(key, absl::OkStatus(), now_);
+  EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_FINISHED);
+}
+
+// A part that has ended well stays ended if the coordinator starts again before the others have ended.
+TEST_F(CoordinatorPartsTest, RemembersAnEndedPart) {
+  const GroupKey key = RunOnTwo();
+  b_.End(key, absl::OkStatus(), now_);
+  a_.Disconnect(now_);
+  b_.Receive(now_);
+  b_.Disconnect(now_);
+  Restart();
+  ASSERT_TRUE(a_.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(3), {&a_, &b_});
+  a_.End(key, absl::OkStatus(), now_);
+  EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_FINISHED);
+}
+
+// A worker that is back after its group was placed elsewhere is told to stop its part.
+TEST_F(CoordinatorPartsTest, StopsAPartOfAnOldStart) {
+  const GroupKey key = RunOnTwo();
+  b_.Disconnect(now_);
+  a_.End(key, absl::UnavailableError("mpirun exited with status 205"), now_);
+  ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
+  b_.Receive(now_);
+  EXPECT_THAT(b_.stop_reasons(), ElementsAre(HasSubstr("was given up")));
+}
+
+// Cancelling the job stops all parts.
+TEST_F(CoordinatorPartsTest, CancelStopsAllParts) {
+  RunOnTwo();
+  ASSERT_TRUE(coordinator_->Cancel(id_, now_).ok());
+  a_.Receive(now_);
+  b_.Receive(now_);
+  EXPECT_EQ(a_.stop_reasons().size(), 1u);
+  EXPECT_EQ(b_.stop_reasons().size(), 1u);
+}
+
+}  // namespace
+}  // namespace hooke
