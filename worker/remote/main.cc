@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/worker.grpc.pb.h"
+#include "wire/channel.h"
+#include "wire/cluster_token.h"
 #include "worker/launch/launch_command.h"
 
 namespace hooke {
@@ -35,7 +37,7 @@ int Main(const std::vector<std::string>& arguments) {
   request.set_host(call->host);
   for (const std::string& argument : call->arguments) request.add_arguments(argument);
   const auto stub =
-      v1::RankEvents::NewStub(grpc::CreateChannel(absl::StrCat("unix:", socket), grpc::InsecureChannelCredentials()));
+      v1::RankEvents::NewStub(OpenChannel(absl::StrCat("unix:", socket), grpc::ChannelArguments(), CallCredential()));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::StartRemoteResponse response;
