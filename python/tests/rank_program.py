@@ -151,7 +151,7 @@ def collectives(_):
     try:
         job.evaluate(lambda m: 1 / 0)
     except ZeroDivisionError:
-        print("caught", job.rank)
+        print(f"caught {job.rank}")
 
 
 def scaler_skip(_):
@@ -215,7 +215,7 @@ def forks(_):
     for method in ("fork", "forkserver", "spawn"):
         assert sum(x.sum() for (x,) in DataLoader(data_set, num_workers=1, multiprocessing_context=method)) == 28
         step(model, optimizer)
-    print("forked", job.rank)
+    print(f"forked {job.rank}")
 
 
 if __name__ == "__main__":

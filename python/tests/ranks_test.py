@@ -89,7 +89,7 @@ class Ranks(unittest.TestCase):
         page = (HERE.parents[1] / "docs/your-own-script.md").read_text()
         (program,) = re.findall(r"^```python\n(import numpy, hooke.numpy.*?)^```", page, re.MULTILINE | re.DOTALL)
         # The ranks' errors are w and w - 1, so w goes to 1 / 2.
-        program += "assert abs(parameters['w'] - 0.5 * (1 - 0.9**100)).max() < 1e-5 and job.step == 100\nprint('done', job.rank)\n"
+        program += "assert abs(parameters['w'] - 0.5 * (1 - 0.9**100)).max() < 1e-5 and job.step == 100\nprint(f'done {job.rank}')\n"
         status, output = run_program(["-c", program], 2)
         self.assertEqual(status, 0, output)
         self.assertIn("done 1", output)
