@@ -56,8 +56,9 @@ class Cluster:
             path = os.path.join(tools, name)
             pathlib.Path(path).write_text(f"#!/bin/sh\necho $0 $* >> {self.ran_ssh}\nexit 1\n")
             os.chmod(path, 0o755)
-        # UCX, which MPICH uses, would see that the namespaces are one machine and use shared memory.
-        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "UCX_TLS": "tcp,self"}
+        # MPICH's UCX must find the network of each namespace. With tcp alone MPI_Finalize hangs now and then if a host has two ranks, also under an
+        # mpirun that was started by hand.
+        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "UCX_TLS": "tcp,self,posix"}
         self.address = f"{network.addresses[0]}:{PORT}"
         self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}"])
         for host in range(HOSTS):
