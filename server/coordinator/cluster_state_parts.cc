@@ -172,7 +172,11 @@ void ClusterState::EndPart(Job& job, GroupRecord& group, GroupPart& part, const 
   GroupOutcome told = outcome;
   told.message = absl::StrCat("worker ", part.worker, ": ", outcome.message);
   const bool is_known = part.worker == knows;
-  if (live.held.has_value() && !is_known) told = *live.held;
+  if (live.held.has_value()) {
+    if (!is_known) told = *live.held;
+    // For example that a worker was shut down: mpirun only sees that its daemon there is gone.
+    if (is_known) absl::StrAppend(&told.message, "; before that, ", live.held->message);
+  }
   if (is_known || !IsConnected(knows) || PartOn(group, knows)->ended) {
     told.message = absl::StrCat(GoneText(group), told.message);
     return EndGroup(job, group, told, now);

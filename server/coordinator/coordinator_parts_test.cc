@@ -179,7 +179,8 @@ TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWord) {
   b_.End(key, absl::UnavailableError("rank 2 is gone without a word"), now_);
   EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);
   a_.End(key, absl::UnavailableError("rank 2 ended by signal 9 (Killed)"), now_);
-  EXPECT_THAT(Reason(), HasSubstr("worker a: rank 2 ended by signal 9 (Killed)"));
+  EXPECT_THAT(Reason(),
+              HasSubstr("worker a: rank 2 ended by signal 9 (Killed); before that, worker b: rank 2 is gone"));
 }
 
 // ... but not for long: then the lead is stopped.
