@@ -127,7 +127,8 @@ std::string TogetherText(const WaitingGroup& group, const std::vector<Room>& roo
     const bool better = best == nullptr || SumOf(set, &FreeWorker::free) > SumOf(*best, &FreeWorker::free);
     if (set.size() > 1 && better) best = &set;
   }
-  if (best == nullptr) return "";
+  // One that could take the group alone says enough.
+  if (best == nullptr || group.ranks <= best->front()->slots) return "";
   return absl::StrCat(", and the ", best->size(), " workers that site ", best->front()->site,
                       " has for groups of several workers have ", SumOf(*best, &FreeWorker::free), " together");
 }
