@@ -440,7 +440,7 @@ TEST_F(CommandTest, ZshCompletionParses) {
 // The token file comes from the flag, else from the environment. A user without the token is told what to do.
 TEST_F(CommandTest, SendsTheTokenOfItsFile) {
   const FakeListener closed(coordinator_, 0, ClusterToken("0123456789abcdef"));
-  const std::string file = folder_ + "/token";
+  const std::string file = (std::filesystem::path(folder_) / "token").lexically_normal();
   std::ofstream(file) << "0123456789abcdef\n";
   std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   ProgramOptions options = Options({"nodes", "--coordinator", closed.address()});

@@ -308,7 +308,8 @@ constexpr WrongFile kWrongFiles[] = {
      "you mean "
      "\"averaging\"?)"},
     {"epochs: 4", "epoch: 4",
-     "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
+     "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, state_seconds, "
+     "optimizer, "
      "schedule (did you mean "
      "\"epochs\"?)"},
     {"model: lenet", "model: lenet\nmomentum: 0.9",
@@ -317,7 +318,8 @@ constexpr WrongFile kWrongFiles[] = {
      "you mean "
      "\"train.optimizer.momentum\"?)"},
     {"seed: 1", "zzz: 1",
-     "job.yaml:4: train.zzz: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
+     "job.yaml:4: train.zzz: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, state_seconds, "
+     "optimizer, "
      "schedule"},
     {"epochs: 4", "epochs: 0", "job.yaml:4: train.epochs: 0 is out of range; must be an integer from 1 to 100000"},
     {"epochs: 4", "epochs: -4", "job.yaml:4: train.epochs: -4 is out of range; must be an integer from 1 to 100000"},
@@ -433,7 +435,8 @@ TEST(JobFileTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 0, schedule: {warmup_epochs: 5}}")),
             "job.yaml:4: train.epochs: 0 is out of range; must be an integer from 1 to 100000");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epoch: 50, schedule: {warmup_epochs: 15}}")),
-            "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, optimizer, "
+            "job.yaml:4: train.epoch: unknown key; allowed here: epochs, batch_size, seed, evaluate_every, "
+            "state_seconds, optimizer, "
             "schedule (did you mean \"epochs\"?)");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rul: none, alpha: 0.5}")),
             "job.yaml:4: averaging.rul: unknown key; allowed here: rule, interval, interval_seconds, delay, fragments, "
