@@ -66,6 +66,10 @@ Argument& Argument::Check(CheckText check) {
   return *this;
 }
 
+Argument& Argument::NotEmpty() {
+  return Check([](const std::string& text) { return std::string(text.empty() ? "is empty; leave it out" : ""); });
+}
+
 Argument& Argument::Range(int least, int most) {
   AddCheck(*option_, CLI::Range(least, most));
   return *this;

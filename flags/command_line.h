@@ -53,6 +53,8 @@ class Argument {
 
   Argument& Required();
   Argument& Check(CheckText check);
+  // Refuses an empty text, which may come from a variable that is not set.
+  Argument& NotEmpty();
   // Sets the limits of a number, which are themselves allowed. They have the value's type.
   Argument& Range(int least, int most);
   Argument& Range(uint64_t least, uint64_t most);

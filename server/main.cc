@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -57,6 +58,9 @@ int Run(hooke::ServerCommandLine options) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+
+  // The jobs' keys and centers are in the server's files. Nobody but its user reads them.
+  umask(077);
 
   std::shared_ptr<spdlog::logger> logger = spdlog::stderr_color_mt("hooke-server");
   logger->set_level(spdlog::level::from_str(options.log_level));

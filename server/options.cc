@@ -61,6 +61,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
       .Add("--token-file", options.token_file,
            "File with the cluster's token, which every caller must have; without this flag, that of HOOKE_TOKEN_FILE; "
            "without both, whoever reaches this server may use it")
+      .NotEmpty()
       .Type("FILE");
   command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
       .Type("FOLDER");

@@ -21,17 +21,27 @@ absl::string_view TextOf(const grpc_slice& slice) {
 struct CallHeaders {
   std::string method;
   CallCredential credential;
+  bool repeated = false;  // A part of the credential is there twice, so another reader may see another one.
 };
 
 CallHeaders HeadersOf(const grpc_metadata* metadata, size_t count) {
   CallHeaders headers;
+  int secrets = 0;
+  int jobs = 0;
   for (const grpc_metadata* entry = metadata; entry != metadata + count; ++entry) {
     const absl::string_view key = TextOf(entry->key);
     const absl::string_view value = TextOf(entry->value);
     if (key == ":path") headers.method = std::string(value);
-    if (key == kAuthorizationKey) headers.credential.secret = std::string(absl::StripPrefix(value, "Bearer "));
-    if (key == kJobKey) headers.credential.job_id = std::string(value);
+    if (key == kAuthorizationKey) {
+      headers.credential.secret = std::string(absl::StripPrefix(value, "Bearer "));
+      ++secrets;
+    }
+    if (key == kJobKey) {
+      headers.credential.job_id = std::string(value);
+      ++jobs;
+    }
   }
+  headers.repeated = secrets > 1 || jobs > 1;
   return headers;
 }
 
@@ -58,7 +68,9 @@ class AdmittingCredentials final : public grpc::ServerCredentials {
   static void Process(void* state, grpc_auth_context*, const grpc_metadata* metadata, size_t count,
                       grpc_process_auth_metadata_done_cb done, void* user_data) {
     const CallHeaders headers = HeadersOf(metadata, count);
-    const absl::Status status = Admit(**static_cast<State*>(state), headers.method, headers.credential);
+    const absl::Status status = headers.repeated
+                                    ? absl::UnauthenticatedError("the call has two credentials: send one")
+                                    : Admit(**static_cast<State*>(state), headers.method, headers.credential);
     done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.code()),
          std::string(status.message()).c_str());
   }

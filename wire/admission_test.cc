@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -132,6 +133,25 @@ TEST_F(AdmissionTest, JobsCredentialReachesItsOwnCenterOnly) {
   const grpc::Status status = Identify(token_.ForJob("a-1"));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(status.error_message(), HasSubstr("is not enough for /hooke.v1.ParameterServer/Identify"));
+}
+
+// Admission and the method would else read different ones.
+TEST_F(AdmissionTest, TwoCredentialsInOneCallAreRefused) {
+  Listen(token_);
+  for (const auto& [first, second] : {std::pair("a-1", "b-2"), std::pair("b-2", "a-1")}) {
+    grpc::ClientContext context;
+    context.AddMetadata(kJobKey, first);
+    v1::SaveRequest request;
+    request.mutable_sender()->set_job_id("b-2");
+    v1::SaveResponse response;
+    EXPECT_EQ(Dial(token_.ForJob(second))->Save(&context, request, &response).error_code(),
+              grpc::StatusCode::UNAUTHENTICATED);
+  }
+  grpc::ClientContext context;
+  context.AddMetadata(kAuthorizationKey, "Bearer else");
+  v1::IdentifyResponse response;
+  EXPECT_EQ(Dial(token_.ForCalls())->Identify(&context, {}, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(service_.calls(), 0);
 }
 
 // A server without a token takes calls with one, so that a cluster can be given its token program by program.

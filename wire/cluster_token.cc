@@ -89,6 +89,9 @@ absl::StatusOr<ClusterToken> ReadClusterToken(const std::string& path) {
                   absl::StrCat("is open to others than its owner; run `chmod 600 ", path,
                                "`, and make a new token if others may have read this one"));
   }
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return Refuse(absl::StatusCode::kPermissionDenied, path, "belongs to another user, who may change it");
+  }
   const absl::StatusOr<std::string> text = ReadStart(file, path);
   if (!text.ok()) return text.status();
   absl::string_view line = absl::StripSuffix(absl::StripSuffix(*text, "\n"), "\r");

@@ -108,6 +108,7 @@ void AddTokenFlag(Command& command, Invocation& invocation) {
   command
       .Add("--token-file", invocation.token_file,
            "File with the cluster's token, if the cluster has one. Default: $HOOKE_TOKEN_FILE, else no token")
+      .NotEmpty()
       .Type("FILE");
 }
 

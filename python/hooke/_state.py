@@ -14,15 +14,21 @@ def _numpy():
 
 
 def _is_generator(value) -> bool:
-    return hasattr(value, "bit_generator") or (hasattr(value, "get_state") and hasattr(value, "set_state"))
+    """random.Random, numpy's and torch's generators."""
+    return isinstance(value, random.Random) or hasattr(value, "bit_generator") or (hasattr(value, "get_state") and hasattr(value, "set_state"))
+
+
+def _is_writable_array(value) -> bool:
+    """numpy's numbers look like arrays, but cannot be changed in place."""
+    return hasattr(value, "__array_interface__") and bool(getattr(getattr(value, "flags", None), "writeable", False))
 
 
 def check(name: str, value: Any) -> None:
     """Refuses a value that cannot be saved and given back in place."""
     known = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
-    if not (known or _is_generator(value) or isinstance(value, (dict, list)) or hasattr(value, "copy_") or hasattr(value, "__array_interface__")):
+    if not (known or _is_generator(value) or isinstance(value, (dict, list)) or hasattr(value, "copy_") or _is_writable_array(value)):
         raise invalid(
-            f"state: {name} is {type(value).__name__}: give an object with state_dict() and load_state_dict(), a random generator, a tensor, an array, "
+            f"state: {name} is {type(value).__name__}: give an object with state_dict() and load_state_dict(), a random generator, a tensor, a writable array, "
             "a dict or a list"
         )
 
@@ -31,6 +37,8 @@ def saved(value: Any) -> Any:
     """Returns a copy of the value's state."""
     if hasattr(value, "state_dict"):
         return copy.deepcopy(value.state_dict())
+    if isinstance(value, random.Random):
+        return value.getstate()
     if hasattr(value, "bit_generator"):
         return copy.deepcopy(value.bit_generator.state)
     if _is_generator(value):
@@ -45,6 +53,9 @@ def restore(name: str, value: Any, state: Any) -> None:
     try:
         if hasattr(value, "load_state_dict"):
             value.load_state_dict(state)
+        elif isinstance(value, random.Random):
+            version, words, following = state
+            value.setstate((version, tuple(words), following))
         elif hasattr(value, "bit_generator"):
             value.bit_generator.state = state
         elif _is_generator(value):
@@ -58,7 +69,7 @@ def restore(name: str, value: Any, state: Any) -> None:
             value[:] = state
         else:
             value[...] = state
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+    except Exception as error:  # The program's own load_state_dict may raise anything.
         raise invalid(f"state: {name} does not fit what an earlier start of the group kept: {error}") from error
 
 

@@ -8,6 +8,7 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+import numpy  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
@@ -195,6 +196,8 @@ class State(unittest.TestCase):
         job, _, *_ = self.start()
         with self.assertRaisesRegex(hooke.Error, "state: number is int"):
             job.state(number=3)
+        with self.assertRaisesRegex(hooke.Error, "state: number is float64"):
+            job.state(number=numpy.float64(3))
         with self.assertRaisesRegex(hooke.Error, "seen was given before"):
             job.state(seen=[])
 

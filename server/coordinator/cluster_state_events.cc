@@ -167,7 +167,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
     Store(job);
     if (group.incarnation > 1) {
       Notice(job,
-             absl::StrCat("group ", group.group, " goes on from the center at step ", progress.step(), " (start ",
+             absl::StrCat("group ", group.group, " trains again, and is at step ", progress.step(), " (start ",
                           group.incarnation, ")"),
              now);
     }

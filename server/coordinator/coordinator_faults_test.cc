@@ -38,7 +38,7 @@ TEST_F(CoordinatorFaultsTest, StartsADeadGroupAgain) {
       Log(id),
       HasSubstr(
           "group 0 at step 40: failed (rank 1 (pid 7) was killed by signal 9); starts again in 500ms as start 2"));
-  EXPECT_THAT(Log(id), HasSubstr("group 0 goes on from the center at step 32 (start 2)"));
+  EXPECT_THAT(Log(id), HasSubstr("group 0 trains again, and is at step 32 (start 2)"));
   EXPECT_EQ(Status(id).notices_size(), 2);
 }
 

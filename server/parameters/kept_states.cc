@@ -170,11 +170,13 @@ absl::Status KeptStates::Writer::Commit(const KeptStateId& keeps) {
   return absl::FailedPreconditionError(absl::StrCat("job ", owner_.job_id, " has ended"));
 }
 
-// Removes the owner's states but two. One that cannot be removed stays counted, and is tried again the next time.
+// Removes the owner's states that are older than `newest`, but `keeps`. Newer ones are of a later start, whose state
+// came first. One that cannot be removed stays counted, and is tried again the next time.
 void KeptStates::Prune(const KeptStateOwner& owner, const KeptStateId& newest, const KeptStateId& keeps, Job& job) {
   std::vector<KeptStateId> old = List(owner);
-  old.erase(std::remove_if(old.begin(), old.end(), [&](const KeptStateId& id) { return id == newest || id == keeps; }),
-            old.end());
+  old.erase(
+      std::remove_if(old.begin(), old.end(), [&](const KeptStateId& id) { return !(id < newest) || id == keeps; }),
+      old.end());
   for (const KeptStateId& id : old) {
     if (absl::Status status = options_.storage->Remove(KeptStateName(owner, id)); !status.ok()) {
       options_.logger->warn("an old state stays: {}", std::string(status.message()));

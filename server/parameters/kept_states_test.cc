@@ -100,6 +100,16 @@ TEST_F(KeptStatesTest, RemovesOldStates) {
   EXPECT_THAT(states_->List(owner_), ElementsAre(KeptStateId{2, 25}, KeptStateId{2, 15}));
 }
 
+// A state of an earlier start that comes late removes none of a later start.
+TEST_F(KeptStatesTest, ALateOldStateRemovesNoNewerOne) {
+  ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());
+  ASSERT_TRUE(Keep(owner_, {2, 15}, "b", {1, 10}).ok());
+  ASSERT_TRUE(Keep(owner_, {1, 20}, "late", {1, 10}).ok());
+  const std::vector<KeptStateId> left = states_->List(owner_);
+  ASSERT_FALSE(left.empty());
+  EXPECT_TRUE(left.front() == (KeptStateId{2, 15}));
+}
+
 // Bytes that are not those announced are not kept, and the state before stays.
 TEST_F(KeptStatesTest, RefusesOtherBytes) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());

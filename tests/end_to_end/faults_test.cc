@@ -129,7 +129,7 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   ExpectSuccess();
   const std::string log = cluster_->Log(id_);
   EXPECT_THAT(log, ContainsRegex(absl::StrCat("group 1 .*pid ", ranks[0], ".*signal 9")));
-  EXPECT_THAT(log, ContainsRegex("group 1 goes on from the center at step [0-9]+"));
+  EXPECT_THAT(log, ContainsRegex("group 1 trains again, and is at step [0-9]+"));
 }
 
 // SIGKILL of one rank of a job with synchronous SGD: its group restarts. The other group does not hang in a round and

@@ -71,6 +71,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   command
       .Add("--token-file", flags.token_file,
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
+      .NotEmpty()
       .Type("FILE");
   command.Add("--interface", flags.node.interfaces,
               "network interface for groups on several nodes, like eth0; may be given several times");

@@ -18,6 +18,17 @@ constexpr int kTimesOfCost = 50;
 // Servers keep two states of a rank. More can be there only if old ones could not be removed.
 constexpr size_t kMostStates = 4;
 
+// A state is stale if the center is ahead of it by more than so many times the steps from one state to the next, but at
+// least by kStaleSteps. If only one state was ever kept, kStaleStepsAlone counts.
+constexpr uint64_t kStaleGaps = 3;
+constexpr uint64_t kStaleSteps = 1000;
+constexpr uint64_t kStaleStepsAlone = 10000;
+
+constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
+
+// Whether the server may answer the next time.
+bool MayPass(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
+
 // Indices of the statistics.
 constexpr size_t kWanted = 0;
 constexpr size_t kFailed = 1;
@@ -95,20 +106,26 @@ void GroupState::Notice(absl::string_view what, const absl::Status& why) {
                                  ": ", why.message()));
 }
 
-std::vector<v1::StateId> GroupState::ListOwn() {
+// A server that does not answer may have a state, so its silence is an error and not an empty list.
+absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;
-  absl::StatusOr<FetchedState> fetched = Server().FetchState(request, absl::Now() + options_.timeout);
+  const absl::Time deadline = absl::Now() + options_.timeout;
+  absl::StatusOr<FetchedState> fetched = Server().FetchState(request, deadline);
+  while (!fetched.ok() && MayPass(fetched.status()) && absl::Now() + kBetweenTries < deadline) {
+    absl::SleepFor(kBetweenTries);
+    fetched = Server().FetchState(request, deadline);
+  }
   if (!fetched.ok()) {
-    Notice("cannot be looked for", fetched.status());
-    return {};
+    return absl::Status(fetched.status().code(),
+                        absl::StrCat("the group's own state cannot be looked for: ", fetched.status().message()));
   }
   fetched->states.resize(std::min(fetched->states.size(), kMostStates));
   return fetched->states;
 }
 
 // All ranks tell all others their states, and choose rank 0's newest one that all have.
-absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vector<v1::StateId>& own) const {
+absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vector<v1::StateId>& own) {
   const auto ranks = static_cast<size_t>(group_->size());
   std::vector<uint64_t> numbers(ranks * kMostStates * 2);
   uint64_t* const mine = numbers.data() + static_cast<size_t>(group_->rank()) * kMostStates * 2;
@@ -124,8 +141,12 @@ absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vec
     id.set_incarnation(static_cast<uint32_t>(numbers[i]));
     id.set_step(numbers[i + 1]);
   }
-  for (const v1::StateId& id : all[0]) {
-    if (std::all_of(all.begin(), all.end(), [&id](const auto& ids) { return Has(ids, id); })) return id;
+  for (size_t i = 0; i < all[0].size(); ++i) {
+    const v1::StateId& id = all[0][i];
+    if (!std::all_of(all.begin(), all.end(), [&id](const auto& ids) { return Has(ids, id); })) continue;
+    const uint64_t before = i + 1 < all[0].size() ? all[0][i + 1].step() : id.step();
+    gap_ = id.step() - std::min(before, id.step());
+    return id;
   }
   return std::optional<v1::StateId>();
 }
@@ -145,27 +166,32 @@ absl::Status GroupState::Fetch(const v1::StateId& id, uint64_t values) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> vector) {
+absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> vector, uint64_t center_step) {
   const Parts parts = EvenParts(vector.size(), group_->size());
   const ValueRange& part = parts[static_cast<size_t>(group_->rank())];
-  std::vector<v1::StateId> own = ListOwn();
+  absl::StatusOr<std::vector<v1::StateId>> own = ListOwn();
+  if (!own.ok()) return own.status();
   while (true) {
-    const absl::StatusOr<std::optional<v1::StateId>> common = FindCommon(own);
+    const absl::StatusOr<std::optional<v1::StateId>> common = FindCommon(*own);
     if (!common.ok()) return common.status();
     if (!common->has_value()) return std::optional<uint64_t>();
     const v1::StateId id = **common;
     const absl::Status fetched = Fetch(id, options_.with_values ? part.size() : 0);
+    if (MayPass(fetched)) return fetched;
     if (!fetched.ok()) Notice(absl::StrCat("at step ", id.step(), " cannot be read"), fetched);
     uint64_t failures = fetched.ok() ? 0 : 1;
     if (absl::Status status = SumNumbers(*group_, absl::MakeSpan(&failures, 1)); !status.ok()) return status;
     if (failures > 0) {
       // All ranks try the one before it.
-      own.erase(std::remove_if(own.begin(), own.end(), [&id](const auto& each) { return Same(each, id); }), own.end());
+      own->erase(std::remove_if(own->begin(), own->end(), [&id](const auto& each) { return Same(each, id); }),
+                 own->end());
       restored_.reset();
       continue;
     }
     complete_ = id;
-    if (options_.with_values) {
+    const uint64_t limit = gap_ > 0 ? std::max(kStaleSteps, kStaleGaps * gap_) : kStaleStepsAlone;
+    stale_ = options_.with_values && center_step > id.step() + limit;
+    if (options_.with_values && !stale_) {
       std::copy(restored_->values.begin(), restored_->values.end(), vector.begin() + part.begin);
       if (absl::Status status = group_->AllGather(TensorList(vector), parts); !status.ok()) return status;
     }
@@ -218,8 +244,13 @@ absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
   own_cost_ = options_.clock() - began;
   if (absl::IsAborted(status)) return status;
   kept_ = status.ok();
-  if (!kept_ && !failed_before_) Notice("is not kept; a restart would go on from the one before it", status);
-  failed_before_ = !kept_;
+  failures_ = kept_ ? 0 : failures_ + 1;
+  // The 1st, 2nd, 4th, 8th, ... failure in a row.
+  if (!kept_ && (failures_ & (failures_ - 1)) == 0) {
+    Notice(absl::StrCat("of step ", keep.header.step(), " is not kept, the ", failures_,
+                        ". one in a row; a restart would go on from the last one that was"),
+           status);
+  }
   return absl::OkStatus();
 }
 

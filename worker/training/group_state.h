@@ -64,10 +64,13 @@ class GroupState {
   // All these objects outlive the GroupState. `servers` is not empty.
   GroupState(GroupStateOptions options, Group* group, const std::vector<ServerCalls*>& servers, Reporter* reporter);
 
-  // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none, or the
-  // servers that have it cannot be reached. With values, all ranks then hold the group's values in `vector`. Errors are
-  // the group's.
-  absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector);
+  // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none. With values,
+  // all ranks then hold the group's values in `vector`, unless the state is stale: far behind `center_step`, the step
+  // of the center, because the servers took no newer state. Then `vector` stays as it is. Errors are the group's, or
+  // those of a server that does not answer.
+  absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector, uint64_t center_step);
+  // Whether Restore has found a stale state. The same on all ranks.
+  bool stale() const { return stale_; }
   // The state that Restore found.
   const std::optional<KeptState>& restored() const { return restored_; }
 
@@ -87,8 +90,8 @@ class GroupState {
 
  private:
   ServerCalls& Server() const;
-  std::vector<v1::StateId> ListOwn();
-  absl::StatusOr<std::optional<v1::StateId>> FindCommon(const std::vector<v1::StateId>& own) const;
+  absl::StatusOr<std::vector<v1::StateId>> ListOwn();
+  absl::StatusOr<std::optional<v1::StateId>> FindCommon(const std::vector<v1::StateId>& own);
   absl::Status Fetch(const v1::StateId& id, uint64_t values);
   void Notice(absl::string_view what, const absl::Status& why);
 
@@ -97,6 +100,8 @@ class GroupState {
   const std::vector<ServerCalls*> servers_;
   Reporter* const reporter_;
   std::optional<KeptState> restored_;
+  uint64_t gap_ = 0;  // Steps from the state before to the one that FindCommon has found; 0: not known.
+  bool stale_ = false;
 
   bool wanted_ = false;
   absl::Time last_time_;                   // When a state was due the last time; before that, when training began.
@@ -106,7 +111,7 @@ class GroupState {
   std::optional<v1::StateId> taken_;       // The last state that was due, until the ranks know whether all have it.
   std::optional<std::vector<float>> due_;  // Of the state that is due: the values.
   bool kept_ = false;                      // This rank has kept `taken_`.
-  bool failed_before_ = false;             // The last failure was told.
+  uint64_t failures_ = 0;                  // States since the last one that this rank has kept.
 };
 
 }  // namespace hooke

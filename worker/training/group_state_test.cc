@@ -44,6 +44,7 @@ class GroupStateTest : public ::testing::Test {
       options.sender.set_incarnation(incarnation);
       options.with_values = with_values;
       options.interval = absl::Seconds(10);
+      options.timeout = absl::Milliseconds(300);
       options.clock = [this] { return now_; };
       Reporter reporter{ReporterOptions()};
       GroupState state(options, groups[rank].get(), servers, &reporter);
@@ -68,11 +69,12 @@ class GroupStateTest : public ::testing::Test {
     EXPECT_FALSE(state.due());
   }
 
-  std::optional<uint64_t> Restore(uint32_t incarnation, bool with_values, float* value = nullptr) {
+  std::optional<uint64_t> Restore(uint32_t incarnation, bool with_values, float* value = nullptr,
+                                  uint64_t center_step = 0) {
     std::optional<uint64_t> found;
     Run(incarnation, with_values, [&](GroupState& state, Group& group) {
       std::vector<float> vector(7, -1);
-      const auto step = state.Restore(absl::MakeSpan(vector));
+      const auto step = state.Restore(absl::MakeSpan(vector), center_step);
       ASSERT_TRUE(step.ok());
       for (const float each : vector) EXPECT_EQ(each, vector[0]);
       if (step->has_value()) {
@@ -104,6 +106,30 @@ TEST_F(GroupStateTest, Restores) {
   EXPECT_EQ(value, 15);
 }
 
+// Values that are far behind the center are not taken: servers took no newer state, and training would be lost. The
+// rest of the state is.
+TEST_F(GroupStateTest, LeavesStaleValues) {
+  Run(1, true, [](GroupState& state, Group& group) {
+    Keep(state, group, 20);
+    Step(state, group);
+  });
+  float value = 0;
+  EXPECT_EQ(Restore(2, true, &value, 10020), 20u);
+  EXPECT_EQ(value, 20);
+  EXPECT_EQ(Restore(2, true, &value, 10021), 20u);
+  EXPECT_EQ(value, -1);
+  Run(2, true, [](GroupState& state, Group& group) {
+    for (const uint64_t step : {25, 30}) {
+      Keep(state, group, step);
+      Step(state, group);
+    }
+  });
+  EXPECT_EQ(Restore(3, true, &value, 1030), 30u);
+  EXPECT_EQ(value, 30);
+  EXPECT_EQ(Restore(3, true, &value, 1031), 30u);
+  EXPECT_EQ(value, -1);
+}
+
 // A rank that did not keep the newest state, again and again, sends the group back to the one that all have.
 TEST_F(GroupStateTest, GoesBackToACommonStep) {
   Run(1, false, [this](GroupState& state, Group& group) {
@@ -133,7 +159,7 @@ TEST_F(GroupStateTest, LaterStartsAreNewer) {
   Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 50); });
   Run(2, false, [](GroupState& state, Group& group) {
     std::vector<float> vector(7);
-    EXPECT_EQ(state.Restore(absl::MakeSpan(vector)).value(), 50u);
+    EXPECT_EQ(state.Restore(absl::MakeSpan(vector), 0).value(), 50u);
     if (group.rank() != 1) Keep(state, group, 40);
   });
   EXPECT_EQ(Restore(3, false), 50u);
@@ -146,8 +172,19 @@ TEST_F(GroupStateTest, DamagedStates) {
   Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 5); });
   servers_[1]->DamageStates();
   EXPECT_EQ(Restore(2, false), std::nullopt);
+}
+
+// A server that does not answer may have the state, so the group does not begin without it.
+TEST_F(GroupStateTest, AServerThatIsAway) {
+  Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 5); });
   servers_[0]->SetReachable(false);
-  EXPECT_EQ(Restore(2, false), std::nullopt);
+  Run(2, false, [](GroupState& state, Group& group) {
+    group.SetDeadline(absl::Seconds(2));
+    std::vector<float> vector(7);
+    EXPECT_FALSE(state.Restore(absl::MakeSpan(vector), 0).ok());
+  });
+  servers_[0]->SetReachable(true);
+  EXPECT_EQ(Restore(3, false), 5u);
 }
 
 // A start that was replaced learns that.

@@ -100,11 +100,19 @@ absl::Status GroupTraining::RestoreState(Attached& attached) {
   state_ = std::make_unique<GroupState>(std::move(options), deps_.group, deps_.center->servers(), deps_.reporter);
   if (options_.sender.incarnation() <= 1) return absl::OkStatus();
   const absl::Span<float> vector = deps_.arena->vector();
-  // The rank 0 has the center, which the others need if no state is found.
-  const absl::StatusOr<std::optional<uint64_t>> step = state_->Restore(vector);
+  // Rank 0 has the center. The others need it if no state is found.
+  const absl::StatusOr<std::optional<uint64_t>> step = state_->Restore(vector, attached.last_sequence);
   if (!step.ok()) return step.status();
   state_step_ = *step;
   if (!state_step_.has_value() || !KeepsValues()) return absl::OkStatus();
+  if (state_->stale()) {
+    if (deps_.group->rank() == 0) {
+      deps_.reporter->Notice(absl::StrCat("the newest state of group ", options_.sender.group(), " is of step ",
+                                          *state_step_, ", and the center is at step ", attached.last_sequence,
+                                          ": the group takes the center's values, and its own state for the rest"));
+    }
+    return absl::OkStatus();
+  }
   attached.last_sequence = *state_step_;
   if (options_.rule == RuleName::kNone) return absl::OkStatus();
   RankZeroWork rewind;
