@@ -35,7 +35,7 @@ class CoordinatorPartsTest : public CoordinatorFixture {
 
   // The same, with ranks that train.
   GroupKey RunOnTwo() {
-    const GroupKey key = StartOnTwo();
+    GroupKey key = StartOnTwo();
     a_.Progress(key, 5, now_);
     EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);
     return key;

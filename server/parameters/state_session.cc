@@ -54,7 +54,7 @@ absl::Status KeepStateSession::Finish() {
   if (absl::Status status = writer_->Commit(keeps_); !status.ok()) return status;
   writer_.reset();
   // The job may have ended after its states were removed and before this one was there.
-  const absl::Status after = store_->Find(sender_).status();
+  absl::Status after = store_->Find(sender_).status();
   if (!absl::IsFailedPrecondition(after)) return absl::OkStatus();
   store_->states().RemoveJob(sender_.job_id()).IgnoreError();
   return after;

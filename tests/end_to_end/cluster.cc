@@ -216,7 +216,7 @@ std::string Cluster::ServerOutput(int index) const { return servers_[index].outp
 std::string Cluster::WorkerOutput(int index) const { return workers_[index].output->Text(); }
 
 std::string Cluster::WritePrivateFile(const std::string& name, const std::string& text) const {
-  const std::string path = absl::StrCat(folder_, "/", name);
+  std::string path = absl::StrCat(folder_, "/", name);
   std::ofstream(path) << text;
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
   return path;

@@ -240,7 +240,7 @@ absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
   const std::string bytes = EncodeState({*std::move(due_), std::move(optimizer), std::string(own)});
   due_.reset();
   keep.state = bytes;
-  const absl::Status status = Server().KeepState(keep, absl::Now() + options_.timeout);
+  absl::Status status = Server().KeepState(keep, absl::Now() + options_.timeout);
   own_cost_ = options_.clock() - began;
   if (absl::IsAborted(status)) return status;
   kept_ = status.ok();

@@ -281,19 +281,19 @@ std::string GroupStep::SaveOptimizers() const {
 }
 
 absl::Status GroupStep::RestoreOptimizers(absl::string_view state) {
-  const absl::Status other = absl::DataLossError("a kept state is of other optimizers than this group has");
+  const auto other = [] { return absl::DataLossError("a kept state is of other optimizers than this group has"); };
   for (const Stepped& own : stepped_) {
     uint64_t numbers[2];
-    if (state.size() < sizeof(numbers)) return other;
+    if (state.size() < sizeof(numbers)) return other();
     std::memcpy(numbers, state.data(), sizeof(numbers));
     state.remove_prefix(sizeof(numbers));
-    if (numbers[1] > state.size() / sizeof(float)) return other;
+    if (numbers[1] > state.size() / sizeof(float)) return other();
     Optimizer::State restored = {numbers[0], std::vector<float>(numbers[1])};
     if (numbers[1] > 0) std::memcpy(restored.values.data(), state.data(), numbers[1] * sizeof(float));
     state.remove_prefix(numbers[1] * sizeof(float));
-    if (!own.optimizer->Restore(std::move(restored)).ok()) return other;
+    if (!own.optimizer->Restore(std::move(restored)).ok()) return other();
   }
-  return state.empty() ? absl::OkStatus() : other;
+  return state.empty() ? absl::OkStatus() : other();
 }
 
 absl::Status GroupStep::AwaitParameters() {
