@@ -9,7 +9,6 @@
 #include <system_error>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -132,7 +131,7 @@ TEST_F(TokenTest, OtherUsersAreRefused) {
 TEST_F(TokenTest, AWorkerWithAnotherTokenNeverRegisters) {
   StartCluster(1);
   absl::Mutex mutex;
-  std::string output ABSL_GUARDED_BY(mutex);
+  std::string output;
   ProcessOptions options;
   options.argv = {fs::canonical("bin/hooke-worker").string(), "--coordinator=" + cluster_->server_address(0),
                   "--name=stranger", "--state-dir=" + cluster_->folder() + "/stranger",
