@@ -57,7 +57,8 @@ class Coordinator(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             with subprocess.Popen([*COMMAND, "--seconds=100"], env={**os.environ, "TMPDIR": folder}, stderr=subprocess.PIPE, text=True) as process:
                 deadline = time.monotonic() + PATIENCE
-                while not any("coordinator_load" in line.decode(errors="replace") for line in commands_naming(str(PROGRAMS))):
+                # The load's log is opened last before the load starts.
+                while not list(pathlib.Path(folder).glob("*/load.log")):
                     self.assertLess(time.monotonic(), deadline)
                     self.assertIsNone(process.poll())
                     time.sleep(0.05)
