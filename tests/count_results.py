@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Counts test cases from the build events of `bazel test`: prints the failed and skipped ones, then "N passed, N failed, N skipped".
+"""Counts test cases from the build events of `bazel test`: prints the failed and skipped ones with the end of each
+failed test's log, then "N passed, N failed, N skipped".
 
 Usage: count_results.py EVENTS.json (written by --build_event_json_file). Exit 1 if a case failed or none passed.
 """
@@ -15,6 +16,21 @@ import xml.etree.ElementTree
 # the second for one that has it.
 NEEDS = {"cuda": ("cuda/missing", "install it and NCCL, then run tests/run --config=cuda", "run tests/run --config=cuda")}
 
+# A CI run shows this output and keeps no files, so the end of a failed test's log must be in it.
+LOG_LINES = 30
+LOG_BYTES = 8192
+
+
+def end_of_log(path):
+    """Returns the last lines of a log, indented; [] if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, 2) - LOG_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return ["    " + line for line in text.rstrip().splitlines()[-LOG_LINES:]]
+
 
 def why_not_built(label, tags, external):
     """Returns the reason why this configuration skips a test, with a remedy. `external` is Bazel's external/ folder, or None."""
@@ -28,7 +44,8 @@ def why_not_built(label, tags, external):
 
 
 def results(events):
-    """Yields (target, status, path of test.xml or None, reason) of each finished test action and each target that was not built."""
+    """Yields (target, status, path of test.xml or None, reason) of each finished test action and each target that was not built. A test's log is
+    test.log beside its test.xml."""
     tests, not_run, external = {}, set(), None
     for line in events:
         event = json.loads(line)
@@ -88,10 +105,13 @@ def count(events):
             counts[outcome] += 1
             if outcome != "passed":
                 lines.append(f"{outcome}: {label} {name}" + (f": {why}" if why else ""))
+        if status in ("PASSED", "FLAKY"):
+            continue
         # A crash, a timeout or a broken build may leave no failed case, but counts as a failure.
-        if status not in ("PASSED", "FLAKY") and not any(outcome == "failed" for _, outcome, _ in found):
+        if not any(outcome == "failed" for _, outcome, _ in found):
             counts["failed"] += 1
             lines.append(f"failed: {label} {status}")
+        lines += end_of_log(pathlib.Path(path).with_name("test.log")) if path else []
     return lines, counts
 
 

@@ -35,13 +35,14 @@ class CountResults(unittest.TestCase):
         self.configure(label, kind, tags)
         self.complete(label, aborted={"reason": "SKIPPED", "description": "Target was skipped."})
 
-    def run_test(self, label, status, xml):
-        """Runs one test. `xml` is the content of its test.xml, or None if there is no such file."""
-        path = self.folder / f"a folder/{len(self.events)}.xml"
-        path.unlink(missing_ok=True)
-        if xml is not None:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(xml)
+    def run_test(self, label, status, xml, log=None):
+        """Runs one test. `xml` is the content of its test.xml, and `log` that of its test.log; None if there is no such file."""
+        path = self.folder / f"a folder/{len(self.events)}/test.xml"
+        for file, content in ((path, xml), (path.with_name("test.log"), log)):
+            file.unlink(missing_ok=True)
+            if content is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(content)
         self.configure(label)
         self.complete(label, completed={"success": True})
         output = [{"name": "test.log", "uri": "file:///log"}, {"name": "test.xml", "uri": path.as_uri()}]
@@ -60,6 +61,12 @@ class CountResults(unittest.TestCase):
     def test_a_failed_case_ends_with_one(self):
         self.run_test("//a:a_test", "FAILED", f"<testsuites>{PASSED}{FAILED}</testsuites>")
         self.assert_says(["failed: //a:a_test A.Two", "1 passed, 1 failed, 0 skipped"], 1)
+
+    def test_a_failed_test_shows_the_end_of_its_log(self):
+        self.run_test("//a:a_test", "PASSED", PASSED, "a log of a test that passed\n")
+        self.run_test("//a:b_test", "FAILED", FAILED, "".join(f"line {i}\n" for i in range(100)))
+        log = [f"    line {i}" for i in range(70, 100)]
+        self.assert_says(["failed: //a:b_test A.Two", *log, "1 passed, 1 failed, 0 skipped"], 1)
 
     def test_a_test_that_left_no_failed_case_behind_failed_all_the_same(self):
         for status, xml, passed in (
