@@ -96,10 +96,10 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     const GroupKey key = KeyOf(id);
     Job* job = FindJob(key.job_id);
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
-    // The size of a group that was not placed here is unknown, so it counts as all slots until it has ended.
-    const GroupPart* part = record == nullptr || key.group >= record->groups.size()
-                                ? nullptr
-                                : PartOn(record->groups[key.group], worker.name);
+    // Only the newest incarnation's ranks are recorded. Another one counts as all slots until it has ended.
+    const bool recorded = record != nullptr && key.group < record->groups.size() &&
+                          record->groups[key.group].incarnation == key.incarnation;
+    const GroupPart* part = recorded ? PartOn(record->groups[key.group], worker.name) : nullptr;
     worker.occupants[key] = part != nullptr ? part->ranks : worker.slots;
     // The job may have failed just before the coordinator restarted, while this group still printed.
     if (job != nullptr) AwaitLastWords(*job, now);

@@ -39,45 +39,31 @@ Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms) {
   return best;
 }
 
-std::vector<std::vector<const FreeWorker*>> SetsFor(const WaitingGroup& group, const std::vector<Room>& rooms,
-                                                    bool open_only) {
-  std::vector<FreeWorker> suitable;
+std::vector<WorkerSet> SetsFor(const WaitingGroup& group, const std::vector<Room>& rooms, bool open_only) {
+  WorkerSet suitable;
   for (const Room& room : rooms) {
-    if (Suits(group, room.worker) && (!open_only || room.kept_for.empty())) suitable.push_back(room.worker);
+    if (Suits(group, room.worker) && (!open_only || room.kept_for.empty())) suitable.push_back(&room.worker);
   }
-  std::vector<std::vector<const FreeWorker*>> sets = WorkersTogether(suitable);
-  // The sets point into `suitable`; the caller's rooms live longer.
-  for (auto& set : sets) {
-    for (const FreeWorker*& worker : set) {
-      const auto same = [&](const Room& room) { return room.worker.name == worker->name; };
-      worker = &std::find_if(rooms.begin(), rooms.end(), same)->worker;
-    }
-  }
-  return sets;
-}
-
-uint64_t SumOf(const std::vector<const FreeWorker*>& workers, uint32_t FreeWorker::*slots) {
-  return std::accumulate(workers.begin(), workers.end(), uint64_t{0},
-                         [slots](uint64_t sum, const FreeWorker* worker) { return sum + worker->*slots; });
+  return WorkersTogether(suitable);
 }
 
 // The fewest workers of the set that have room together; empty if all together have not.
-std::vector<const FreeWorker*> Fewest(uint32_t ranks, std::vector<const FreeWorker*> set) {
+WorkerSet Fewest(uint32_t ranks, WorkerSet set) {
   std::sort(set.begin(), set.end(), [](const FreeWorker* a, const FreeWorker* b) {
     return std::make_tuple(b->free, a->name) < std::make_tuple(a->free, b->name);
   });
-  std::vector<const FreeWorker*> chosen;
+  WorkerSet chosen;
   uint64_t room = 0;
   for (size_t i = 0; i < set.size() && room < ranks; ++i) {
     if (set[i]->free == 0) break;
     chosen.push_back(set[i]);
     room += set[i]->free;
   }
-  return room >= ranks ? chosen : std::vector<const FreeWorker*>();
+  return room >= ranks ? chosen : WorkerSet();
 }
 
 // Spreads the ranks over the workers, which are in descending order of free slots and have room enough.
-std::vector<PlacedPart> Spread(uint32_t ranks, const std::vector<const FreeWorker*>& workers) {
+std::vector<PlacedPart> Spread(uint32_t ranks, const WorkerSet& workers) {
   std::vector<PlacedPart> parts(workers.size());
   uint32_t left = ranks;
   for (size_t i = workers.size(); i-- > 0;) {
@@ -89,9 +75,9 @@ std::vector<PlacedPart> Spread(uint32_t ranks, const std::vector<const FreeWorke
 }
 
 std::vector<PlacedPart> PlaceTogether(const WaitingGroup& group, const std::vector<Room>& rooms) {
-  std::vector<const FreeWorker*> best;
-  for (const std::vector<const FreeWorker*>& set : SetsFor(group, rooms, true)) {
-    std::vector<const FreeWorker*> chosen = Fewest(group.ranks, set);
+  WorkerSet best;
+  for (const WorkerSet& set : SetsFor(group, rooms, true)) {
+    WorkerSet chosen = Fewest(group.ranks, set);
     if (!chosen.empty() && (best.empty() || chosen.size() < best.size())) best = std::move(chosen);
   }
   return best.empty() ? std::vector<PlacedPart>() : Spread(group.ranks, best);
@@ -119,18 +105,15 @@ Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
   return placement;
 }
 
-// "; the 3 workers there that can work together have 6", of the largest such set.
-std::string TogetherText(const WaitingGroup& group, const std::vector<Room>& rooms) {
-  const std::vector<const FreeWorker*>* best = nullptr;
-  const auto sets = SetsFor(group, rooms, false);
-  for (const auto& set : sets) {
-    const bool better = best == nullptr || SumOf(set, &FreeWorker::free) > SumOf(*best, &FreeWorker::free);
-    if (set.size() > 1 && better) best = &set;
+// TogetherText of the set with the most free slots, or "" if no set could say more than its largest worker.
+std::string MostTogetherText(const WaitingGroup& group, const std::vector<Room>& rooms) {
+  WorkerSet best;
+  for (const WorkerSet& set : SetsFor(group, rooms, false)) {
+    const bool better = best.empty() || SumOf(set, &FreeWorker::free) > SumOf(best, &FreeWorker::free);
+    if (set.size() > 1 && better) best = set;
   }
-  // One that could take the group alone says enough.
-  if (best == nullptr || group.ranks <= best->front()->slots) return "";
-  return absl::StrCat(", and the ", best->size(), " workers that site ", best->front()->site,
-                      " has for groups of several workers have ", SumOf(*best, &FreeWorker::free), " together");
+  if (best.empty() || group.ranks <= best.front()->slots) return "";
+  return TogetherText(best, &FreeWorker::free);
 }
 
 std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
@@ -155,7 +138,7 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
   }
   return absl::StrCat("", Count(group.ranks, "rank"), " needed, worker ", roomiest->worker.name, " at site ",
                       roomiest->worker.site, " has ", Count(roomiest->worker.free, "free slot"),
-                      TogetherText(group, rooms));
+                      MostTogetherText(group, rooms));
 }
 
 // Keeps later groups off the workers for which this one waits.
@@ -165,7 +148,7 @@ void Keep(const WaitingGroup& group, std::vector<Room>& rooms) {
     if (Suits(group, room.worker) && room.worker.slots >= group.ranks) names.push_back(room.worker.name);
   }
   if (names.empty()) {
-    for (const auto& set : SetsFor(group, rooms, false)) {
+    for (const WorkerSet& set : SetsFor(group, rooms, false)) {
       if (SumOf(set, &FreeWorker::slots) < group.ranks) continue;
       for (const FreeWorker* worker : set) names.push_back(worker->name);
     }
@@ -178,21 +161,32 @@ void Keep(const WaitingGroup& group, std::vector<Room>& rooms) {
 
 }  // namespace
 
-std::vector<std::vector<const FreeWorker*>> WorkersTogether(absl::Span<const FreeWorker> workers) {
-  // By site and library, then by address.
-  std::map<std::pair<std::string, std::string>, std::map<std::string, const FreeWorker*>> sets;
+std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers) {
+  using SiteAndLibrary = std::pair<std::string, std::string>;
+  using ByAddress = std::map<std::string, const FreeWorker*>;
+  std::map<SiteAndLibrary, ByAddress> sets;
   const auto size = [](const FreeWorker* worker) { return std::make_tuple(worker->free, worker->slots); };
-  for (const FreeWorker& worker : workers) {
-    if (worker.address.empty()) continue;
-    const FreeWorker*& at = sets[{worker.site, worker.mpi}][worker.address];
-    if (at == nullptr || size(&worker) > size(at)) at = &worker;
+  for (const FreeWorker* worker : workers) {
+    if (worker->address.empty()) continue;
+    const FreeWorker*& at = sets[{worker->site, worker->mpi}][worker->address];
+    if (at == nullptr || size(worker) > size(at)) at = worker;
   }
-  std::vector<std::vector<const FreeWorker*>> lists;
+  std::vector<WorkerSet> lists;
   for (const auto& [key, by_address] : sets) {
-    std::vector<const FreeWorker*>& list = lists.emplace_back();
+    WorkerSet& list = lists.emplace_back();
     for (const auto& [address, worker] : by_address) list.push_back(worker);
   }
   return lists;
+}
+
+uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots) {
+  return std::accumulate(workers.begin(), workers.end(), uint64_t{0},
+                         [slots](uint64_t sum, const FreeWorker* worker) { return sum + worker->*slots; });
+}
+
+std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots) {
+  return absl::StrCat(", and the ", set.size(), " workers that site ", set.front()->site,
+                      " has for groups of several workers have ", SumOf(set, slots), " together");
 }
 
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers) {

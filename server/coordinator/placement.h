@@ -55,9 +55,20 @@ struct Placement {
 // that are large enough together. Otherwise small groups could overtake it forever.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers);
 
-// Workers that can run a group together: of one site and one MPI library, and of each address only the largest one. All
-// such sets, in order of site and library; a worker without an address is in none.
-std::vector<std::vector<const FreeWorker*>> WorkersTogether(absl::Span<const FreeWorker> workers);
+// Workers that can run a group together. The pointers are the caller's.
+using WorkerSet = std::vector<const FreeWorker*>;
+
+// All sets of workers that have one site, one MPI library and different addresses, in order of site and library. Of
+// several workers at an address, only the one with the most free slots is in a set. A worker without an address is in
+// none.
+std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers);
+
+// The sum of `slots`, a member such as &FreeWorker::free.
+uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots);
+
+// A part of a reason: ", and the 3 workers that site a has for groups of several workers have 6 together". `slots` are
+// counted as in SumOf. `set` has at least one worker.
+std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots);
 
 }  // namespace hooke
 
