@@ -10,9 +10,9 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kProblemsMax = 3;  // The most that one reason tells.
+constexpr size_t kProblemsMax = 3;  // The most unusable servers that one reason describes.
 
-// Says what is wrong with the servers that cannot be used, as "; one advertises ...". Empty: nothing is.
+// Says what is wrong with the servers that cannot be used, as "; one advertises ...". Empty: all servers can be used.
 std::string ProblemsOf(absl::Span<const LiveServer> live) {
   std::vector<std::string> texts;
   size_t left_out = 0;

@@ -17,14 +17,14 @@ struct LiveServer {
   std::string address;
   uint64_t center_bytes = 0;  // Size of all centers that it holds, by its last heartbeat.
   bool own = false;           // It runs in the coordinator's process.
-  // Whether the coordinator has reached it at its address. Nothing is placed on another.
+  // Says whether the coordinator has reached the server at its address. Only servers that it has reached get shards.
   enum class Reach { kReached, kBeingDialed, kFailed } reach = Reach::kReached;
-  std::string problem;  // kFailed: why, to go on "one ".
+  std::string problem;  // If `reach` is kFailed: the problem, as words that follow "one ".
   std::string id;
 };
 
 struct ServerChoice {
-  std::vector<JobServer> servers;  // The coordinator's own first, the others by address. Empty: the job waits.
+  std::vector<JobServer> servers;  // The coordinator's own server first, then by address. Empty: the job waits.
   std::string reason;              // Always set.
 };
 

@@ -74,7 +74,7 @@ const Case kCases[] = {
     {"too few of two", 3, {Reached("a:1", 0, true), Reached("b:1", 0, false)}, {}, "3 servers needed, 2 have joined"},
 };
 
-// The table above: who holds a center, and why.
+// ChooseServers returns the servers and the reason of each row of the table above.
 TEST(ChooseServersTest, Table) {
   for (const Case& c : kCases) {
     const ServerChoice choice = ChooseServers(c.wanted, c.live);

@@ -13,7 +13,8 @@
 namespace hooke {
 namespace {
 
-// A stopped group has ended by then, unless its processes hang in the kernel.
+// The cause of a failure is logged again after at most this long. A stopped group has ended by then, unless its
+// processes hang in the kernel.
 constexpr absl::Duration kLastWordsWithin = absl::Seconds(30);
 
 const char* EndVerb(v1::JobState state) {

@@ -6,11 +6,15 @@
 // themselves are in job_spec_check.h, choose_servers.h, server_dial.h, placement.h, lifecycle.h, liveness.h and
 // keep_limits.h.
 //
-// Its sources: cluster_state.cc (jobs), cluster_state_workers.cc (workers), cluster_state_events.cc (workers' reports),
-// cluster_state_time.cc (ticks, servers, placement), cluster_state_parts.cc (starts of groups, and groups that run on
-// several workers), cluster_state_servers.cc (who is at a server's address, and which
-// jobs follow a server to another one), cluster_state_forget.cc (jobs that are forgotten, and
-// their shards on servers), cluster_state_view.cc (status for users).
+// Its sources:
+// - cluster_state.cc: jobs.
+// - cluster_state_workers.cc: workers.
+// - cluster_state_events.cc: workers' reports.
+// - cluster_state_time.cc: ticks, servers and placement.
+// - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
+// - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
+// - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
+// - cluster_state_view.cc: the status for users.
 
 #include <cstdint>
 #include <deque>
@@ -54,7 +58,8 @@ struct ClusterStateOptions {
 class ClusterState {
  public:
   static constexpr size_t kNoticesMax = 20;
-  static constexpr size_t kNodesMax = 4096;      // Limit for workers, and the same for servers.
+  // Limit for the number of workers. Servers have a limit of the same size.
+  static constexpr size_t kNodesMax = 4096;
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
   // `jobs` are the stored records. The workers of running groups have one lease from `now` on to connect again.
@@ -73,13 +78,14 @@ class ClusterState {
   // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored.
   // RESOURCE_EXHAUSTED: too many jobs wait or run.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
-  // Ends what BeginSubmit began. If `stored`, the job now exists; otherwise it is as if it had never been submitted.
+  // Completes the submission that BeginSubmit returned. If `stored`, the job now exists. Otherwise the state is as if
+  // the job had never been submitted.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
   // NOT_FOUND: no such job. A job that has ended stays as it is.
   absl::Status Cancel(const std::string& job_id, Instant now);
 
-  // Takes the traces of jobs that were forgotten before this process started. New jobs get higher numbers. Call it
-  // once, before anything else.
+  // Takes the traces of jobs that were forgotten before this process started. New jobs get higher numbers than these.
+  // Call it once, before any other function.
   void RememberForgotten(std::vector<ForgottenJob> jobs);
   // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
   absl::Status Forget(const std::string& job_id, Instant now);
@@ -97,12 +103,12 @@ class ClusterState {
   // ---- Servers and time ----
 
   void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
-  // The answer names jobs of which the server is to free its shard. The caller leaves out those of which it is not
-  // stored yet that they are forgotten. Servers are known by their identity. Nothing is placed on one before it was
-  // reached at its address. INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older server, without an
-  // identity.
+  // Takes a server's heartbeat. The answer names jobs of which the server is to free its shard. The caller must remove
+  // those jobs of which the store has no trace yet. A server is known by its identity. It gets no shard before the
+  // coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older
+  // server, without an identity.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
-  // Answers a dial of the effects. Whoever answers must do so within a bounded time.
+  // Takes the answer to a dial that the effects asked for. The caller must answer each dial within a bounded time.
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
   // Does what time alone makes due: it reports silences, ends leases, starts retries and forgets old jobs. Call it
   // about every 100 ms.
@@ -147,12 +153,13 @@ class ClusterState {
 
     // ---- Of a group that runs on several workers.
     std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
-    bool launched = false;        // All were, and mpirun was asked for.
-    absl::Duration ready_by =
-        absl::InfiniteDuration();  // Steady time at which a start with a part not ready is given up.
-    std::string
-        failed_on;  // The worker of the first rank of this incarnation that reported a failure; empty: none did.
-    // A part has failed, but another one may know the cause. The group ends when that one has, or at `held_until`.
+    bool launched = false;        // All parts were ready, and the lead was told to start mpirun.
+    // Steady time at which the start is given up if a part is not ready by then.
+    absl::Duration ready_by = absl::InfiniteDuration();
+    // The worker of the first rank of this incarnation that reported a failure. Empty: no rank reported one.
+    std::string failed_on;
+    // Set if a part has failed, but another part may know the cause. The group ends when that other part has ended, or
+    // at `held_until`.
     std::optional<GroupOutcome> held;
     absl::Duration held_until;  // Steady.
   };
@@ -169,37 +176,40 @@ class ClusterState {
     std::string instance;
     std::string site;
     std::string version;
-    uint32_t slots = 0;  // 0: known from stored groups only; it has not said hello.
+    uint32_t slots = 0;  // 0: the worker has not said hello, and is known only from stored groups.
     bool allows_commands = false;
     std::string address;  // WorkerHello.address.
     std::string mpi;      // WorkerHello.mpi.
     SessionId session = 0;
     Instant last_heard;
-    bool silent = false;  // Users were told that it does not answer.
+    bool silent = false;  // Users were told that the worker does not answer.
     bool lost = false;    // Its lease has run out.
     // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
     // until its end.
     std::map<GroupKey, uint32_t> occupants;
-    // Groups placed here that its hello did not name. They are lost unless their end arrives before its next heartbeat.
+    // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
+    // worker's next heartbeat.
     std::set<GroupKey> unconfirmed;
   };
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
     ServerClaim claim;   // Of its last heartbeat; if not heard, only the address is set.
-    // The process before this one, which started again at the same address. While this one lives it may not come back.
+    // The instance of the server's previous process, which the present process replaced at the same address. While the
+    // present process lives, the previous one is refused.
     std::string replaced_instance;
     LiveServer::Reach reach = LiveServer::Reach::kBeingDialed;
-    std::string problem;                                 // If `reach` is kFailed: why.
-    uint64_t dial = 0;                                   // The number of the dial that is being made; 0: none is.
+    std::string problem;                                 // If `reach` is kFailed: the problem.
+    uint64_t dial = 0;                                   // The number of the dial under way; 0: no dial is under way.
     absl::Duration dial_at = -absl::InfiniteDuration();  // Steady time of the next dial.
-    uint32_t dial_failures = 0;                          // In a row.
+    uint32_t dial_failures = 0;                          // Failed dials in a row.
     std::string version;
     uint64_t center_bytes = 0;
     uint32_t centers = 0;       // Number of centers in memory.
     uint32_t disk_centers = 0;  // Number of centers that are on disk only.
     uint64_t disk_bytes = 0;
     std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
-    std::set<std::string> strangers;            // The jobs it holds that were last reported as not known here.
+    // Jobs that the server holds and the coordinator does not know, as last logged.
+    std::set<std::string> strangers;
     Instant last_heard;
     bool silent = false;
     bool lost = false;  // Silent for a lease: another server may take its place in jobs.
@@ -234,9 +244,9 @@ class ClusterState {
   // If the job failed just now and workers still run groups of it, SayLastWords will log the cause again after them.
   void AwaitLastWords(const Job& job, Instant now);
   void SayLastWords(Instant now);
-  // Whether a worker may be running a group of the job.
+  // Returns whether any worker may be running a group of the job.
   bool IsOccupant(const std::string& job_id) const;
-  // The command waits until the change of job `after` is stored. Empty: it waits for nothing.
+  // Sends the command once the change of job `after` is stored. If `after` is empty, the command waits for nothing.
   void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
     effects_.commands.push_back({session, std::move(command), after});
   }
@@ -275,16 +285,16 @@ class ClusterState {
   void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
 
   // cluster_state_parts.cc
-  // The worker as PlaceGroups sees it if all its slots are free.
+  // Returns the worker as PlaceGroups sees it if all its slots are free.
   static FreeWorker WholeWorker(const Worker& worker);
   void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
   v1::StartGroup StartMessage(const Job& job, const GroupRecord& group) const;
   void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
   void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);
   void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);
-  // Ends groups whose parts were not ready in time, and those whose end was held.
+  // Ends groups of which a part was not ready at `ready_by`, and groups whose `held_until` has come.
   void CheckParts(Instant now);
-  // The workers of the group whose stream has ended, as "worker b is gone; "; empty if there are none.
+  // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
   // Tells all workers that may be running a part of this incarnation to stop it.
@@ -292,18 +302,19 @@ class ClusterState {
 
   // cluster_state_servers.cc
   static bool Uses(const JobRecord& job, const std::string& key);
-  // Why the process of this claim may not speak for its server; empty: it may.
+  // Returns why the process of this claim may not speak for its server. Empty: it may.
   std::string Refusal(const ServerClaim& claim, absl::string_view version, Instant now);
   void TakeClaim(Server& server, const ServerClaim& claim, Instant now);
   void DialIfDue(Server& server, Instant now);
   void ServerReached(Server& server, Instant now);
   void ServerFailed(Server& server, const DialVerdict& verdict, Instant now);
-  // Tells the users of unfinished jobs on this server.
+  // Shows `text` as a notice in all unfinished jobs that use this server.
   void TellJobsOf(const std::string& key, const std::string& text, Instant now);
-  // Lets jobs of servers that have just been lost follow those that were reached at their addresses.
+  // Moves the shards of servers that have just been lost to the servers that were reached at their addresses.
   void ReplaceLostServers(Instant now);
   std::string LiveServerAt(const ServerClaim& claim, Instant now) const;
-  // Lets jobs follow a server that was reached: to its new address, or to the place of one that is gone.
+  // Updates the jobs of a server that was reached. If the server has moved, its jobs get its new address. If another
+  // server at that address is gone, this server takes over the shards of that one.
   void FollowServer(const Server& server, Instant now);
   void MoveShard(Job& job, JobServer& shard, const Server& server, Instant now);
   void RestartGroups(Job& job, const std::string& why, Instant now);
@@ -311,13 +322,13 @@ class ClusterState {
   // cluster_state_forget.cc
   void ForgetOldJobs(Instant now);
   bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
-  // The bytes on disk of all jobs that servers have told of.
+  // Returns the bytes on disk of each job that is in a server's last list.
   std::map<std::string, uint64_t> DiskBytes() const;
   void ForgetJob(uint64_t number, absl::string_view why, Instant now);
   void KeepTrace(ForgottenJob job);
-  // Null if the job was not forgotten.
+  // Returns the job's trace. Null if the job was not forgotten.
   const ForgottenJob* FindForgotten(const std::string& job_id) const;
-  // Adds what the server must do with the shards that it holds.
+  // Adds to `response` which of the server's jobs have ended, and which were forgotten.
   void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request,
                  v1::ServerHeartbeatResponse& response);
   void ReportStrangers(Server& server, const v1::ServerHeartbeatRequest& request, Instant now);
@@ -341,10 +352,11 @@ class ClusterState {
   std::map<std::string, Worker> workers_;
   std::map<SessionId, std::string> worker_of_session_;
   SessionId next_session_ = 1;
-  std::map<std::string, Server> servers_;  // By KeyOf(JobServer), which is the identity of each server that was heard.
+  // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
+  std::map<std::string, Server> servers_;
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
   uint64_t next_dial_ = 1;
-  std::string own_server_;                                // Its identity.
+  std::string own_server_;                                // The identity of the server in this process.
   absl::Duration last_tick_;                              // Steady.
   absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
   Effects effects_;

@@ -21,8 +21,8 @@ bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& addre
                      [&address](const JobServer& server) { return server.address == address; });
 }
 
-// Whether the rank gave up because of a server of its job; it then names that server. The code alone does not tell:
-// ranks whose peer is gone report UNAVAILABLE too, and so do daemons whose ranks died without a word.
+// Returns whether the rank gave up because of a server of its job. The report then names that server. The code alone
+// does not tell: ranks whose peer is gone report UNAVAILABLE too, and so do daemons whose ranks died without a word.
 bool LacksServer(const v1::RankFailed& failed, const std::vector<JobServer>& servers) {
   const auto code = static_cast<absl::StatusCode>(failed.code());
   if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
@@ -202,7 +202,8 @@ void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankRepo
               now);
     return;
   }
-  // Serialized at once, because a copy of a thousand events would cost several times as much.
+  // The profile is serialized here, because a copy of a message with a thousand events would cost several times as
+  // much.
   effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile.SerializeAsString();
 }
 

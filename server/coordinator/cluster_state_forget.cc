@@ -65,7 +65,7 @@ void ClusterState::ForgetJob(uint64_t number, absl::string_view why, Instant now
   LogDaemon(absl::StrCat("job ", record.job_id, ", ended at ", UtcText(absl::FromUnixMillis(record.ended_unix_ms)),
                          ", is forgotten with its log, profiles and center: ", why),
             now);
-  Changed(job);  // Whoever watches it finds that it is gone.
+  Changed(job);  // Clients that watch the job then find that it is gone.
   // A server compares the key with that of its shard: ClusterState::Start gives it to the job's groups.
   const ForgottenJob trace = {record.job_id, number, record.submission_id};
   effects_.forgotten[record.job_id] = trace;
@@ -93,7 +93,7 @@ void ClusterState::ForgetOldJobs(Instant now) {
   for (const ForgetDecision& decision : decisions) ForgetJob(decision.number, decision.reason, now);
 }
 
-// A server that does not answer counts with what it told last.
+// For a server that does not answer, its last list counts.
 std::map<std::string, uint64_t> ClusterState::DiskBytes() const {
   std::map<std::string, uint64_t> bytes;
   for (const auto& [address, server] : servers_) {
@@ -102,8 +102,8 @@ std::map<std::string, uint64_t> ClusterState::DiskBytes() const {
   return bytes;
 }
 
-// Whether the job's servers and watchers have had time to learn of its end. A server frees the memory of the job's
-// center then, so a silent one must hear of it first.
+// Whether the job's servers and watchers have had time to learn of its end. When a server learns of the end, it frees
+// the memory of the job's center. So a server that does not answer must come back first.
 bool ClusterState::HaveHeardOfItsEnd(const Job& job, Instant now) const {
   if (now.steady - job.ended_at < kEndIsTold) return false;
   const std::vector<JobServer>& servers = job.record.servers;
@@ -124,10 +124,11 @@ void ClusterState::AddOrders(const Server& server, const v1::ServerHeartbeatRequ
   };
   for (const std::string& job_id : request.jobs()) {
     const JobRecord* job = Find(job_id);
-    // The job is from before the job store was lost. A new job must not get its id, and with it its center.
+    // An unknown job may be from before the job store was lost. A new job must not get its id, because it would then
+    // also get its center.
     if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
     if (job != nullptr && HasEnded(job->state)) response.add_ended_jobs(job_id);
-    // A rank that had not heard of the job's end can have made the shard anew.
+    // The job was forgotten. A rank that had not heard of its end may have made the shard again.
     if (job == nullptr) forget(job_id);
   }
   for (const auto& [job_id, bytes] : server.disk_jobs) {
@@ -145,7 +146,7 @@ void ClusterState::ReportStrangers(Server& server, const v1::ServerHeartbeatRequ
   if (strangers == server.strangers) return;
   server.strangers = std::move(strangers);
   if (server.strangers.empty()) return;
-  // A new job must not get the id of one of them, and with it its center.
+  // A new job must not get the id of an unknown job, because it would then also get that job's center.
   for (const std::string& job_id : server.strangers) ReserveNumbers(JobNumberOf(job_id));
   uint64_t bytes = 0;
   std::vector<std::string> named;

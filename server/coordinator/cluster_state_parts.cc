@@ -1,9 +1,9 @@
 // ClusterState: the starts of groups, and groups that run on several workers.
 //
 // A group on several workers starts in two phases. Each worker prepares its part and says that it is ready. When all
-// are, the first part's worker, the lead, is told to start mpirun. mpirun wants its own daemon on each other node, and
-// the lead asks for it by a RemoteStart. The coordinator passes it on to a worker only if that runs a part of the very
-// incarnation. If a part ends badly, the group ends on all its workers.
+// parts are ready, the first part's worker, the lead, is told to start mpirun. mpirun wants its own daemon on each
+// other node, and the lead asks for it by a RemoteStart. The coordinator passes the RemoteStart on to a worker only if
+// that worker runs a part of the same incarnation. If a part ends badly, the group ends on all its workers.
 
 #include <algorithm>
 #include <utility>
@@ -15,9 +15,10 @@
 namespace hooke {
 namespace {
 
-// A worker needs some milliseconds to be ready.
+// A start is given up if a part is not ready after this long. A worker needs only some milliseconds.
 constexpr absl::Duration kReadyWithin = absl::Seconds(15);
-// If a part ends badly, mpirun ends the others at once, and the end of another part may tell more.
+// After the bad end of a part, the group's end waits at most this long for another part. mpirun ends the other parts at
+// once, and the end of one of them may tell more.
 constexpr absl::Duration kHoldEnd = absl::Milliseconds(1500);
 constexpr int kArgumentsMax = 512;
 constexpr size_t kArgumentBytesMax = 64 << 10;
@@ -174,7 +175,8 @@ void ClusterState::EndPart(Job& job, GroupRecord& group, GroupPart& part, const 
   const bool is_known = part.worker == knows;
   if (live.held.has_value()) {
     if (!is_known) told = *live.held;
-    // For example that a worker was shut down: mpirun only sees that its daemon there is gone.
+    // The earlier message may tell more, for example that a worker was shut down. mpirun only sees that its daemon
+    // there is gone.
     if (is_known) absl::StrAppend(&told.message, "; before that, ", live.held->message);
   }
   if (is_known || !IsConnected(knows) || PartOn(group, knows)->ended) {

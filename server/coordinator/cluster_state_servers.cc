@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-// A server that was reached is dialed again so often: its address may become wrong while its heartbeats still come.
+// Pause between two dials of a server that was reached. Its address may become wrong while its heartbeats still come.
 constexpr absl::Duration kDialAgain = absl::Seconds(30);
 
 }  // namespace
@@ -90,7 +90,7 @@ void ClusterState::ServerReached(Server& server, Instant now) {
 void ClusterState::ServerFailed(Server& server, const DialVerdict& verdict, Instant now) {
   server.dial_at = now.steady + PauseAfterDials(++server.dial_failures);
   const bool was_reached = server.reach == LiveServer::Reach::kReached;
-  // One failure of a server that was reached before may be that of a busy machine.
+  // If the server was reached before, one failed dial may come from a busy machine.
   if (was_reached && verdict.what == DialVerdict::What::kMaybe && server.dial_failures < 2) return;
   server.reach = LiveServer::Reach::kFailed;
   std::string problem = Shortened(verdict.problem);
@@ -133,21 +133,22 @@ void ClusterState::ReplaceLostServers(Instant now) {
 
 void ClusterState::FollowServer(const Server& server, Instant now) {
   const ServerClaim& claim = server.claim;
-  // Whether the server that a job expects at this address is gone. Its job would wait for it forever.
+  // Returns whether the server with this key is gone for good. A job of that server would wait for it forever.
   const auto gone = [this](const std::string& key) {
     const auto other = servers_.find(key);
     return other == servers_.end() || other->second.lost;
   };
   for (auto& [number, job] : jobs_) {
     const bool ended = HasEnded(job.record.state);
-    const bool has_its_shard = Uses(job.record, claim.server_id);  // A server holds one shard of a job at most.
+    const bool has_its_shard = Uses(job.record, claim.server_id);  // A server may hold at most one shard of a job.
     for (JobServer& shard : job.record.servers) {
       const bool moved = shard.id == claim.server_id && shard.address != claim.address;
       const bool here = shard.address == claim.address && !has_its_shard;
       if (moved || (here && (shard.id.empty() || (!ended && gone(shard.id))))) MoveShard(job, shard, server, now);
     }
   }
-  const auto placeholder = servers_.find(claim.address);  // It stood for the server in jobs of an older version.
+  // This entry stood for the server, by its address, in jobs that an older version stored.
+  const auto placeholder = servers_.find(claim.address);
   if (placeholder != servers_.end() && !IsInUse(claim.address)) servers_.erase(placeholder);
 }
 
@@ -170,8 +171,8 @@ void ClusterState::MoveShard(Job& job, JobServer& shard, const Server& server, I
          now);
 }
 
-// A group knows only the addresses that it was started with. Under rule NONE it needs its server at its end only, and a
-// new start would lose its steps.
+// Starts the job's groups again, because a group knows only the addresses with which it was started. Under rule NONE a
+// group keeps running: it needs its server only at its end, and a new start would lose its steps.
 void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) {
   if (job.record.spec.averaging().rule() == v1::AveragingSpec::NONE) return;
   for (GroupRecord& group : job.record.groups) {

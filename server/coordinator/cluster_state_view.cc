@@ -105,7 +105,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
   status.set_now_unix_ms(absl::ToUnixMillis(now.wall));
   *status.mutable_spec() = record.spec;
-  // These are large: in a list of jobs they would fill a reply. An environment may also have passwords.
+  // These fields are large, and would fill a reply that lists many jobs. An environment may also contain passwords.
   status.mutable_spec()->mutable_collectives()->clear_tuning();
   if (status.spec().has_command()) status.mutable_spec()->mutable_command()->clear_environment();
   return status;

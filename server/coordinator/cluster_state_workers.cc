@@ -23,7 +23,7 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
   if (hello.instance().empty() || hello.instance().size() > 128) {
     return absl::InvalidArgumentError("a worker's instance must have 1 to 128 bytes");
   }
-  // It becomes a word of mpirun's command line on other workers.
+  // The address becomes a word of mpirun's command line on other workers.
   if (in_addr address; !hello.address().empty() && inet_pton(AF_INET, hello.address().c_str(), &address) != 1) {
     return absl::InvalidArgumentError("a worker's address must be an IPv4 address, or empty");
   }
@@ -96,7 +96,8 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     const GroupKey key = KeyOf(id);
     Job* job = FindJob(key.job_id);
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
-    // Only the newest incarnation's ranks are recorded. Another one counts as all slots until it has ended.
+    // Only the newest incarnation's ranks are recorded. An older incarnation counts as all slots of the worker until it
+    // has ended.
     const bool recorded = record != nullptr && key.group < record->groups.size() &&
                           record->groups[key.group].incarnation == key.incarnation;
     const GroupPart* part = recorded ? PartOn(record->groups[key.group], worker.name) : nullptr;

@@ -30,8 +30,8 @@ v1::SubmitRequest CommandSubmission() {
   return request;
 }
 
-// A command waits until a worker allows commands, and its reason says what to do. It ends with its group, without an
-// evaluation. Nobody who lists jobs sees its environment; its rank gets it.
+// A job with a command waits until a worker allows commands, and its reason says what to do. The job ends with its
+// group, without an evaluation. Its rank gets the environment, but no list of jobs shows it.
 TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   Heartbeat("a:1");
   FakeWorker strict("strict", 4), open("open", 2);
@@ -59,7 +59,7 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   EXPECT_EQ(Status(*id).groups_size(), 1);
 }
 
-// Whoever reaches the coordinator could run programs, so other machines must not reach it.
+// If other machines can reach the coordinator without a token, it refuses jobs with a command.
 TEST(ReachedByOthersTest, CommandsAreRefused) {
   ClusterStateOptions options;
   options.reached_by_others_at = "0.0.0.0:7411";
@@ -70,7 +70,7 @@ TEST(ReachedByOthersTest, CommandsAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--token-file"));
 }
 
-// A worker's end of a command that cannot be mended fails the job at once, with the worker's words.
+// If a command's end cannot be mended by a new try, the job fails at once, with the worker's message.
 TEST_F(CommandJobsTest, AnExitStatusFailsTheJobAtOnce) {
   Heartbeat("a:1");
   FakeWorker worker("w1", 2);

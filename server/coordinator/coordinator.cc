@@ -256,7 +256,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
     response = state_.ServerHeartbeat(request, now);
     Apply(now);
     if (response.ok()) {
-      // If the coordinator died before the store knows, it would list a job whose center is gone.
+      // If the coordinator died before the trace is stored, it would later list a job whose center is gone.
       auto& forgotten = *response->mutable_forgotten_jobs();
       const auto waits = [this](const v1::ForgottenJob& job)
                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(job.job_id()) > 0; };
@@ -329,7 +329,7 @@ void Coordinator::Apply(Instant now) {
     }
     for (ServerDial& dial : effects.dials) dials_.push_back(std::move(dial));
     queue_.Add(effects);
-    Deliver(effects, now);  // If it ends a session, that has effects of its own: hence the loop.
+    Deliver(effects, now);  // Deliver may end a session, which has effects of its own. Hence the loop.
   }
   if (HasWork()) writer_wakes_.SignalAll();
 }

@@ -10,11 +10,12 @@
 //
 // The effects of a change go four ways:
 // - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
-//   stops, clock echoes, and acknowledgements of events that changed no record. OnReady and TakeReady tell of them.
+//   stops, clock echoes, and acknowledgements of events that changed no record. OnReady and TakeReady report sessions
+//   that have such commands.
 // - Records, log lines and profiles go to the writer.
 // - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
-// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
-// If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
+// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets. If the store fails, the
+// writer tries it again each second. Meanwhile everything else goes on.
 
 #include <functional>
 #include <map>
@@ -100,20 +101,21 @@ class Coordinator {
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
   // `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile; DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // Whether the job has ended and every line about it is written. That is the case only some time after its end.
+  // Whether the job has ended and every line about it is written. The last line is written some time after the job's
+  // end.
   bool LogIsComplete(const std::string& job_id);
-  // Waits until the job's version is not `seen` any more, `timeout` of real time has passed, or Stop is called. Returns
-  // the version then.
+  // Waits until the job's version differs from `seen`, `timeout` of real time has passed, or Stop is called. Then
+  // returns the job's version.
   uint64_t WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout);
 
   // ---- Daemons ----
 
-  // Tells the identity of the server in this process. A job that this server takes part in has it as its first server.
+  // Sets the identity of the server in this process. If a job uses this server, it is the job's first one.
   void SetOwnServer(const std::string& server_id);
 
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
-  // Must be the last call for a session, whatever ended it.
+  // Takes the end of a session. Must be the last call for the session, whatever ended it.
   void Gone(SessionId session, Instant now);
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Takes the servers to dial now. The caller dials them, and answers each dial by ServerDialed within a bounded time.

@@ -1,5 +1,5 @@
 // Somebody sets the wall clock of the coordinator's machine by an hour, forwards or backwards. No wait gets longer or
-// shorter by that; only the times that users see change.
+// shorter. Only the times that users see change.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class CoordinatorClockTest : public CoordinatorFixture, public testing::WithPara
 INSTANTIATE_TEST_SUITE_P(AnHour, CoordinatorClockTest, testing::Values(absl::Hours(1), -absl::Hours(1)),
                          [](const auto& set) { return set.param > absl::ZeroDuration() ? "Forwards" : "Backwards"; });
 
-// A group that failed starts again after its half second, neither an hour later nor at once.
+// A failed group starts again half a second later, neither at once nor an hour later.
 TEST_P(CoordinatorClockTest, BackOffsGoOn) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -40,7 +40,7 @@ TEST_P(CoordinatorClockTest, BackOffsGoOn) {
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));
 }
 
-// A store that failed is tried again after its second.
+// After a failure of the store, the coordinator tries it again a second later.
 TEST_P(CoordinatorClockTest, TheStoreIsTriedAgain) {
   FakeWorker w1("w1", 2);
   Submit({1, 2});

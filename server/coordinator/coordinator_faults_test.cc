@@ -53,7 +53,7 @@ TEST_F(CoordinatorFaultsTest, FailsOnWhatCannotBeMended) {
   w1.End({id, 0, 1}, absl::NotFoundError("no file /data/train-images-idx3-ubyte"), now_);
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(Status(id).reason(), "group 0 failed at step 0: no file /data/train-images-idx3-ubyte");
-  ASSERT_EQ(Status(id).notices_size(), 1);  // Said once.
+  ASSERT_EQ(Status(id).notices_size(), 1);  // The failure gives one notice.
   EXPECT_EQ(Status(id).notices(0).text(), "job failed: " + Status(id).reason());
   EXPECT_EQ(Status(id).groups(1).state(), v1::GROUP_STATE_CANCELLED);
   w2.Receive(now_);
@@ -124,7 +124,7 @@ TEST_F(CoordinatorFaultsTest, LogEndsWithTheCauseAfterARestart) {
 }
 
 // A group that gives up because of a missing server is tried again without a limit. A group whose ranks die without a
-// word is not, though its daemon and the other ranks report UNAVAILABLE too.
+// report is tried only a limited number of times, though its daemon and the other ranks report UNAVAILABLE too.
 TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -152,8 +152,8 @@ TEST_F(CoordinatorFaultsTest, WaitsForServersButNotForCrashLoops) {
   EXPECT_EQ(w1.started().size(), 40u);
 }
 
-// A silent worker is reported after 4 s. After its lease its group runs elsewhere, and when the worker comes back, it
-// must stop the old one.
+// A silent worker is reported after 4 s. After the worker's lease its group runs elsewhere. When the worker comes back,
+// it must stop the old incarnation.
 TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -179,8 +179,8 @@ TEST_F(CoordinatorFaultsTest, MovesTheGroupsOfASilentWorker) {
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_STARTING);
 }
 
-// A worker whose stream broke and that is back within its lease keeps its groups, and people are told that it answers
-// again.
+// If a worker's stream breaks and the worker is back within its lease, it keeps its groups. Users are told that it
+// answers again.
 TEST_F(CoordinatorFaultsTest, KeepsTheGroupsOfAWorkerThatIsSoonBack) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -196,7 +196,8 @@ TEST_F(CoordinatorFaultsTest, KeepsTheGroupsOfAWorkerThatIsSoonBack) {
   EXPECT_THAT(Log(id), HasSubstr("worker w1 answers again"));
 }
 
-// A coordinator that starts again waits a lease for the workers of running groups, adopts what they bring, and goes on.
+// A restarted coordinator waits for a lease for the workers of running groups. It takes over the groups and events that
+// they report, and the jobs go on.
 TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -205,7 +206,8 @@ TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   w1.Progress({id, 0, 1}, 3, now_);
   const std::string waiting = Submit({1, 2});
   w1.Disconnect(now_);
-  w1.End({id, 0, 1}, absl::OkStatus(), now_);  // While nobody listens.
+  // The coordinator is not connected, so the end is sent after the restart.
+  w1.End({id, 0, 1}, absl::OkStatus(), now_);
   Restart();
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_RUNNING);
   ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
@@ -245,7 +247,7 @@ TEST_F(CoordinatorFaultsTest, FindsOutLostStarts) {
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 2}));
 }
 
-// A daemon that died and was started again under its name has lost its groups: they start anew at once.
+// A daemon that died and was started again under its name has lost its groups. They start again at once.
 TEST_F(CoordinatorFaultsTest, RestartsTheGroupsOfADaemonThatDied) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -267,7 +269,7 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
   const auto die = [&] {
     w1.Crash(now_);
     ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
-    w1.Heartbeat(now_);  // After it, the group that the worker does not run is lost.
+    w1.Heartbeat(now_);  // After this heartbeat, a group that the worker does not run counts as lost.
     w1.Receive(now_);
   };
   die();
@@ -296,7 +298,7 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
             "any more; see whether that node has enough memory and a steady network, then submit the job again");
 }
 
-// A second daemon under a name that is taken is refused while the first one lives, and welcome after that.
+// A second daemon with the same name is refused while the first one lives, and accepted after that.
 TEST_F(CoordinatorFaultsTest, RefusesASecondWorkerOfAName) {
   FakeWorker w1("w1", 2), other("w1", 4, "cloud");
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -309,7 +311,7 @@ TEST_F(CoordinatorFaultsTest, RefusesASecondWorkerOfAName) {
   EXPECT_TRUE(other.Connect(*coordinator_, now_).ok());
 }
 
-// The same event twice changes nothing, and is acknowledged again.
+// An event that arrives twice counts once, and is acknowledged again.
 TEST_F(CoordinatorFaultsTest, EventsCountOnce) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -323,7 +325,7 @@ TEST_F(CoordinatorFaultsTest, EventsCountOnce) {
   EXPECT_EQ(w1.unseen(), 0u);
 }
 
-// A rank that its daemon reports as silent shows in the status and the log until it answers again.
+// A rank that its daemon reports as silent is shown in the status and the log until it answers again.
 TEST_F(CoordinatorFaultsTest, ShowsSilentRanks) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -338,8 +340,8 @@ TEST_F(CoordinatorFaultsTest, ShowsSilentRanks) {
   EXPECT_EQ(Status(id).groups(0).silences_size(), 0);
 }
 
-// A server that stops its heartbeats shows within 5 s, with the step, in the status of each job that uses it. So does
-// its return.
+// A server that stops its heartbeats is shown within 5 s, with the step, in the status of each job that uses it. Its
+// return is shown there too.
 TEST_F(CoordinatorFaultsTest, ShowsSilentServers) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -357,8 +359,8 @@ TEST_F(CoordinatorFaultsTest, ShowsSilentServers) {
   EXPECT_THAT(Log(id), HasSubstr("server b:1 answers again"));
 }
 
-// A silent server that a job uses stays known for as long as the job does, and a group that starts meanwhile shows it;
-// one that nobody uses is forgotten after an hour.
+// A silent server that an unfinished job uses stays known. A group of that job that starts meanwhile shows the server
+// as silent. A silent server that no job uses is forgotten after an hour.
 TEST_F(CoordinatorFaultsTest, KeepsTheSilentServersOfRunningJobs) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -26,9 +26,11 @@ class CoordinatorFixture : public testing::Test {
 
   // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
-  // A heartbeat of the server whose identity is "id of ADDRESS". If it is dialed, it answers.
+  // Sends a heartbeat of the server whose identity is "id of ADDRESS". If the coordinator then dials the server, it
+  // answers.
   void Heartbeat(const std::string& address);
-  // Lets time pass; `alive` workers and server b:1 send their heartbeats, and workers obey.
+  // Lets time pass. Meanwhile the `alive` workers send heartbeats and obey commands. Server b:1 sends heartbeats if
+  // `server_lives`.
   void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);
   // Returns the job's id.
   std::string Submit(ExampleGroups groups = {});

@@ -33,7 +33,7 @@ class CoordinatorPartsTest : public CoordinatorFixture {
     return {id_, 0, 1};
   }
 
-  // The same, with ranks that train.
+  // Like StartOnTwo, and then the ranks train.
   GroupKey RunOnTwo() {
     GroupKey key = StartOnTwo();
     a_.Progress(key, 5, now_);
@@ -50,8 +50,8 @@ class CoordinatorPartsTest : public CoordinatorFixture {
   std::string id_;
 };
 
-// All parts are told of one another. mpirun starts on the lead only once all parts are ready. Its wish for a daemon
-// reaches the other part's worker, and the group ends well when all its parts have.
+// All parts are told of one another. mpirun starts on the lead only once all parts are ready. mpirun's wish for its
+// daemon on the other node reaches that node's worker. The group ends well when all its parts have ended well.
 TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   ASSERT_TRUE(a_.Connect(*coordinator_, now_).ok());
   ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
@@ -90,7 +90,7 @@ TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   EXPECT_THAT(Log(id_), HasSubstr("group 0 starts on workers a (ranks 0-1) and b (ranks 2-3) at site hpc, start 1"));
 }
 
-// A part that does not become ready ends the start on all workers, with its worker's name.
+// If a part does not become ready, the start ends on all workers, and the reason names the worker of that part.
 TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
   b_.NeverReady();
   const GroupKey key = StartOnTwo();
@@ -103,7 +103,7 @@ TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
   EXPECT_EQ(a_.running().count(key), 0u);
 }
 
-// A part that cannot be prepared ends the start; the other one is stopped.
+// If a part cannot be prepared, the start ends, and the other part is stopped.
 TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartFails) {
   b_.NeverReady();
   const GroupKey key = StartOnTwo();
@@ -113,7 +113,7 @@ TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartFails) {
   EXPECT_EQ(a_.stop_reasons().size(), 1u);
 }
 
-// A start on another node is passed on only for the group's lead and to a part of the group.
+// The coordinator does not pass a RemoteStart on to a worker that runs no part of the group.
 TEST_F(CoordinatorPartsTest, RefusesStartsOnNodesThatAreNotTheGroups) {
   ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
   const GroupKey key = StartOnTwo();
@@ -125,22 +125,22 @@ TEST_F(CoordinatorPartsTest, RefusesStartsOnNodesThatAreNotTheGroups) {
   EXPECT_EQ(b_.stop_reasons().size(), 1u);
 }
 
-// The same from a worker that does not lead the group.
+// The coordinator does not pass on a RemoteStart from a worker that does not lead the group.
 TEST_F(CoordinatorPartsTest, RefusesStartsThatTheLeadDidNotAskFor) {
   const GroupKey key = StartOnTwo();
   b_.Remote(key, "10.0.0.1", {"x"}, now_);
   EXPECT_THAT(Reason(), HasSubstr("worker b does not lead the group"));
 }
 
-// Arguments beyond the limits are refused.
+// The coordinator does not pass on a RemoteStart with too many or too long arguments.
 TEST_F(CoordinatorPartsTest, RefusesStartsWithTooManyArguments) {
   const GroupKey key = StartOnTwo();
   a_.Remote(key, "10.0.0.2", {std::string(70000, 'x')}, now_);
   EXPECT_THAT(Reason(), HasSubstr("its arguments are too long"));
 }
 
-// When the worker without rank 0 is killed, mpirun notices. The reason names the worker that is gone, the other one is
-// free at once, and the group starts again on those that are left.
+// When the worker without rank 0 is killed, mpirun notices. The reason names the worker that is gone. The other worker
+// is free at once, and the group starts again on the workers that are left.
 TEST_F(CoordinatorPartsTest, StartsElsewhereWhenAWorkerIsKilled) {
   const GroupKey key = RunOnTwo();
   ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
@@ -152,8 +152,8 @@ TEST_F(CoordinatorPartsTest, StartsElsewhereWhenAWorkerIsKilled) {
   EXPECT_EQ(a_.running().count({id_, 0, 2}), 1u);
 }
 
-// When the lead is killed, the other worker's part ends: mpirun's daemon there has lost its mpirun. Nobody waits for
-// the lead's own report.
+// When the lead is killed, the other worker's part ends, because mpirun's daemon there has lost its mpirun. The group
+// then ends without the lead's own report.
 TEST_F(CoordinatorPartsTest, StartsElsewhereWhenTheLeadIsKilled) {
   const GroupKey key = RunOnTwo();
   ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
@@ -164,7 +164,8 @@ TEST_F(CoordinatorPartsTest, StartsElsewhereWhenTheLeadIsKilled) {
   EXPECT_THAT(c_.started(), ElementsAre(GroupKey{id_, 0, 2}));
 }
 
-// A worker that falls silent is lost with its lease, and the other workers' parts are stopped with its name.
+// A worker that falls silent is lost after its lease. The parts on other workers are then stopped, with a reason that
+// names it.
 TEST_F(CoordinatorPartsTest, StopsTheOtherPartsOfALostWorker) {
   RunOnTwo();
   ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
@@ -173,7 +174,8 @@ TEST_F(CoordinatorPartsTest, StopsTheOtherPartsOfALostWorker) {
   EXPECT_THAT(c_.started(), ElementsAre(GroupKey{id_, 0, 2}));
 }
 
-// If a part other than the lead's fails first, mpirun may know more. Its word is waited for, and all parts end.
+// If a part other than the lead's fails first, mpirun may know more. The group's end waits for the lead's report. Then
+// all parts end.
 TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWord) {
   const GroupKey key = RunOnTwo();
   b_.End(key, absl::UnavailableError("rank 2 is gone without a word"), now_);
@@ -183,7 +185,7 @@ TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWord) {
               HasSubstr("worker a: rank 2 ended by signal 9 (Killed); before that, worker b: rank 2 is gone"));
 }
 
-// ... but not for long: then the lead is stopped.
+// The group's end waits only a bounded time for the lead's report. After that the lead is stopped.
 TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWordWithinABound) {
   const GroupKey key = RunOnTwo();
   b_.End(key, absl::UnavailableError("orted ended by signal 9 (Killed)"), now_);
@@ -193,7 +195,8 @@ TEST_F(CoordinatorPartsTest, WaitsForTheLeadsWordWithinABound) {
   EXPECT_THAT(a_.stop_reasons(), ElementsAre(HasSubstr("worker b: orted ended by signal 9")));
 }
 
-// The part whose rank reported the first failure decides what it was: here one that no new start would mend.
+// The end of the part whose rank failed first becomes the group's end. In this test it is an error that no new start
+// would mend.
 TEST_F(CoordinatorPartsTest, BelievesThePartThatFailedFirst) {
   const GroupKey key = RunOnTwo();
   v1::RankEvent failed;
@@ -206,7 +209,8 @@ TEST_F(CoordinatorPartsTest, BelievesThePartThatFailedFirst) {
   EXPECT_THAT(Status(id_).reason(), HasSubstr("worker b: rank 3: there is no file /data/train"));
 }
 
-// What a worker calls its address becomes a word of a command line, so it must be one.
+// The address in a worker's hello becomes a word of mpirun's command line. A hello whose address is not an IPv4 address
+// is refused.
 TEST_F(CoordinatorPartsTest, RefusesAnAddressThatIsNone) {
   for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1", "10.0.0.256"}) {
     a_.SetAddress(wrong);
@@ -237,7 +241,7 @@ TEST_F(CoordinatorPartsTest, GoesOnAfterARestart) {
   EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_FINISHED);
 }
 
-// A part that has ended well stays ended if the coordinator starts again before the others have ended.
+// A part that has ended well stays ended if the coordinator restarts before the other parts have ended.
 TEST_F(CoordinatorPartsTest, RemembersAnEndedPart) {
   const GroupKey key = RunOnTwo();
   b_.End(key, absl::OkStatus(), now_);

@@ -42,7 +42,7 @@ class CoordinatorReadyTest : public CoordinatorFixture {
     progress->set_phase(v1::RankProgress::COMPUTE);
     EXPECT_TRUE(coordinator_->Message(session, message, now_).ok());
   }
-  // As "1 open" or "1 ended".
+  // Returns the result of TakeReady as texts such as "1 open" or "1 ended".
   std::vector<std::string> Ready() {
     std::vector<std::string> ready;
     for (const Coordinator::Ready& one : coordinator_->TakeReady()) {
@@ -52,12 +52,12 @@ class CoordinatorReadyTest : public CoordinatorFixture {
   }
 };
 
-// A session is ready once for each thing that it has to send, and not for what may wait.
+// TakeReady returns a session once for each command that is due, and not for an acknowledgement that may wait.
 TEST_F(CoordinatorReadyTest, OncePerCommand) {
   const SessionId session = Connect("w1");
   EXPECT_THAT(Ready(), ElementsAre("1 open"));
   EXPECT_THAT(Ready(), IsEmpty());
-  EXPECT_EQ(coordinator_->TakeCommands(session).commands.size(), 1u);  // Its welcome.
+  EXPECT_EQ(coordinator_->TakeCommands(session).commands.size(), 1u);  // The session's welcome.
   Echo(session);
   Echo(session);
   EXPECT_THAT(Ready(), ElementsAre("1 open"));
@@ -75,7 +75,8 @@ TEST_F(CoordinatorReadyTest, OncePerCommand) {
   EXPECT_EQ(coordinator_->TakeCommands(session).commands.size(), 1u);
 }
 
-// Sessions that are to be ended say so: one that was taken over, and all of them after Stop.
+// TakeReady returns sessions that are to be ended: a session that a newer one has replaced, and after Stop all
+// sessions.
 TEST_F(CoordinatorReadyTest, EndedSessions) {
   const SessionId first = Connect("w1");
   Ready();
@@ -95,8 +96,8 @@ TEST_F(CoordinatorReadyTest, GoneSessions) {
   EXPECT_FALSE(coordinator_->TakeCommands(session).open);
 }
 
-// OnReady's function is called without locks: it may call the Coordinator. It is called once until TakeReady has
-// emptied the list, and at once for what was there before it.
+// OnReady's function is called without locks, so it may call the Coordinator. It is called once, and then not again
+// before TakeReady has emptied the list. OnReady calls it at once if sessions are ready already.
 TEST_F(CoordinatorReadyTest, Tells) {
   int told = 0;
   const SessionId first = Connect("w1");

@@ -1,4 +1,5 @@
-// Shows how the coordinator knows servers: by identity, and only where it reached them. In virtual time.
+// Shows, in virtual time, that the coordinator knows servers by identity, and uses them only at addresses where it
+// reached them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ class CoordinatorServersTest : public CoordinatorFixture {
  protected:
   CoordinatorServersTest() { EXPECT_TRUE(w1_.Connect(*coordinator_, now_).ok()); }
 
-  // A heartbeat of the process `instance` of server `id`. Returns what the coordinator finds wrong with it.
+  // Sends a heartbeat of the process `instance` of server `id`. Returns the problem that the coordinator answers;
+  // empty: none.
   std::string Beat(const std::string& id, const std::string& instance, const std::string& address) {
     v1::ServerHeartbeatRequest request;
     request.set_server_id(id);
@@ -36,7 +38,8 @@ class CoordinatorServersTest : public CoordinatorFixture {
     return response.ok() ? response->problem() : "";
   }
 
-  // Answers the dials that are due: at `address` is the process `instance` of server `id`, at other addresses nobody.
+  // Answers the dials that are due, and returns the dialed addresses. The process `instance` of server `id` answers at
+  // `address`. Nobody answers at other addresses.
   std::vector<std::string> Answer(const std::string& address, const std::string& id, const std::string& instance) {
     std::vector<std::string> dialed;
     for (const ServerDial& dial : coordinator_->TakeDials()) {
@@ -73,8 +76,8 @@ class CoordinatorServersTest : public CoordinatorFixture {
   FakeWorker w1_{"w1", 4};
 };
 
-// A server with a wrong --advertise: the job waits and says why, as the server is told. It is used as soon as it can be
-// reached, without another try of its user.
+// A server advertises a wrong address. The job waits and shows why, and the server is told why. The job starts as soon
+// as the server can be reached. Its user need not submit it again.
 TEST_F(CoordinatorServersTest, AWrongAddressIsSaid) {
   Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
   EXPECT_EQ(Beat("id", "p", "x:9"), "");
@@ -97,7 +100,7 @@ TEST_F(CoordinatorServersTest, AWrongAddressIsSaid) {
   EXPECT_EQ(w1_.started().size(), 1u);
 }
 
-// Dials of a server that cannot be reached become rarer; there is one at a time.
+// Dials of a server that cannot be reached become rarer. At most one dial of a server is under way.
 TEST_F(CoordinatorServersTest, DialsOneAtATimeAndPauses) {
   Beat("id", "p", "x:9");
   Beat("id", "p", "x:9");
@@ -117,8 +120,8 @@ TEST_F(CoordinatorServersTest, DialsOneAtATimeAndPauses) {
   EXPECT_NE(ProblemOf("id"), "") << "the answer to an old dial, or a second one, changes nothing";
 }
 
-// Two servers say the same address, as with the default --advertise on two hosts. They are two, the one that is really
-// there is used, and the other one is told why not.
+// Two servers advertise the same address, as with the default --advertise on two hosts. The coordinator knows them as
+// two. It uses the one that answers there, and tells the other one why it is not used.
 TEST_F(CoordinatorServersTest, TwoServersAtOneAddress) {
   EXPECT_EQ(Beat("11111111aa", "p1", "b:7"), "");
   Answer("b:7", "11111111aa", "p1");
@@ -133,8 +136,8 @@ TEST_F(CoordinatorServersTest, TwoServersAtOneAddress) {
   EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.name() == "b:7"; }), 2);
 }
 
-// One failed dial of a server that was reached before is not believed, because the machine may have been busy; two are.
-// The users of its jobs are told, and again when it can be reached.
+// After one failed dial, a server that was reached before is still used, because the machine may have been busy. After
+// two failed dials it is not. The users of its jobs are told, and again when it can be reached.
 TEST_F(CoordinatorServersTest, AnAddressThatBecomesWrong) {
   const Alive server = {"id", "p", "x:9"};
   PassWith(absl::Seconds(1), {server}, server);
@@ -150,8 +153,8 @@ TEST_F(CoordinatorServersTest, AnAddressThatBecomesWrong) {
   EXPECT_THAT(Log(job), HasSubstr("server x:9 is reached at its address"));
 }
 
-// A server comes back at another address: it is the same one, and its jobs' groups start again with that address, also
-// after the coordinator was started again.
+// A server comes back at another address and is still the same server. Its jobs' groups start again with the new
+// address. The coordinator still knows that address after a restart.
 TEST_F(CoordinatorServersTest, AServerMoves) {
   Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
   PassWith(absl::Seconds(1), {{"id", "p1", "x:9"}}, {"id", "p1", "x:9"});
@@ -163,7 +166,7 @@ TEST_F(CoordinatorServersTest, AServerMoves) {
   w1_.Receive(now_);
   EXPECT_THAT(Status(job).servers(), ElementsAre("x:9"));
 
-  // Its address is taken over only when the server was reached there.
+  // The jobs get the new address only after the coordinator has reached the server there.
   PassWith(absl::Seconds(5), {}, {});
   PassWith(absl::Seconds(2), {{"id", "p2", "y:9"}}, {});
   EXPECT_THAT(Status(job).servers(), ElementsAre("x:9"));
@@ -186,7 +189,8 @@ TEST_F(CoordinatorServersTest, AServerMoves) {
   EXPECT_THAT(Status(job).servers(), ElementsAre("z:9"));
 }
 
-// A copy of a server's folder is started elsewhere: the second one is refused, with what to do, while the first lives.
+// Somebody starts a second server on a copy of a server's folder. While the first server lives, the second is refused,
+// and told what to do.
 TEST_F(CoordinatorServersTest, ACopiedFolder) {
   PassWith(absl::Seconds(1), {{"id", "p1", "x:9"}}, {"id", "p1", "x:9"});
   const std::string job = Submit({1, 2});
@@ -200,13 +204,13 @@ TEST_F(CoordinatorServersTest, ACopiedFolder) {
   ASSERT_NE(copy, nodes.end());
   EXPECT_EQ(copy->problem(), why);
 
-  // The first one ends: the other one is the server now.
+  // The first server ends, so the second one is accepted as that server.
   PassWith(absl::Seconds(6), {{"id", "p2", "y:9"}}, {"id", "p2", "y:9"});
   EXPECT_EQ(Beat("id", "p2", "y:9"), "");
   EXPECT_THAT(Status(job).servers(), testing::Contains("y:9"));
 }
 
-// A server that starts again where it was need not wait: it was stopped and started within a moment.
+// A server that is stopped and started again at its address is accepted at once.
 TEST_F(CoordinatorServersTest, AServerStartsAgain) {
   PassWith(absl::Seconds(1), {{"id", "p1", "x:9"}}, {"id", "p1", "x:9"});
   EXPECT_EQ(Beat("id", "p2", "x:9"), "");
@@ -216,8 +220,9 @@ TEST_F(CoordinatorServersTest, AServerStartsAgain) {
   EXPECT_NE(Beat("id", "p1", "x:9"), "") << "the process before lives after all";
 }
 
-// A server is gone with its folder, and a new one takes its address. When the old one is taken for lost, its jobs count
-// on the new one, where groups make the shard again. A job that has ended does not: its center was with the old one.
+// A server is gone with its folder, and a new one takes its address. When the old server is lost, its unfinished jobs
+// move to the new one, where groups make the shard again. A job that has ended does not move, because its center was on
+// the old server.
 TEST_F(CoordinatorServersTest, ANewServerInTheOldOnesPlace) {
   Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
   PassWith(absl::Seconds(1), {{"old", "p1", "x:9"}}, {"old", "p1", "x:9"});
@@ -231,8 +236,8 @@ TEST_F(CoordinatorServersTest, ANewServerInTheOldOnesPlace) {
   EXPECT_THAT(Status(job).servers(), ElementsAre("y:9"));
 }
 
-// A server of a job comes back at the address of another one of that job, which is gone. It does not get that one's
-// shard, because it has its own.
+// A server of a job comes back at the address of another server of that job, which is gone. It does not get the other
+// server's shard, because it has its own.
 TEST_F(CoordinatorServersTest, AServerAtTheAddressOfItsPeer) {
   Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
   Beat("one", "p1", "x:9");

@@ -1,4 +1,4 @@
-// Coordinator: the workers' sessions. Their commands wait here until they may be sent.
+// Coordinator: the workers' sessions. A worker's commands wait in its session until they may be sent.
 
 #include <utility>
 

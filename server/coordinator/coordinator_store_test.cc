@@ -34,7 +34,7 @@ using testing::HasSubstr;
 constexpr uint32_t kGroups = 60;
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
-// A store that can be stopped; while it is, each Put waits.
+// A store that can be blocked. While it is blocked, each Put waits.
 class GatedStore : public InMemoryJobStore {
  public:
   absl::Status Put(absl::Span<const JobRecord> jobs) override {
@@ -73,8 +73,8 @@ class GatedStore : public InMemoryJobStore {
   int let_through_ ABSL_GUARDED_BY(gate_) = INT_MAX;
 };
 
-// A worker with a job of many groups. Each of them can end once, and every end is one more change to store. Another job
-// is idle, because it finds no free slot.
+// A worker with a job of many groups. Each group can end once, and every end is one more change to store. Another job
+// is idle, because no slot is free for it.
 class CoordinatorStoreTest : public testing::Test {
  protected:
   CoordinatorStoreTest()
@@ -168,8 +168,8 @@ TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
   for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) EXPECT_TRUE(node.alive()) << node.name();
 }
 
-// Cancel waits only until its own change is stored, and a log is complete once its last line is written. Neither waits
-// for anything else that the writer is busy with.
+// Cancel waits only until its own change is stored. A log is complete once its last line is written. The writer's other
+// work delays neither.
 TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
   RunTheBusyJob();
   store_->Stop();

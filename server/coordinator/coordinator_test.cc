@@ -39,7 +39,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   const v1::StartGroup& start = w1.running().at({id, 0, 1}).start;
   EXPECT_EQ(start.ranks(), 2u);
   EXPECT_EQ(start.group().task(), v1::GroupStart::TRAIN);
-  EXPECT_THAT(start.group().servers(), ElementsAre("b:1", "a:1"));  // The coordinator's own first.
+  EXPECT_THAT(start.group().servers(), ElementsAre("b:1", "a:1"));  // The coordinator's own server comes first.
   EXPECT_EQ(start.group().job_key(), "s1");                         // The submission's id.
   EXPECT_EQ(start.group().job().ShortDebugString(), FillDefaults(ExampleJob({2, 2})).ShortDebugString());
 
@@ -115,7 +115,7 @@ TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
   EXPECT_EQ(Status(id).setback().text(), "group 0 rank 1: server a:1 came back");
 }
 
-// The same submission again is the same job, also after a restart of the coordinator.
+// If a client repeats a submission, it gets the same job, also after a restart of the coordinator.
 TEST_F(CoordinatorTest, SubmitsOnce) {
   const v1::SubmitRequest request = ExampleSubmission("once");
   EXPECT_EQ(*coordinator_->Submit(request, now_), "fashion-1");
@@ -127,8 +127,8 @@ TEST_F(CoordinatorTest, SubmitsOnce) {
   EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs[0].job_id(), "fashion-2");
 }
 
-// A job that cannot be stored is refused and does not exist; the same submission goes through when the disk is well
-// again.
+// A job that cannot be stored is refused and does not exist. When the disk works again, the same submission is
+// accepted.
 TEST_F(CoordinatorTest, AcknowledgesOnlyWhatIsStored) {
   store_->FailWith(absl::ResourceExhaustedError("the disk is full"));
   const absl::Status status = coordinator_->Submit(ExampleSubmission("s"), now_).status();
@@ -172,7 +172,8 @@ TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
   EXPECT_EQ(Submit(), "fashion-41");
 }
 
-// Cancelling stops the groups; a second time changes nothing. Slots are free only when the groups have really ended.
+// Cancelling a job stops its groups. Cancelling it again changes nothing. Its slots are free only when the groups have
+// ended.
 TEST_F(CoordinatorTest, Cancels) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -189,7 +190,7 @@ TEST_F(CoordinatorTest, Cancels) {
   EXPECT_EQ(coordinator_->Cancel("nothing-9", now_).status().code(), absl::StatusCode::kNotFound);
 }
 
-// A job waits for a server as it waits for a worker; a server learns which of its jobs have ended.
+// A job waits until there is a server. A server learns which of its jobs have ended.
 TEST_F(CoordinatorTest, ServersComeAndLearnOfEnds) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -205,7 +206,8 @@ TEST_F(CoordinatorTest, ServersComeAndLearnOfEnds) {
   EXPECT_THAT(coordinator_->ServerHeartbeat(request, now_)->ended_jobs(), ElementsAre(id));
 }
 
-// A job that asks for a number of servers waits for so many, and takes those that hold the least.
+// A job that asks for a number of servers waits until there are that many. It then gets the servers that hold the
+// fewest bytes.
 TEST_F(CoordinatorTest, AJobAsksForServers) {
   FakeWorker w1("w1", 4);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -231,7 +233,7 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   EXPECT_THAT(Log(two), HasSubstr("center on b:1, c:1: the 2 of 3 that hold the fewest bytes"));
 }
 
-// A client need not know the defaults: the coordinator fills them in before it checks the job, stores and starts it so.
+// A client need not know the defaults. The coordinator fills them in before it checks, stores and starts the job.
 TEST_F(CoordinatorTest, FillsInTheDefaultsOfAShortJob) {
   Heartbeat("a:1");
   FakeWorker w1("w1", 1);
@@ -253,7 +255,7 @@ TEST_F(CoordinatorTest, FillsInTheDefaultsOfAShortJob) {
   EXPECT_EQ(started.train().epochs(), 10u);
 }
 
-// More ranks than any worker has slots is refused at once.
+// A job whose groups have more ranks than any worker has slots is refused at once.
 TEST_F(CoordinatorTest, RefusesJobsThatFitNowhere) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -341,7 +343,7 @@ TEST_F(CoordinatorTest, OutboxesAreBounded) {
 }
 
 // Beyond a number of unfinished jobs, or of bytes of their specs, submissions are refused, and the message says what to
-// do. What was accepted is still found by its submission's id, and a job that ends makes room.
+// do. A repeated submission of an accepted job still gets that job. A job that ends makes room.
 TEST_F(CoordinatorTest, TakesOnlySoManyJobs) {
   settings_.cluster.unfinished_jobs_max = 3;
   Restart();
@@ -372,7 +374,7 @@ TEST_F(CoordinatorTest, ListsTheNewestJobs) {
   EXPECT_EQ(list.left_out, 1u);
 }
 
-// A worker writes into the logs of groups that it runs, and into no others; a line that is too long is cut.
+// A worker can write only into the logs of groups that it runs. A line that is too long is cut.
 TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -421,7 +423,8 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s5"), now_), ids[4]);
 }
 
-// No number is given again, although the last job ended first and was forgotten: its trace has it.
+// A job's number is not given again, although the job was forgotten and had the highest number. The coordinator knows
+// the number from the job's trace.
 TEST_F(CoordinatorTest, GivesNoIdTwice) {
   settings_.cluster.keep.jobs_max = 1;
   Restart();

@@ -84,7 +84,8 @@ class GrpcDialBack final : public DialBack {
   std::shared_ptr<grpc::Channel> Connect(const std::string& address) const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    // A connection of its own: one that another channel has, or a pause after its failures, would tell of the past.
+    // Each dial gets its own connection. An existing connection, or gRPC's pause after its failures, would only show
+    // how the address was earlier.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return OpenChannel(address, arguments, credential_);
   }

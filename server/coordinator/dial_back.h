@@ -20,14 +20,15 @@ class DialBack {
   // Calls Stop().
   virtual ~DialBack() = default;
 
-  // Returns at once. `done` is called exactly once, from any thread; other dials may have to wait for it.
+  // Starts a dial and returns at once. `done` is called exactly once, from any thread. It must return soon, because
+  // other dials may wait for it.
   virtual void Dial(const std::string& address, Done done) = 0;
 
   // Ends all dials, and returns when each `done` has returned. No Dial may run meanwhile or follow.
   virtual void Stop() = 0;
 };
 
-// Dials with this credential. A dial that takes longer than `timeout` fails.
+// Returns a DialBack whose calls carry `credential`. A dial that takes longer than `timeout` fails.
 std::unique_ptr<DialBack> MakeGrpcDialBack(CallCredential credential = {}, absl::Duration timeout = absl::Seconds(10));
 
 }  // namespace hooke

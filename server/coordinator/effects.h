@@ -26,22 +26,23 @@ struct Effects {
     std::string job_id;  // Empty: the line belongs to no job and goes to the daemon's log only.
     std::string line;    // "<source> <text>". The writer puts the time before it.
     absl::Time time;
-    bool ours = true;  // The coordinator says it, so it goes to the daemon's log, too.
+    bool ours = true;  // True: the line is the coordinator's own, so it goes to the daemon's log, too.
   };
   struct Command {
     SessionId session = 0;
     v1::WorkerCommand command;
-    // The command is sent only after this job's change is stored. Empty: it rests on nothing stored and goes at once.
+    // The command is sent only after this job's change is stored. Empty: the command is sent at once.
     std::string after;
   };
 
-  std::set<std::string> jobs;  // Their records changed and have to be stored.
-  // To be removed from the store, with their logs and profiles, by job id. The store keeps these traces.
+  std::set<std::string> jobs;  // Jobs whose records changed and have to be stored.
+  // Jobs to remove from the store, with their logs and profiles, by job id. The store keeps these traces of them.
   std::map<std::string, ForgottenJob> forgotten;
-  std::set<std::string> shown;  // The status of these jobs changed.
+  std::set<std::string> shown;  // Jobs whose status changed.
   std::vector<LogEntry> log;
-  std::map<ProfileKey, std::string> profiles;  // To be stored: valid ones, each a serialized v1::RankProfile.
-  // A session's commands go in this order, except that those with `after` may go later.
+  std::map<ProfileKey, std::string> profiles;  // Valid profiles to store, each a serialized v1::RankProfile.
+  // Commands to send. Those of one session are sent in this order, except that a command with `after` may be sent
+  // later.
   std::vector<Command> commands;
   // The highest number of a group's events that was applied. EventsSeen goes out once the job's changes are stored.
   std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;

@@ -11,16 +11,16 @@
 
 namespace hooke {
 
-// The heartbeat of a server that holds nothing. Its identity is that of `address`.
+// Returns the heartbeat of a server that holds nothing. Its identity is "id of ADDRESS".
 v1::ServerHeartbeatRequest FakeServer(const std::string& address);
 
-// The answer of the FakeServer at `address`.
+// Returns what the FakeServer at `address` answers to a dial.
 DialAnswer FakeServerAnswers(const std::string& address);
 
 // Answers each dial as if there were a FakeServer at each address.
 void AnswerDials(Coordinator& coordinator, Instant now);
 
-// Finds a FakeServer at each address.
+// A DialBack that finds a FakeServer at each address.
 class FakeDialBack : public DialBack {
  public:
   void Dial(const std::string& address, Done done) override { done(FakeServerAnswers(address)); }

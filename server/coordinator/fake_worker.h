@@ -25,42 +25,44 @@ class FakeWorker {
     v1::StartGroup start;
     uint64_t events = 0;  // Sent so far.
     uint64_t step = 0;
-    bool stopping = false;  // It was told to stop, and has not ended yet.
+    bool stopping = false;  // The group was told to stop, and has not ended yet.
     std::vector<v1::LaunchPart> launches;
   };
 
   FakeWorker(std::string name, uint32_t slots, std::string site = "hpc");
 
-  // From the next hello on it says that it runs commands.
+  // From the next hello on, the worker says that it runs commands.
   void AllowCommands() { allows_commands_ = true; }
 
-  // From the next hello on it has this address, so that it may run a part of a group.
+  // From the next hello on, the worker has this address, so that it may run a part of a group.
   void SetAddress(std::string address) { address_ = std::move(address); }
-  // A part does not say that it is ready.
+  // From now on, no part on this worker says that it is ready.
   void NeverReady() { never_ready_ = true; }
 
   // Says hello, then repeats the events that were not seen.
   absl::Status Connect(Coordinator& coordinator, Instant now);
-  // The stream breaks; groups go on.
+  // Ends the worker's stream. Its groups go on.
   void Disconnect(Instant now);
-  // The daemon dies with its groups; another one takes its place.
+  // Kills the daemon with its groups. Another daemon takes its place.
   void Crash(Instant now);
   bool connected() const { return session_ != 0; }
   // Whether this session's welcome has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
-  // Takes and obeys the commands that are there. A group that is told to stop ends at once, unless `linger`.
+  // Takes the commands that wait for the worker, and obeys them. A group that is told to stop ends at once, unless
+  // `linger`.
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
-  // mpirun on this worker wants its daemon at an address.
+  // Sends the wish of mpirun on this worker for its own daemon on the node at `address`.
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);
   // Sends `rank_event` unchanged, as a report of the rank.
   void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now);
   void Evaluated(const GroupKey& key, double accuracy, Instant now);
   void Silence(const GroupKey& key, bool silent, Instant now);
-  // A rank gives up. `server` is the server that it misses, or empty. The caller sends the group's end.
+  // Reports that a rank gives up with `status`. `server` is the server that it misses, or empty. The caller then sends
+  // the group's end by End.
   void Failed(const GroupKey& key, const absl::Status& status, const std::string& server, Instant now);
   void End(const GroupKey& key, const absl::Status& status, Instant now);
   // Sends a line of the group's output.
@@ -69,13 +71,13 @@ class FakeWorker {
   void Repeat(Instant now);
 
   const std::map<GroupKey, Run>& running() const { return running_; }
-  // Every start that ever came.
+  // Returns every start that the worker ever got.
   const std::vector<GroupKey>& started() const { return started_; }
   const std::vector<std::string>& stop_reasons() const { return stop_reasons_; }
   uint32_t slots() const { return slots_; }
   uint32_t slots_used() const;
   size_t unseen() const { return unseen_.size(); }
-  // Number of clock echoes that came.
+  // Returns the number of clock echoes that the worker got.
   int echoes() const { return echoes_; }
 
  private:

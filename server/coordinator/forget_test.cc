@@ -20,7 +20,8 @@ using testing::IsEmpty;
 
 class ForgetTest : public CoordinatorFixture {
  protected:
-  // A server says what it holds. Returns "id key" of each job that it is told to free.
+  // Sends a heartbeat of the server at `address`, which holds these jobs. Returns "id key" of each job that it is told
+  // to free.
   std::vector<std::string> Free(const std::string& address, const std::vector<std::string>& in_memory,
                                 const std::map<std::string, uint64_t>& on_disk, bool lists = true) {
     v1::ServerHeartbeatRequest request = FakeServer(address);
@@ -63,8 +64,8 @@ TEST_F(ForgetTest, AJobThatHasEnded) {
   EXPECT_EQ(Submit(), "fashion-2") << "the number is not given again";
 }
 
-// A job that waits or runs is not forgotten, and the message says what to do. An unknown one is an error like any
-// other.
+// A job that waits or runs is not forgotten, and the message says what to do. For an unknown job the error is
+// NOT_FOUND.
 TEST_F(ForgetTest, NoOtherJob) {
   const std::string job_id = Submit();
   EXPECT_EQ(
@@ -78,8 +79,8 @@ TEST_F(ForgetTest, NoOtherJob) {
   EXPECT_EQ(coordinator_->Forget(job_id, now_).status().code(), absl::StatusCode::kNotFound);
 }
 
-// Shards of jobs that the coordinator knows stay, whether these have ended or not. So do shards of jobs that it does
-// not know: its store may be new, or the server another cluster's.
+// No server is told to free shards of jobs that the coordinator knows, whether these have ended or not. Nor is it told
+// to free shards of unknown jobs. The coordinator's store may be new, or the server may be from another cluster.
 TEST_F(ForgetTest, ShardsOfOtherJobsStay) {
   const std::string running = Submit();
   const std::string ended = SubmitAndCancel();
@@ -90,8 +91,8 @@ TEST_F(ForgetTest, ShardsOfOtherJobsStay) {
   EXPECT_THAT(Free("b:1", {running}, {{ended, 10}, {"fashion-77", 10}}), IsEmpty());
 }
 
-// Servers are told only when the store knows. Otherwise a coordinator that dies now would list a job whose center is
-// gone.
+// Servers are told to free shards only after the store has removed the job. Otherwise a coordinator that dies meanwhile
+// would later list a job whose center is gone.
 TEST_F(ForgetTest, NothingIsFreedBeforeItIsStored) {
   const std::string job_id = SubmitAndCancel();
   store_->FailWith(absl::InternalError("broken disk"));
@@ -107,8 +108,8 @@ TEST_F(ForgetTest, NothingIsFreedBeforeItIsStored) {
   EXPECT_THAT(Free("b:1", {}, {{job_id, 10}}), ElementsAre(job_id + " s1"));
 }
 
-// Jobs that ended longer ago than the limit are forgotten, and no younger ones. The limit counts a coordinator's
-// absence.
+// Only jobs that ended longer ago than the limit are forgotten. The time during which the coordinator was not running
+// counts too.
 TEST_F(ForgetTest, OldJobs) {
   settings_.cluster.keep.age_max = absl::Hours(2);
   Restart();

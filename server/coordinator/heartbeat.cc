@@ -22,7 +22,7 @@
 namespace hooke {
 namespace {
 
-constexpr int kDiskJobsMax = 100000;  // The coordinator takes no longer list.
+constexpr int kDiskJobsMax = 100000;  // The coordinator accepts no longer list.
 
 class Beating : public Heartbeat {
  public:
@@ -57,7 +57,7 @@ class Beating : public Heartbeat {
   void SealAndForget();
   absl::Status Seal(const std::string& job);
   absl::Status Forget(const std::string& job, const std::string& key);
-  // A job that was not sealed or forgotten is left alone for a while.
+  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while.
   bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HeartbeatOptions options_;
@@ -69,7 +69,7 @@ class Beating : public Heartbeat {
   bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
   absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
   std::string problem_;                                    // The last one that was logged; empty: none.
-  // The list of jobs on disk that the coordinator last took, and the heartbeats since; nullopt: none.
+  // The list of jobs on disk that the coordinator accepted last; nullopt: none.
   std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
   int beats_since_listed_ = 0;
 
@@ -124,7 +124,7 @@ void Beating::BeatOnce() {
 }
 
 void Beating::ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const {
-  // A coordinator that did not answer may be another process when it does.
+  // After a failed heartbeat the coordinator may be another process, which does not have the list.
   if (answered_ && listed_ == stats.disk_jobs && beats_since_listed_ < options_.disk_jobs_every) return;
   request.set_lists_disk_jobs(true);
   for (const auto& [job_id, bytes] : stats.disk_jobs) {
@@ -196,7 +196,7 @@ void Beating::SealAndForget() {
     }
     again_at_.erase(job);
     if (status.ok()) continue;
-    // Another job's shard stays another job's.
+    // FAILED_PRECONDITION means that the shard has another job's key. That does not change, so it is not tried again.
     const bool never = absl::IsFailedPrecondition(status);
     again_at_[job] = never ? absl::InfiniteDuration() : InstantNow().steady + options_.seal_again_after;
   }
@@ -210,7 +210,7 @@ absl::Status Beating::Seal(const std::string& job) {
     options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
                            absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
   }
-  // Seal gives no reason not to try again.
+  // Any failure of Seal may pass, so the job is tried again.
   return sealed.ok() ? sealed : absl::UnavailableError(sealed.message());
 }
 

@@ -1,12 +1,12 @@
 #ifndef HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 #define HOOKE_SERVER_COORDINATOR_HEARTBEAT_H_
 
-// The heartbeats of a server. Once a second it tells the coordinator that it lives and which jobs it holds. The
-// coordinator answers which of them have ended, and the server then seals their centers (ParameterServer::Seal). It
-// also answers which of them were forgotten, and the server then frees their centers (ParameterServer::Forget). This
-// answer is the only way to do so. If the
-// coordinator places nothing on this server, the answer says why, and the server logs it. That the coordinator refuses
-// our token is logged once.
+// The heartbeats of a server. Once a second the server tells the coordinator that it lives and which jobs it holds. The
+// coordinator answers which of these jobs have ended. The server then seals their centers (ParameterServer::Seal). The
+// coordinator also answers which of the jobs were forgotten. The server then frees their centers
+// (ParameterServer::Forget). It frees a center for no other reason. If the coordinator places nothing on this server,
+// the answer says why, and the server logs the reason. If the coordinator refuses the server's token, the server logs
+// that once.
 
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ class ParameterServer;
 struct HeartbeatOptions {
   std::string address;  // The HOST:PORT at which ranks dial this server.
   std::string server_id;
-  std::string instance;  // Of this process.
+  std::string instance;  // Names this process of the server.
   std::string version;
   std::string coordinator;                 // HOST:PORT, for messages to users only.
   std::shared_ptr<grpc::Channel> channel;  // Leads to the coordinator.
@@ -37,7 +37,8 @@ struct HeartbeatOptions {
   absl::Duration call_timeout = absl::Seconds(2);
   absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
   absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal or Forget that failed, for its job.
-  int disk_jobs_every = 60;  // The list of jobs on disk is sent when it has changed, and every so many heartbeats.
+  // The list of jobs on disk is sent when it has changed, and otherwise with every so many heartbeats.
+  int disk_jobs_every = 60;
 };
 
 // Sends heartbeats from its construction to its destruction, whether or not the coordinator answers. The destructor

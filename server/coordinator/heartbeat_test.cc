@@ -89,7 +89,7 @@ class FakeParameters : public ParameterServer {
   std::vector<std::string> forgets_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Says that ended-1 has ended, and notices when it is not held any more.
+// A coordinator that answers that ended-1 has ended. It notices when the server does not hold that job any more.
 class FakeCoordinator : public v1::Coordinator::Service {
  public:
   grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
@@ -99,7 +99,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     ++beats_;
     if (refuses) return {grpc::StatusCode::UNAUTHENTICATED, "no such token"};
     response->add_ended_jobs("ended-1");
-    // Two heartbeats in a row are told the same, which is worth one line.
+    // The first two answers have the same problem, which the server must log once.
     if (beats_ <= 2) response->set_problem("advertises me:1, which is wrong");
     if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
     if (request->lists_disk_jobs()) {
@@ -181,7 +181,8 @@ class HeartbeatTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A server tells who it is and what it holds. It seals the jobs that have ended, and tries again if that fails.
+// A heartbeat has the server's identity and the jobs that it holds. The server seals the jobs that have ended, and
+// tries again if that fails.
 TEST_F(HeartbeatTest, TellsAndSeals) {
   FakeParameters parameters;
   HeartbeatOptions options = Options(parameters);
@@ -209,8 +210,9 @@ TEST_F(HeartbeatTest, TellsAndSeals) {
   EXPECT_THAT(log_.str(), HasSubstr("job ended-1 has ended: its center is on disk"));
 }
 
-// The coordinator gets the list of jobs on disk with the first heartbeat, and then only when it has changed. A job that
-// it calls forgotten is freed. One that the server refuses to free, because its key is another, is tried once.
+// The coordinator gets the list of jobs on disk with the first heartbeat, and then only when it has changed. The server
+// frees a job that the coordinator calls forgotten. If the job has another key, the server refuses to free it, and that
+// is tried only once.
 TEST_F(HeartbeatTest, FreesWhatIsForgotten) {
   coordinator_.forgotten = {{"old-3", "key"}, {"old-4", "another key"}};
   FakeParameters parameters(0);
@@ -229,7 +231,7 @@ TEST_F(HeartbeatTest, FreesWhatIsForgotten) {
   EXPECT_THAT(log_.str(), HasSubstr("job old-4 was forgotten, but it is another job's"));
 }
 
-// A center that cannot be written is tried again, and complained about, once in a while, not at each heartbeat.
+// If a center cannot be written, the server tries and logs that once in a while, not at each heartbeat.
 TEST_F(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   FakeParameters parameters(1000000);
   HeartbeatOptions options = Options(parameters);
@@ -245,7 +247,7 @@ TEST_F(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   EXPECT_EQ(text.find("could not be written"), text.rfind("could not be written"));
 }
 
-// That the coordinator refuses our token is said once, however long it goes on.
+// If the coordinator refuses the server's token, the server logs that once, however long it lasts.
 TEST_F(HeartbeatTest, TellsOnceThatItsTokenIsRefused) {
   FakeParameters parameters;
   coordinator_.refuses = true;
@@ -262,7 +264,7 @@ TEST_F(HeartbeatTest, TellsOnceThatItsTokenIsRefused) {
   EXPECT_EQ(text.find("does not answer"), std::string::npos);
 }
 
-// A sink that tells when a line with a text has come.
+// A log sink that notices when a line with a given text has come.
 class WaitingSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   absl::Notification complained;
@@ -290,7 +292,7 @@ HeartbeatOptions NobodyListens(FakeParameters& parameters, std::shared_ptr<spdlo
   return options;
 }
 
-// A coordinator that is not there is complained about, once in a while, not at each try.
+// If the coordinator is not there, the server logs that once in a while, not at each try.
 TEST(AbsentCoordinatorTest, ComplainsOnceInAWhile) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();
@@ -304,7 +306,7 @@ TEST(AbsentCoordinatorTest, ComplainsOnceInAWhile) {
   EXPECT_EQ(sink->complaints, 1);
 }
 
-// While it goes on being absent, it is complained about again.
+// While the coordinator stays away, the server logs that again and again.
 TEST(AbsentCoordinatorTest, ComplainsAgain) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();
@@ -317,7 +319,7 @@ TEST(AbsentCoordinatorTest, ComplainsAgain) {
   EXPECT_GE(sink->complaints, 4);
 }
 
-// A server ends in the middle of the pause between two heartbeats.
+// A Heartbeat can be destroyed in the middle of the pause between two heartbeats.
 TEST(AbsentCoordinatorTest, EndsInAPause) {
   FakeParameters parameters;
   auto sink = std::make_shared<WaitingSink>();

@@ -93,7 +93,7 @@ absl::StatusOr<LogText> JobLog::Read(absl::string_view job_id, uint64_t offset, 
     return absl::OutOfRangeError(
         absl::StrCat("offset ", offset, " is beyond the end of the log of ", job_id, ", ", size, " bytes"));
   }
-  // A line is at most kLineBytesMax + 1 bytes, so this many hold a whole one wherever `offset` lies.
+  // A line has at most kLineBytesMax + 1 bytes, so this buffer holds a whole line wherever `offset` lies.
   std::string text(std::min<uint64_t>(size - offset, std::max<uint64_t>(bytes_max, 2 * kLineBytesMax)), '\0');
   size_t read = 0;
   while (read < text.size()) {

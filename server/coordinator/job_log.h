@@ -38,7 +38,7 @@ class JobLog {
     Line(std::string text_in, bool ours_in = false) : text(std::move(text_in)), ours(ours_in) {}  // NOLINT: implicit
     Line(const char* text_in) : text(text_in) {}                                                  // NOLINT: implicit
     std::string text;
-    bool ours = false;  // The coordinator says it.
+    bool ours = false;  // True: the line is the coordinator's own.
   };
 
   // INTERNAL: the folder cannot be created.
@@ -49,15 +49,15 @@ class JobLog {
   // written; the message has its name and the cause.
   absl::Status Append(absl::string_view job_id, absl::Span<const Line> lines);
 
-  // Returns whole lines from byte `offset` on: about `bytes_max` bytes at most, but at least one line if there is one.
-  // A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
+  // Returns whole lines from byte `offset` on. They have about `bytes_max` bytes at most, but at least one line is
+  // returned if there is one. A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
 
   // Removes the job's log, if it has one. INTERNAL: it cannot be removed.
   absl::Status Remove(absl::string_view job_id);
 
-  // Returns the highest number (JobNumberOf) of a job that has a log here, 0 if there is none. It still knows the
-  // numbers that were given when the job store was moved away. INTERNAL: the folder cannot be read.
+  // Returns the highest number (JobNumberOf) of a job that has a log here, 0 if there is none. So numbers that were
+  // given before the job store was moved away are still known. INTERNAL: the folder cannot be read.
   absl::StatusOr<uint64_t> HighestNumber() const;
 
  private:
@@ -67,7 +67,7 @@ class JobLog {
   JobLogOptions options_;
 };
 
-// "<RFC 3339 time, UTC, milliseconds> <source> <text>".
+// Returns "<RFC 3339 time, UTC, milliseconds> <source> <text>".
 std::string LogLine(absl::Time now, absl::string_view source_and_text);
 
 }  // namespace hooke

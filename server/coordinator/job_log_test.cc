@@ -25,7 +25,7 @@ class JobLogTest : public testing::Test {
   const std::string folder_;
 };
 
-// A reader goes on from any offset that it has come to, also after the log is opened again.
+// A reader can continue at any offset that Read returned, also after the log was opened again.
 TEST_F(JobLogTest, ReadsOnFromWhereItWas) {
   JobLog log = Open();
   EXPECT_EQ(log.Read("a-1", 0, 100)->text, "");
@@ -50,7 +50,8 @@ TEST_F(JobLogTest, SaysThatItWasCut) {
   EXPECT_EQ(log.Read("a-1", 0, 1000)->text, absl::StrCat("12345\n67890\n", cut, "ended\nagain\n"));
 }
 
-// Readers get whole lines whatever their buffer; line ends inside a line and overlong lines do not break that.
+// Readers get whole lines, whatever the size of their buffer. Line ends inside a line become spaces, and overlong lines
+// are cut.
 TEST_F(JobLogTest, KeepsLinesWhole) {
   JobLog log = Open();
   ASSERT_TRUE(log.Append("a-1", {"a\nb", std::string(3 * JobLog::kLineBytesMax, 'x')}).ok());
@@ -91,7 +92,7 @@ TEST_F(JobLogTest, FindsTheHighestNumber) {
   EXPECT_EQ(*log.HighestNumber(), 12u);
 }
 
-// A log that is removed reads as empty, and may begin anew; removing none is no error.
+// A removed log reads as empty, and a new one can begin. Removing a log that does not exist is no error.
 TEST_F(JobLogTest, Removes) {
   JobLog log = Open();
   ASSERT_TRUE(log.Append("a-1", {"one"}).ok());

@@ -211,7 +211,7 @@ const Case kCases[] = {
      "name: \"\" is not a name; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter (and 14 more)"},
 };
 
-// Every field out of range is refused with its key, its value and what is allowed.
+// For every field out of range, the error has its key, its value and the allowed values.
 TEST(JobSpecCheckTest, SaysWhatIsOutOfRange) {
   for (const Case& c : kCases) {
     v1::JobSpec job = ExampleJob();
@@ -235,8 +235,8 @@ TEST(JobSpecCheckTest, RefusesMoreRanksThanAnyWorkerHasSlots) {
       "start a worker with --slots=8, or workers on several nodes (docs/several-machines.md)");
 }
 
-// Workers of one site that reach one another count together. If they are too few, the message says how many slots they
-// have.
+// The slots of workers of one site that have addresses and the same MPI library are added up. If they are too few, the
+// message says how many slots they have.
 TEST(JobSpecCheckTest, CountsWorkersOfOneSiteTogether) {
   const FreeWorker a = {"a", "hpc", 2, 2, false, "10.0.0.1", "openmpi"};
   const FreeWorker b = {"b", "hpc", 2, 2, false, "10.0.0.2", "openmpi"};
@@ -247,7 +247,7 @@ TEST(JobSpecCheckTest, CountsWorkersOfOneSiteTogether) {
             "--slots=5, or more workers");
 }
 
-// A job that fits, or whose site no worker has joined yet, is taken: it may wait.
+// A job that fits is accepted. So is a job whose site no worker has joined yet, because it may wait.
 TEST(JobSpecCheckTest, TakesWhatMayStillFit) {
   EXPECT_TRUE(CheckRanksFit(ExampleJob({1, 2}), {{"w1", "hpc", 2}}).ok());
   EXPECT_TRUE(CheckRanksFit(ExampleJob({1, 8}), {}).ok());

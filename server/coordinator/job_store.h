@@ -25,13 +25,14 @@ class JobStore {
   virtual absl::StatusOr<std::vector<JobRecord>> Load() = 0;
 
   // Writes the whole records of these jobs in one transaction. After OK they are durable; after an error none of them
-  // has changed. Writing the same again changes nothing.
+  // has changed. Writing the same records again changes nothing.
   virtual absl::Status Put(absl::Span<const JobRecord> jobs) = 0;
 
   // Removes these jobs and keeps their traces, in one transaction with the same guarantees. An unknown job is no error.
   virtual absl::Status Forget(absl::Span<const ForgottenJob> jobs) = 0;
 
-  // Returns the traces of forgotten jobs, ordered by number; those beyond ForgottenJob::kKeptMax are removed.
+  // Returns the traces of forgotten jobs, ordered by number. The store keeps only the ForgottenJob::kKeptMax traces
+  // with the highest numbers.
   virtual absl::StatusOr<std::vector<ForgottenJob>> LoadForgotten() = 0;
 };
 

@@ -19,7 +19,7 @@ Journal::Result Journal::Write(const WriteBatch& batch) {
   if (!result.changes.ok()) {
     logger_->error("what has changed could not be stored, trying again: {}", result.changes.ToString());
   }
-  // In a transaction of their own: whether they can be stored does not depend on what else changed.
+  // Submissions have their own transaction, so that a failure to store other changes does not refuse them.
   if (!batch.submissions.empty()) result.submissions = store_->Put(batch.submissions);
   for (const JobRecord& job : batch.submissions) {
     if (!result.submissions.ok()) logger_->error("job {} is refused: {}", job.job_id, result.submissions.ToString());
@@ -50,7 +50,7 @@ absl::Status Journal::StoreChanges(const WriteBatch& batch) {
 void Journal::WriteLogs(const WriteBatch& batch) {
   std::map<std::string, std::vector<JobLog::Line>> lines;
   for (const Effects::LogEntry& entry : batch.log) {
-    // A forgotten job's log is gone by now, and a line would make another one.
+    // A forgotten job's log has been removed, and a line would create it again.
     if (!entry.job_id.empty() && batch.forgotten.count(entry.job_id) == 0) {
       lines[entry.job_id].emplace_back(LogLine(entry.time, entry.line), entry.ours);
     }

@@ -24,7 +24,8 @@ class Journal {
           std::shared_ptr<spdlog::logger> logger);
 
   struct Result {
-    absl::Status changes;      // OK: all changed and forgotten jobs are stored. Error: all must be stored again.
+    // OK: all changed and forgotten jobs are stored. Error: the caller must store all of them again.
+    absl::Status changes;
     absl::Status submissions;  // OK: all submissions are stored. Error: none is.
   };
   // Lines and profiles that cannot be written are lost, and the daemon's log says so. They never keep a job's state

@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Why the job goes whatever its center takes; "" if it stays.
+// Returns why the job goes because of the limits of number and age; "" if it is within them.
 std::string ReasonBesidesBytes(const FinishedJob& job, bool is_excess, const KeepLimits& limits) {
   if (is_excess) return absl::StrCat(limits.jobs_max, " others have ended since");
   if (job.age <= limits.age_max) return "";

@@ -26,9 +26,10 @@ struct KeepLimits {
 
 struct FinishedJob {
   uint64_t number = 0;
-  absl::Duration age;   // Time since its end, by the steady clock: a clock that is set must not forget jobs.
-  uint64_t bytes = 0;   // Its center on disk, as far as servers have said; 0: none is known.
-  bool may_go = false;  // False: it must stay for now.
+  // Time since its end, by the steady clock: if somebody sets the wall clock, no job may be forgotten for that.
+  absl::Duration age;
+  uint64_t bytes = 0;   // Bytes of its center on disk, as servers last listed them; 0: no server listed any.
+  bool may_go = false;  // False: the job must not be forgotten yet.
 };
 
 struct ForgetDecision {
@@ -36,9 +37,9 @@ struct ForgetDecision {
   std::string reason;  // "1000 others have ended since".
 };
 
-// Those that ended first go first. If one of them must stay for now, no younger one goes in its place. A job without a
-// known center is not forgotten for the sake of bytes, because that would free nothing. Bytes are those of the jobs
-// that are not forgotten for another reason.
+// Chooses the jobs to forget, those that ended first before others. If such a job may not be forgotten yet, no job that
+// ended later is forgotten in its place. The limit of bytes counts only jobs that stay within the limits of number and
+// age. It never selects a job without a known center, because that would free nothing.
 std::vector<ForgetDecision> ChooseForgotten(std::vector<FinishedJob> jobs, const KeepLimits& limits);
 
 }  // namespace hooke

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A job that ended so many hours ago.
+// Returns a job that ended `hours_ago`.
 FinishedJob Job(uint64_t number, int hours_ago, uint64_t bytes = 0, bool may_go = true) {
   return {number, absl::Hours(hours_ago), bytes, may_go};
 }
@@ -36,7 +36,8 @@ TEST(KeepLimits, Within) {
   EXPECT_THAT(ChooseForgotten({Job(1, 10, 10), Job(2, 3, 20)}, limits), IsEmpty());
 }
 
-// Too many: those that ended first go, whatever their numbers. If one of them must stay for now, no other goes instead.
+// If there are too many jobs, those that ended first go, whatever their numbers. If one of them may not go yet, no
+// other job goes instead.
 TEST(KeepLimits, Number) {
   KeepLimits limits;
   limits.jobs_max = 2;
@@ -46,7 +47,7 @@ TEST(KeepLimits, Number) {
   EXPECT_THAT(Numbers(ChooseForgotten({Job(1, 1), Job(2, 4, 0, false), Job(3, 2), Job(4, 3)}, limits)), ElementsAre(4));
 }
 
-// Too old: a job goes once its end is longer ago than the limit, and not at the limit.
+// A job goes once its end is longer ago than the limit. Exactly at the limit it stays.
 TEST(KeepLimits, Age) {
   KeepLimits limits;
   limits.age_max = absl::Hours(10);
@@ -58,7 +59,8 @@ TEST(KeepLimits, Age) {
   EXPECT_THAT(Numbers(ChooseForgotten({job}, limits)), ElementsAre(2));
 }
 
-// Too many bytes: the oldest centers go until the rest fits. Jobs without a center free nothing, so they stay.
+// If the centers have too many bytes, the oldest ones go until the rest fits. Jobs without a center free nothing, so
+// they stay.
 TEST(KeepLimits, Bytes) {
   KeepLimits limits;
   limits.bytes_max = 50;

@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Whether a new try may succeed after this error.
+// Returns whether a new try may succeed after this error.
 bool MendsItself(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
@@ -37,7 +37,8 @@ std::string AtStep(const GroupRecord& group, const GroupOutcome& outcome) {
   return group.task == v1::GroupStart::EVALUATE ? "" : absl::StrCat(" at step ", outcome.step);
 }
 
-// "starts again in 4s as start 7, after 4 failures in a row": the start's number is the incarnation it will have.
+// Returns a text such as "starts again in 4s as start 7, after 4 failures in a row". The start's number is the group's
+// next incarnation.
 std::string StartsAgain(const GroupRecord& group, absl::Duration wait, uint32_t failures) {
   const std::string when = wait > absl::ZeroDuration() ? absl::StrCat("in ", absl::FormatDuration(wait)) : "at once";
   return absl::StrCat("starts again ", when, " as start ", group.incarnation + 1,

@@ -18,7 +18,7 @@ struct RestartOptions {
   absl::Duration longest_backoff = absl::Seconds(30);
   // After so many failures and losses in a row, without a new step between them, the job fails.
   uint32_t failures_max = 10;
-  // A group that worked for so long before it was lost begins a new row.
+  // A group that worked for at least this long before it was lost begins a new row of failures.
   absl::Duration steady_after = absl::Minutes(5);
 };
 
@@ -33,7 +33,7 @@ struct GroupOutcome {
   uint32_t server_failures = 0;
 };
 
-// The loss of a group, of which no end was reported: its worker is lost, or does not run it any more.
+// The loss of a group whose end nobody reported. Its worker is lost, or does not run the group any more.
 struct GroupLoss {
   std::string why;
   uint64_t step = 0;                             // The furthest step known.
@@ -41,7 +41,7 @@ struct GroupLoss {
 };
 
 struct GroupDecision {
-  // FINISHED; WAITING: the group starts again after `wait`; FAILED: the job fails with `reason`.
+  // FINISHED: the group ended well. WAITING: the group starts again after `wait`. FAILED: the job fails with `reason`.
   v1::GroupState state = v1::GROUP_STATE_WAITING;
   absl::Duration wait = absl::ZeroDuration();
   uint32_t failures = 0;
@@ -49,15 +49,16 @@ struct GroupDecision {
   std::string reason;  // Always set.
 };
 
-// Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, DATA_LOSS) fail the job, and so
-// do `failures_max` failures in a row without a new step. After any other error the group starts again, and its wait
-// grows. Ends because of a missing server make the wait grow, but never fail the job.
+// Decides what follows the end of a group. Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND,
+// FAILED_PRECONDITION, DATA_LOSS) fail the job. So do `failures_max` failures in a row without a new step. After any
+// other error the group starts again, and its wait grows. Ends because of a missing server make the wait grow, but
+// never fail the job.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
-// The first loss of a row starts the group again at once: most often only its node is gone, and another one takes the
-// group. Each further failure or loss of the row doubles the wait, and `failures_max` of them fail the job. A group
-// that exhausts one node's memory would exhaust the next node's, too. A new step, or work for `steady_after`, begins a
-// new row.
+// Decides what follows the loss of a group. After the first loss of a row the group starts again at once. Most often
+// only its node is gone, and another node takes the group. Each further failure or loss of the row doubles the wait,
+// and `failures_max` of them fail the job. For example, a group that exhausts the memory of one node would exhaust that
+// of the next node, too. A new step, or work for `steady_after`, begins a new row.
 GroupDecision AfterGroupLost(const GroupRecord& group, const GroupLoss& loss, const RestartOptions& options);
 
 struct JobDecision {

@@ -152,8 +152,8 @@ TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   }
 }
 
-// A lost group starts again: the first time of a row at once, then after a wait that doubles up to its bound. A new
-// step or long work begins a new row. Too many losses in a row fail the job, with a reason that says so.
+// A lost group starts again. After the first loss of a row that is at once, then after a wait that doubles up to its
+// bound. A new step or long work begins a new row. Too many losses in a row fail the job, with a reason that says so.
 TEST(LifecycleTest, DecidesWhatFollowsAGroupsLoss) {
   const std::string hopeless =
       "group 1 failed 10 times in a row without a new step; the last time: lost, for its node went; see whether that "
@@ -237,8 +237,8 @@ JobRecord CommandJob(v1::JobState state, const std::vector<v1::GroupState>& grou
   return job;
 }
 
-// A job runs from its first group on, is evaluated after its last, and succeeds after that; one hopeless group fails
-// it. A job with a command has nothing to evaluate.
+// A job runs once its first group runs. It is evaluated after its last group has finished, and succeeds after that. A
+// group that cannot be mended fails the job. A job with a command has nothing to evaluate.
 TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
   constexpr auto kWaiting = v1::GROUP_STATE_WAITING;
   constexpr auto kStarting = v1::GROUP_STATE_STARTING;

@@ -12,21 +12,24 @@
 namespace hooke {
 
 struct LivenessOptions {
-  absl::Duration silent_after = absl::Seconds(4);  // After this silence users are told.
-  absl::Duration lease = absl::Seconds(10);  // After this silence a worker's groups start elsewhere. > silent_after.
+  absl::Duration silent_after = absl::Seconds(4);  // A node that was not heard for this long is reported to users.
+  // The groups of a worker that was not heard for this long start elsewhere. > silent_after.
+  absl::Duration lease = absl::Seconds(10);
 };
 
 enum class Liveness { kAlive, kSilent, kLost };
 
 Liveness LivenessOf(absl::Duration silence, const LivenessOptions& options);
 
-// Ticks should be moments apart. A long time between two means that the coordinator itself was stopped: it is returned,
-// otherwise zero. The caller moves each last_heard by it, so that nobody is taken for lost while nobody listened.
+// Returns the time during which the coordinator itself was stopped. That is `since_last_tick` if it is much longer than
+// the pause between two ticks, and otherwise zero. The caller adds the result to each last_heard, because the
+// coordinator could hear nobody in that time.
 absl::Duration UnlistenedGap(absl::Duration since_last_tick);
 
 enum class Adoption {
-  kAdopt,  // It is the group's current incarnation, on this worker: it goes on.
-  kStop,   // It is stale, ended, another worker's or unknown: the worker must stop it.
+  kAdopt,  // The worker runs the group's current incarnation, which is placed there. It goes on.
+  // The group's incarnation is old, or the group has ended, is unknown or is another worker's. The worker must stop it.
+  kStop,
 };
 
 struct AdoptionDecision {
@@ -34,7 +37,8 @@ struct AdoptionDecision {
   std::string reason;  // Always set.
 };
 
-// `running` is a group that `worker` says it runs. `job` is the record of its job, null if there is none.
+// Decides whether `worker` may go on running the group `running`, which its hello names. `job` is the record of the
+// group's job, null if there is none.
 AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, const JobRecord* job);
 
 }  // namespace hooke

@@ -6,7 +6,7 @@
 namespace hooke {
 namespace {
 
-// A node is alive, then silent from 4 s on, then lost from the lease on.
+// A node that is not heard counts as alive for 4 s, then as silent, and after the lease as lost.
 TEST(LivenessTest, SilenceGrowsIntoLoss) {
   const LivenessOptions options;
   struct {
@@ -21,7 +21,8 @@ TEST(LivenessTest, SilenceGrowsIntoLoss) {
   }
 }
 
-// A coordinator that was stopped does not take others' time for silence.
+// A long time between two ticks means that the coordinator was stopped, so UnlistenedGap returns it. After a short time
+// it returns zero.
 TEST(LivenessTest, NoticesThatNobodyListened) {
   EXPECT_EQ(UnlistenedGap(absl::Milliseconds(100)), absl::ZeroDuration());
   EXPECT_EQ(UnlistenedGap(absl::Seconds(60)), absl::Seconds(60));

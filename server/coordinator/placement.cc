@@ -14,7 +14,7 @@ namespace {
 
 struct Room {
   FreeWorker worker;
-  std::string kept_for;  // The group that waits for room here; empty: open to all.
+  std::string kept_for;  // The group that waits for room on this worker. Empty: any group may have the worker's slots.
 };
 
 std::string Count(uint64_t n, const char* thing) { return absl::StrCat(n, " ", thing, n == 1 ? "" : "s"); }
@@ -23,7 +23,7 @@ bool SiteFits(const WaitingGroup& group, const FreeWorker& worker) {
   return group.site.empty() || group.site == worker.site;
 }
 
-// Whether the worker could run the group if it had slots enough.
+// Returns whether the worker could run the group if it had slots enough.
 bool Suits(const WaitingGroup& group, const FreeWorker& worker) {
   return SiteFits(group, worker) && (!group.command || worker.allows_commands);
 }
@@ -47,7 +47,8 @@ std::vector<WorkerSet> SetsFor(const WaitingGroup& group, const std::vector<Room
   return WorkersTogether(suitable);
 }
 
-// The fewest workers of the set that have room together; empty if all together have not.
+// Returns the fewest workers of the set that have room for all ranks together. Empty if even all of them have too few
+// slots.
 WorkerSet Fewest(uint32_t ranks, WorkerSet set) {
   std::sort(set.begin(), set.end(), [](const FreeWorker* a, const FreeWorker* b) {
     return std::make_tuple(b->free, a->name) < std::make_tuple(a->free, b->name);
@@ -62,7 +63,7 @@ WorkerSet Fewest(uint32_t ranks, WorkerSet set) {
   return room >= ranks ? chosen : WorkerSet();
 }
 
-// Spreads the ranks over the workers, which are in descending order of free slots and have room enough.
+// Spreads the ranks over the workers. These are in descending order of free slots and have room for all ranks together.
 std::vector<PlacedPart> Spread(uint32_t ranks, const WorkerSet& workers) {
   std::vector<PlacedPart> parts(workers.size());
   uint32_t left = ranks;
@@ -95,7 +96,7 @@ Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
     placement.parts = PlaceTogether(group, rooms);
   }
   if (placement.parts.empty()) return placement;
-  // Also for a group that is not due: nobody else gets the slots for its next try.
+  // A group that is not due takes its slots too, so that no other group gets the slots for its next try.
   for (const PlacedPart& part : placement.parts) RoomOf(part.worker, rooms).worker.free -= part.ranks;
   placement.site = RoomOf(placement.parts[0].worker, rooms).worker.site;
   const auto name = [](std::string* text, const PlacedPart& part) { absl::StrAppend(text, part.worker); };
@@ -105,7 +106,8 @@ Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
   return placement;
 }
 
-// TogetherText of the set with the most free slots, or "" if no set could say more than its largest worker.
+// Returns TogetherText of the set of workers with the most free slots. Returns "" if no set has several workers, or if
+// the first worker of that set has slots for all ranks.
 std::string MostTogetherText(const WaitingGroup& group, const std::vector<Room>& rooms) {
   WorkerSet best;
   for (const WorkerSet& set : SetsFor(group, rooms, false)) {

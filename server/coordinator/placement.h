@@ -18,7 +18,8 @@ struct FreeWorker {
   uint32_t slots = 0;
   uint32_t free = 0;  // <= slots.
   bool allows_commands = false;
-  // The IP address at which the site's other nodes reach it. Empty: it takes no part in groups of several workers.
+  // The IP address at which the site's other nodes reach this worker. Empty: the worker takes no part in groups of
+  // several workers.
   std::string address = {};
   std::string mpi = {};  // The MPI library of its ranks.
 };
@@ -28,7 +29,7 @@ struct WaitingGroup {
   uint32_t group = 0;
   uint32_t ranks = 1;
   std::string site;      // The only site where it may run; empty: any site.
-  bool due = true;       // False: it waits for its next try, and slots are kept for it.
+  bool due = true;       // False: the group waits for the time of its next try. Slots are kept for it.
   std::string wait_why;  // The reason to show if it is not due.
   bool command = false;  // True: only a worker that allows commands may run it.
 };
@@ -44,30 +45,31 @@ struct Placement {
   std::string reason;  // Always set.
 };
 
-// `queue` is in order of submission; the result has one entry for each of its groups.
+// Places the groups of `queue`, which is in order of submission. The result has one entry for each of its groups.
 //
 // If one worker has room for all ranks of a group, the group goes to the one with the fewest free slots that are enough
-// (best fit; ties by name). Otherwise it goes to several workers of one site, all ranks or none. It takes as few
-// workers as possible, spreads its ranks over them as evenly as their slots allow, and the one with the most ranks
-// leads. Workers work together if they have one MPI library and different addresses: MPI tells nodes apart by these.
+// (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all its ranks. It
+// takes as few workers as possible and spreads its ranks over them as evenly as their slots allow. The worker with the
+// most ranks leads. Workers can share a group if they have the same MPI library and different addresses. MPI tells
+// nodes apart by their addresses.
 //
-// A group that must wait keeps later groups off every worker that is large enough for it, or, if none is, off those
-// that are large enough together. Otherwise small groups could overtake it forever.
+// A group that must wait keeps later groups off every worker that is large enough for it. If no worker is, it keeps
+// them off the workers that are large enough together. Otherwise small groups could overtake it forever.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers);
 
 // Workers that can run a group together. The pointers are the caller's.
 using WorkerSet = std::vector<const FreeWorker*>;
 
-// All sets of workers that have one site, one MPI library and different addresses, in order of site and library. Of
-// several workers at an address, only the one with the most free slots is in a set. A worker without an address is in
-// none.
+// Returns one set of workers for each site and MPI library, in order of site and library. All workers of a set have
+// different addresses. Of several workers at an address, only the one with the most free slots is in a set. A worker
+// without an address is in none.
 std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers);
 
-// The sum of `slots`, a member such as &FreeWorker::free.
+// Returns the sum of the workers' `slots`, which is a member such as &FreeWorker::free.
 uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots);
 
-// A part of a reason: ", and the 3 workers that site a has for groups of several workers have 6 together". `slots` are
-// counted as in SumOf. `set` has at least one worker.
+// Returns a part of a reason, such as ", and the 3 workers that site a has for groups of several workers have 6
+// together". `slots` are counted as in SumOf. `set` has at least one worker.
 std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots);
 
 }  // namespace hooke

@@ -13,8 +13,9 @@ struct Case {
   const char* name;
   std::vector<WaitingGroup> queue;
   std::vector<FreeWorker> workers;
-  std::vector<std::string> placed;   // A worker's name, "w1:2 w2:2" if the ranks are on several, or empty.
-  std::vector<std::string> reasons;  // Why a group waits; "" if it is placed.
+  // For each group: a worker's name, or "w1:2 w2:2" if its ranks are on several workers, or "" if the group waits.
+  std::vector<std::string> placed;
+  std::vector<std::string> reasons;  // For each group: why it waits; "" if it is placed.
 };
 
 WaitingGroup Group(const char* job, uint32_t group, uint32_t ranks, const char* site = "") {
@@ -26,7 +27,7 @@ WaitingGroup Command(WaitingGroup group) {
   return group;
 }
 
-// A worker that takes part in groups of several.
+// Returns a worker that takes part in groups of several workers.
 FreeWorker Node(const char* name, uint32_t slots, uint32_t free, const char* site = "hpc",
                 const char* mpi = "openmpi") {
   return {name, site, slots, free, false, absl::StrCat("10.0.0.", name), mpi};
@@ -167,8 +168,8 @@ const Case kCases[] = {
      {"starts again in 1s", "1 rank needed, worker 1 at site hpc has 0 free slots"}},
 };
 
-// Groups go, in order of submission, to the worker that fits best, or to several that fit together. A group that waits
-// gets a reason.
+// In order of submission, each group goes to the worker that fits best, or to several workers that together have room.
+// A group that waits gets a reason.
 TEST(PlacementTest, PlacesOrSaysWhyNot) {
   for (const Case& c : kCases) {
     const std::vector<Placement> placements = PlaceGroups(c.queue, c.workers);

@@ -8,7 +8,8 @@
 
 namespace hooke {
 
-// INVALID_ARGUMENT: the message names the first field that breaks a rule of proto/worker.proto.
+// Checks the profile's fields. INVALID_ARGUMENT: the message names the first field that breaks a rule of
+// proto/worker.proto.
 absl::Status CheckProfile(const v1::RankProfile& profile);
 
 }  // namespace hooke

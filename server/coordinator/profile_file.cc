@@ -13,8 +13,9 @@ namespace hooke {
 namespace {
 
 constexpr char kMagic[] = {'\0', 'H', 'P', '1'};
-constexpr size_t kFileBytesMax = 1 << 20;  // Our files are smaller. No more is read of a strange one.
-// A write takes microseconds, but its thread may have to wait for a processor in the middle of it.
+constexpr size_t kFileBytesMax = 1 << 20;  // Limit for a read. Our files are smaller, but the file may not be ours.
+// A reader that meets an unfinished write tries this often. A write takes microseconds, but its thread may have to wait
+// for a processor in the middle.
 constexpr int kTries = 50;
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(1);
 
@@ -41,7 +42,7 @@ std::string Encoded(absl::string_view profile) {
   return file;
 }
 
-// Leaves the profile of a file's bytes. False: it is not whole.
+// Turns a file's bytes into the profile that they contain. Returns false if the profile is not whole.
 bool Decode(std::string& file) {
   if (!absl::StartsWith(file, absl::string_view(kMagic, sizeof kMagic))) return true;
   if (file.size() < kProfileFileHeaderBytes) return false;

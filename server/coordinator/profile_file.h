@@ -1,15 +1,12 @@
 #ifndef HOOKE_SERVER_COORDINATOR_PROFILE_FILE_H_
 #define HOOKE_SERVER_COORDINATOR_PROFILE_FILE_H_
 
-// The file of one profile. It is overwritten in place. A new file for each new profile costs more than all else that
-// the coordinator does with a profile. A checksum tells a reader whether it has a whole profile.
+// The file of one profile. It is overwritten in place. Making a new file for each profile would cost more than all else
+// that the coordinator does with a profile. A checksum tells a reader whether it has a whole profile.
 //
-//   bytes   content
-//   4       00 'H' 'P' '1'. Earlier versions wrote the profile alone, which never begins with a zero.
-//   4       length of the profile, little-endian
-//   4       CRC-32 of the profile, little-endian
-//   length  the profile, a serialized v1::RankProfile
-//   any     the rest of an earlier, longer profile
+//   bytes   content 4       00 'H' 'P' '1'. Earlier versions wrote the profile alone, which never begins with a zero. 4
+//   length of the profile, little-endian 4       CRC-32 of the profile, little-endian length  the profile, a serialized
+//   v1::RankProfile any     the rest of an earlier, longer profile
 
 #include <cstdint>
 #include <string>

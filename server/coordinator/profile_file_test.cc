@@ -33,7 +33,7 @@ class ProfileFileTest : public testing::Test {
   const std::string path_;
 };
 
-// Longer, shorter and empty profiles in the place of one another, each read as written.
+// A file is overwritten with longer, shorter and empty profiles. Each is read as it was written.
 TEST_F(ProfileFileTest, IsOverwritten) {
   EXPECT_EQ(ReadProfileFile(path_).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(OverwriteProfileFile(path_, "x").code(), absl::StatusCode::kNotFound);
@@ -45,7 +45,7 @@ TEST_F(ProfileFileTest, IsOverwritten) {
   }
 }
 
-// The bytes of a file that this version writes, so that later versions can read it.
+// A file has exactly these bytes, so later versions must be able to read them.
 TEST_F(ProfileFileTest, HasItsFormat) {
   ASSERT_TRUE(CreateProfileFile(path_, "123456789").ok());
   const char header[] = {0, 'H', 'P', '1', 9, 0, 0, 0, 0x26, 0x39, '\xf4', '\xcb'};
@@ -87,7 +87,9 @@ TEST_F(ProfileFileTest, ReadersSeeWholeProfiles) {
   });
   for (int i = 0; i < 200; ++i) {
     const absl::StatusOr<std::string> profile = ReadProfileFile(path_);
-    if (!profile.ok()) continue;  // Never idle, this writer may keep a reader from a whole one.
+    if (!profile.ok())
+      // The writer of this test never pauses, so a reader may find no moment with a whole profile.
+      continue;
     ASSERT_GT(profile->size(), 49900u);
     EXPECT_EQ(*profile, std::string(profile->size(), profile->front()));
   }

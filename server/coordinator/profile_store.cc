@@ -87,7 +87,7 @@ absl::Status ProfileStore::Write(const ProfileKey& key, absl::string_view profil
     absl::Status overwritten = OverwriteProfileFile(path, profile);
     if (!absl::IsNotFound(overwritten)) return overwritten;
   }
-  std::error_code ignored;  // Without the folder the write fails and says why.
+  std::error_code ignored;  // If the folder cannot be made, CreateProfileFile fails and says why.
   std::filesystem::create_directory(FolderOf(key.job_id), ignored);
   absl::Status created = CreateProfileFile(path, profile);
   file.is_ours = created.ok();

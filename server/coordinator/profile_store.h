@@ -71,7 +71,8 @@ class ProfileStore {
   explicit ProfileStore(ProfileStoreOptions options) : options_(std::move(options)) {}
   absl::Status LoadSizes();
   absl::Status Write(const ProfileKey& key, absl::string_view profile, File& file);
-  // Removes the profiles of other jobs, those submitted first, until the rest is within the bound.
+  // Removes profiles until all jobs together are within the bound. It removes those of the jobs submitted first, but
+  // none of job `for_number`.
   void MakeRoom(uint64_t for_number);
   std::string FolderOf(const std::string& job_id) const;
 

@@ -36,7 +36,8 @@ class ProfileStoreTest : public testing::Test {
   const std::string folder_;
 };
 
-// The last profile of each rank is listed, by group and rank, and read, also after a restart.
+// The store lists and returns the last profile of each rank, also after a restart. The list is ordered by group and
+// rank.
 TEST_F(ProfileStoreTest, KeepsTheLastOfEachRank) {
   {
     ProfileStore store = *ProfileStore::Open({folder_});

@@ -51,7 +51,7 @@ struct GroupPart {
   uint32_t ranks = 0;
   std::string address = {};  // GroupPart.address of proto/coordinator.proto; may be empty if it is the only part.
   uint64_t last_event = 0;   // Number of the worker's last event of this incarnation that was applied.
-  bool ended = false;        // It has ended well, and others have not ended yet.
+  bool ended = false;        // This part has ended well, and other parts of the group have not ended yet.
 };
 
 struct GroupRecord {
@@ -59,8 +59,8 @@ struct GroupRecord {
   v1::GroupStart::Task task = v1::GroupStart::TRAIN;
   v1::GroupState state = v1::GROUP_STATE_WAITING;
   std::string reason;
-  // The workers that run it, or ran it last, in order of ranks. The first one leads: it starts mpirun. Empty: the group
-  // was never placed.
+  // The workers that run the group, or ran it last, in order of ranks. The first one is the lead, which starts mpirun.
+  // Empty: the group was never placed.
   std::vector<GroupPart> parts;
   std::string site;
   uint32_t incarnation = 0;  // Counts the starts; 0: never started.
@@ -69,7 +69,7 @@ struct GroupRecord {
   bool evaluated = false;    // The result of task EVALUATE has come.
 };
 
-// The part of the group on this worker; null if there is none.
+// Returns the part of the group on this worker; null if there is none.
 inline const GroupPart* PartOn(const GroupRecord& group, absl::string_view worker) {
   for (const GroupPart& part : group.parts) {
     if (part.worker == worker) return &part;
@@ -80,7 +80,7 @@ inline GroupPart* PartOn(GroupRecord& group, absl::string_view worker) {
   return const_cast<GroupPart*>(PartOn(std::as_const(group), worker));
 }
 
-// "worker a", "workers a (ranks 0-1) and b (rank 2)".
+// Returns the group's workers for people: "worker a", "workers a (ranks 0-1) and b (rank 2)".
 std::string PlaceText(const GroupRecord& group);
 
 // The server that holds one shard of a job.
@@ -89,7 +89,8 @@ struct JobServer {
   std::string address;  // HOST:PORT at which the coordinator reached it last.
 };
 
-// A key for the server among all servers. No identity has a colon, and each address has one.
+// Returns a key that no other server has. It is the server's identity, or its address if the identity is not known. No
+// identity has a colon, and each address has one.
 inline const std::string& KeyOf(const JobServer& server) { return server.id.empty() ? server.address : server.id; }
 
 struct JobRecord {
@@ -108,13 +109,15 @@ struct JobRecord {
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };
 
-// The trace of a job that was forgotten. By it the job's shards are freed wherever they lie, however late.
+// The trace of a job that was forgotten. With it the coordinator tells each server to free its shard of the job,
+// however late that server comes back.
 struct ForgottenJob {
   std::string job_id;
   uint64_t number = 0;
   std::string job_key;  // Tells the job's shards from those of another job that has the same id.
 
-  // The most traces that are kept, those of the highest numbers. Shards of jobs without a trace are never freed.
+  // The most traces that are kept. They are those with the highest numbers. Shards of jobs without a trace are never
+  // freed.
   static constexpr size_t kKeptMax = 50000;
 };
 

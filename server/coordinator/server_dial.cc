@@ -38,7 +38,7 @@ DialVerdict JudgeDial(const ServerClaim& claim, const DialAnswer& answer, const 
             absl::StrCat(begin, ", but another server, ", ShortId(answer.server_id), ", answers there", kMend)};
   }
   if (answer.instance != claim.instance) {
-    // It may also have started again a moment ago, and its next heartbeat will tell.
+    // The same server may also have started again a moment ago. Its next heartbeat will then show that.
     return {What::kMaybe, absl::StrCat(begin, ", but another server with the same identity answers there: one has a ",
                                        "copy of the other's --state-dir; stop it, and start it with an empty one")};
   }
@@ -54,7 +54,7 @@ absl::Duration PauseAfterDials(uint32_t failures) {
 std::string ContestClaim(const ServerClaim& claim, const ServerClaim& known, bool known_lives,
                          const std::string& replaced_instance) {
   if (claim.instance == known.instance || !known_lives) return "";
-  // A server that starts again at its address need not wait until the coordinator misses its last process.
+  // A server that starts again at its address need not wait until the coordinator finds its previous process silent.
   if (claim.address == known.address && claim.instance != replaced_instance) return "";
   return absl::StrCat("advertises ", claim.address, ", but has the identity ", ShortId(claim.server_id),
                       " of a server that is alive at ", known.address, ": one has a copy of the other's --state-dir; ",

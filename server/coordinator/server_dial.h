@@ -19,10 +19,10 @@ struct ServerDial {
   uint64_t number = 0;  // >= 1. The coordinator ignores the answers to earlier dials of this server.
 };
 
-// The answer of whoever is at the address.
+// What answered at the address, or why nothing did.
 struct DialAnswer {
-  absl::Status status;    // The rest is set if it is OK. Its message is for people.
-  std::string server_id;  // Empty: it is no server that a coordinator could know.
+  absl::Status status;    // The other fields are set if this is OK. Its message is for people.
+  std::string server_id;  // Empty: the process that answered is no server with an identity.
   std::string instance;
 };
 
@@ -36,26 +36,28 @@ struct ServerClaim {
 struct DialVerdict {
   enum class What {
     kReached,
-    kMaybe,      // It cannot be reached, which may pass: only a second time in a row is it taken for true.
+    kMaybe,      // The server cannot be reached, which may pass. Only a second such verdict in a row counts.
     kElsewhere,  // Another server is at the address.
   } what = What::kReached;
-  // Set unless it is reached: why nothing can be placed on the server, to go on "server X " or "this server ".
+  // Set unless `what` is kReached. Says why nothing can be placed on the server, as words that follow "server X " or
+  // "this server ".
   std::string problem;
 };
 
-// Judges the answer to a dial of `claim.address`. `same_address`: the identity of another live server that advertises
-// that address; empty: none does.
+// Judges the answer to a dial of `claim.address`. `same_address` is the identity of another live server that advertises
+// that address. It is empty if there is none.
 DialVerdict JudgeDial(const ServerClaim& claim, const DialAnswer& answer, const std::string& same_address);
 
-// Pause after so many failed dials in a row, >= 1.
+// Returns the pause before the next dial, after `failures` >= 1 failed dials in a row.
 absl::Duration PauseAfterDials(uint32_t failures);
 
-// Why may a process not speak for a server at all? Its identity is spoken for by `known`, which is another process, and
-// which lives if `known_lives`. Empty: it may.
+// Returns why the process of `claim` may not speak for the server of that identity; empty: it may. `known` is the last
+// accepted claim of that identity, from another process, which still lives if `known_lives`. `replaced_instance` is the
+// process that `known` replaced.
 std::string ContestClaim(const ServerClaim& claim, const ServerClaim& known, bool known_lives,
                          const std::string& replaced_instance);
 
-// The first characters of an identity, which are enough for people.
+// Returns the first characters of an identity, which are enough for people.
 std::string ShortId(const std::string& server_id);
 
 }  // namespace hooke

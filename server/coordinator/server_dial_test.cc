@@ -65,7 +65,7 @@ const DialCase kDials[] = {
      "--state-dir; stop it, and start it with an empty one"},
 };
 
-// The table above: what an answer says about a server's address.
+// JudgeDial gives the verdict and the problem of each row of the table above.
 TEST(ServerDialTest, JudgesAnswers) {
   for (const DialCase& c : kDials) {
     const DialVerdict verdict = JudgeDial(kClaim, c.answer, c.same_address);
@@ -74,7 +74,8 @@ TEST(ServerDialTest, JudgesAnswers) {
   }
 }
 
-// A server that moved or started again is the same one. A copy of its folder is not, while it lives.
+// A server that moved or started again may go on as the same server. A server on a copy of its folder may not, while
+// the first one lives.
 TEST(ServerDialTest, ContestsCopies) {
   const auto refused = [](const ServerClaim& claim, bool known_lives, const std::string& replaced = "") {
     return !ContestClaim(claim, kClaim, known_lives, replaced).empty();
@@ -91,7 +92,7 @@ TEST(ServerDialTest, ContestsCopies) {
             "seconds after it was stopped at its old address");
 }
 
-// Pauses grow, but a server that is mended is found within five seconds.
+// Pauses grow to at most five seconds, so a server that works again is soon found.
 TEST(ServerDialTest, Pauses) {
   EXPECT_EQ(PauseAfterDials(1), absl::Milliseconds(500));
   EXPECT_EQ(PauseAfterDials(3), absl::Seconds(2));

@@ -32,8 +32,8 @@ struct CoordinatorServiceOptions {
   std::function<Instant()> clock = InstantNow;  // Called from any thread.
   absl::Duration tick = absl::Milliseconds(100);
   std::shared_ptr<DialBack> dial_back = MakeGrpcDialBack();  // Stop stops it.
-  // How often the reader of a followed log gets an empty chunk while there is nothing new. By it the reader tells a
-  // silent job from a coordinator that is gone.
+  // How often the reader of a followed log gets an empty chunk while there is nothing new. From that chunk the reader
+  // knows that the job prints nothing, and that the coordinator is still there.
   absl::Duration log_sign_of_life = absl::Seconds(20);
 };
 
@@ -47,7 +47,7 @@ class CoordinatorService {
 
   // Registers the service hooke.v1.Coordinator, once. This object owns it, and must outlive the grpc::Server.
   virtual void AddTo(grpc::ServerBuilder& builder) = 0;
-  // Begins to take workers' sessions. Must be called once, if the server has started.
+  // Begins to take workers' sessions. Must be called once, after the server has started.
   virtual void Serve() = 0;
   // Waits for the end of workers' sessions. After Serve it must be called when the server is shut down, and before it
   // is destroyed.

@@ -29,7 +29,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The longest that a call of these tests waits.
+// The longest time that a call of these tests waits.
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 // A coordinator behind a loopback port, with SQLite, that can be stopped and started again.
@@ -142,7 +142,7 @@ class WorkerStream {
     EXPECT_TRUE(stream_->Write(message));
   }
 
-  // Waits until the coordinator acknowledges that event.
+  // Waits until the coordinator acknowledges the event with this number.
   void AwaitSeen(uint64_t number) {
     v1::WorkerCommand command;
     while (stream_->Read(&command)) {
@@ -256,8 +256,8 @@ TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   EXPECT_THAT(log, HasSubstr("coordinator job succeeded"));
 }
 
-// A job is silent because nobody can run it. The reader of its followed log still learns that the coordinator is there,
-// and the offset to read on from stays.
+// A job prints nothing, because no worker can run it. The client that follows its log still gets an empty chunk now and
+// then. Such a chunk has the same next offset.
 TEST_F(ServiceTest, ASilentLogShowsSignsOfLife) {
   Cluster cluster(folder_);
   v1::ReadLogRequest request;
@@ -310,7 +310,7 @@ TEST_F(ServiceTest, ARestartKeepsJobsAndGroups) {
   EXPECT_EQ(next.start().group().task(), v1::GroupStart::EVALUATE);
 }
 
-// A list that is longer than a message may be holds the newest jobs and says how many it leaves out.
+// If the list of jobs is longer than a message may be, it has the newest jobs and the number of those left out.
 TEST_F(ServiceTest, SaysHowManyJobsAListLeavesOut) {
   Cluster cluster(folder_);
   constexpr int kJobs = 120;
@@ -348,7 +348,8 @@ TEST_F(ServiceTest, CancelStopsTheGroup) {
   EXPECT_EQ(nodes.nodes(1).slots_used(), 2u);
 }
 
-// A second daemon of a name, a session without hello and unknown jobs are refused with their codes and messages.
+// A second daemon with the same name, a session without hello, and calls for unknown jobs are refused. Each gets its
+// own code and message.
 TEST_F(ServiceTest, RefusesWhatIsWrong) {
   Cluster cluster(folder_);
   WorkerStream first(cluster, "i1");
@@ -388,7 +389,7 @@ TEST_F(ServiceTest, RefusesWhatIsWrong) {
   EXPECT_EQ(refusal.problems[0].message, "100001 is out of range; must be an integer from 1 to 100000");
 }
 
-// However often a job changes, who watches it is sent its state at most five times a second.
+// However often a job changes, a client that watches it gets its state at most five times a second.
 TEST_F(ServiceTest, WatchesInModeration) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");
@@ -411,7 +412,7 @@ TEST_F(ServiceTest, WatchesInModeration) {
   v1::JobStatus status;
   const absl::Time before = absl::Now();
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(reader->Read(&status));
-  // The first comes at once, each of the others after a pause; what the reader has not read yet came earlier.
+  // The first state comes at once, and each of the other five after a pause.
   EXPECT_GE(absl::Now() - before, absl::Milliseconds(900));
   enough = true;
   changes.join();

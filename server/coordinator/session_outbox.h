@@ -20,23 +20,26 @@ namespace hooke {
 
 class SessionOutbox {
  public:
-  // `after` is the batch to wait for; 0: none. A stop whose start is still held waits for the same batch: a stop that
-  // overtook its start would stop nothing, and the group would then run on. Of clock echoes only the newest is kept.
+  // `after` is the batch to wait for; 0: none. If the start of a group is still held, a stop of that group waits for
+  // the start's batch. A stop that overtook its start would stop nothing, and the group would then run on. Of clock
+  // echoes only the newest is kept.
   void Add(v1::WorkerCommand command, uint64_t after);
   // Acknowledges the group's events up to `number`. Acknowledgements of a group merge into one EventsSeen with the
   // highest number.
   void AddSeen(const GroupKey& group, uint64_t number, uint64_t after);
 
-  // All batches up to `through` are stored: commands that waited for them may go.
+  // Notes that all batches up to `through` are stored. Commands that waited for them may now be sent.
   void Stored(uint64_t through);
 
-  // Whether a command should go now. Acknowledgements that never waited for the store do not count. They are most of
-  // all commands of a large cluster, and only let a worker forget what it sent, so they go when the next command goes.
+  // Returns whether a command should be sent now. Acknowledgements that never waited for the store do not count. They
+  // are most of all commands of a large cluster, and only let a worker drop events that it keeps. So they are sent
+  // together with the next other command.
   bool HasReady() const { return !ready_.empty() || echo_.has_value() || seen_is_due_; }
-  // Takes the commands that may go, also those for which HasReady is false, in the order in which to send them.
+  // Takes all commands that may be sent now, in the order in which to send them. That includes acknowledgements that
+  // HasReady does not count.
   std::vector<v1::WorkerCommand> TakeReady();
 
-  // The approximate size of all commands in it, held or not.
+  // Returns the approximate size of all its commands, held or not.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -49,16 +52,17 @@ class SessionOutbox {
     uint64_t number = 0;
   };
 
-  // The batch that the start of this group is held for; 0: it is not held.
+  // Returns the batch for which the start of this group is held; 0: it is not held.
   uint64_t StartIsHeldFor(const v1::GroupId& group) const;
   void AddReadySeen(const GroupKey& group, uint64_t number);
 
   std::deque<v1::WorkerCommand> ready_;
   std::optional<v1::WorkerCommand> echo_;
   std::map<GroupKey, uint64_t> seen_;
-  bool seen_is_due_ = false;  // One of seen_ had waited for the store.
+  bool seen_is_due_ = false;  // An acknowledgement in `seen_` has waited for the store.
   std::deque<Held> held_;
-  // Each group has one or two entries, in order of `after`: for the batch that is being stored, and for a later one.
+  // Acknowledgements that wait for the store. Each group has one or two, in order of `after`. The first may wait for
+  // the batch that is being stored, and the second for a later one.
   std::map<GroupKey, std::deque<Seen>> held_seen_;
   size_t bytes_ = 0;
 };

@@ -40,7 +40,7 @@ v1::WorkerCommand Echo(int64_t sent) {
   return command;
 }
 
-// The commands that may go, as texts: "start 0", "stop 0", "seen 0 up to 5", "echo 7".
+// Returns the commands that may be sent, as texts: "start 0", "stop 0", "seen 0 up to 5", "echo 7".
 std::vector<std::string> Taken(SessionOutbox& outbox) {
   std::vector<std::string> texts;
   for (const v1::WorkerCommand& command : outbox.TakeReady()) {
@@ -80,7 +80,8 @@ TEST(SessionOutboxTest, AStopStaysBehindItsStart) {
   EXPECT_THAT(Taken(outbox), ElementsAre("start 0", "stop 0"));
 }
 
-// An acknowledgement that needs no store alone wakes nobody. It goes with the next command, or when it is asked for.
+// An acknowledgement that needs no store does not make HasReady true. It is sent with the next command, or when
+// TakeReady is called.
 TEST(SessionOutboxTest, AnAcknowledgementWaitsForCompany) {
   SessionOutbox outbox;
   outbox.AddSeen({"j-1", 0, 1}, 1, 0);
@@ -93,7 +94,8 @@ TEST(SessionOutboxTest, AnAcknowledgementWaitsForCompany) {
   EXPECT_THAT(Taken(outbox), ElementsAre("seen 0 up to 2"));
 }
 
-// An acknowledgement that has waited for the store goes at once then, since a worker may wait for it to end.
+// An acknowledgement that waited for the store makes HasReady true once it is stored. A worker that ends may wait for
+// it.
 TEST(SessionOutboxTest, AnAcknowledgementOfWhatWasStoredIsDue) {
   SessionOutbox outbox;
   outbox.AddSeen({"j-1", 0, 1}, 1, 3);
@@ -104,7 +106,7 @@ TEST(SessionOutboxTest, AnAcknowledgementOfWhatWasStoredIsDue) {
   EXPECT_FALSE(outbox.HasReady());
 }
 
-// However many echoes and acknowledgements wait, they merge into one echo, and one acknowledgement per group.
+// However many echoes and acknowledgements wait, they merge into one echo and one acknowledgement for each group.
 TEST(SessionOutboxTest, EchoesAndAcknowledgementsDoNotPileUp) {
   SessionOutbox outbox;
   outbox.Add(Echo(0), 0);

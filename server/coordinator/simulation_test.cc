@@ -1,6 +1,6 @@
-// Many small clusters in virtual time, each from a seed: workers die, hang, lose their streams and come back; the
-// coordinator dies and is started again; its disk fails; its clock is set; events come twice. After every moment the
-// invariants hold, and after the storm every job ends.
+// Many small clusters in virtual time, each from a seed. Workers die, hang, lose their streams and come back. The
+// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. The invariants hold
+// after every moment. Once the faults stop, every job ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -182,8 +182,8 @@ class Cluster {
   std::set<std::string> acknowledged_;
 };
 
-// In every schedule: no group has two live incarnations, no slot two ranks, no incarnation starts twice, no
-// acknowledged job is lost, and in the end every job has ended and every slot is free.
+// In every schedule, no group has two live incarnations, no slot has two ranks, and no incarnation starts twice. No
+// acknowledged job is lost. In the end every job has ended and every slot is free.
 TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/simulation");
   size_t jobs = 0;

@@ -18,18 +18,19 @@ namespace hooke {
 
 class SqliteDatabase;
 
-// One prepared statement. Bind all, then Step until it says false, then Reset. Lives no longer than its database.
+// One prepared statement. Bind all its parameters, then call Step until it returns false, then Reset. Destroy it before
+// its database.
 class SqliteStatement {
  public:
   SqliteStatement(SqliteDatabase* database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
 
-  // Positions count from 1.
+  // Sets the parameter at `position`, counted from 1.
   SqliteStatement& Bind(int position, int64_t value);
   SqliteStatement& BindText(int position, absl::string_view value);
   SqliteStatement& BindBlob(int position, absl::string_view value);
   SqliteStatement& BindNull(int position);
 
-  // True: there is a row. It also returns the errors of the Binds before it.
+  // Moves to the next row of the result. Returns false if there is none. It also returns errors of earlier Binds.
   absl::StatusOr<bool> Step();
   // Steps to the end and resets.
   absl::Status Run();

@@ -72,8 +72,8 @@ CREATE TABLE group_parts (
   PRIMARY KEY (job_id, group_index, part)
 ) WITHOUT ROWID;
 )sql";
-// Not in kSchema, because stores of earlier versions have no such table. Those versions ignore it, so the format's
-// number stays.
+// This table is not in kSchema, because stores of earlier versions do not have it. Earlier versions ignore the table,
+// so the format's number stays the same.
 constexpr char kForgottenSchema[] = R"sql(
 CREATE TABLE IF NOT EXISTS forgotten_jobs (
   number INTEGER PRIMARY KEY,
@@ -318,7 +318,8 @@ absl::Status SqliteJobStore::ReadGroups(JobRecord& job) {
   return valid ? absl::OkStatus() : Damaged(job.job_id, "its groups");
 }
 
-// Of the groups that run on several workers. ReadGroups has made one part of each, as if it ran on one.
+// Reads the parts of the job's groups that run on several workers. ReadGroups has given each of these groups a single
+// part, which this function replaces.
 absl::Status SqliteJobStore::ReadParts(JobRecord& job) {
   load_parts_->BindText(1, job.job_id);
   std::map<uint32_t, std::vector<GroupPart>> parts;

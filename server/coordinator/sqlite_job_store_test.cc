@@ -90,7 +90,7 @@ class SqliteJobStoreTest : public testing::Test {
   const std::string path_ = folder_ + "/coordinator.db";
 };
 
-// Stored jobs are there after the store is opened again: equal in every field, and in order of number.
+// After the store is opened again, Load returns the stored jobs in order of number. They are equal in every field.
 TEST_F(SqliteJobStoreTest, KeepsJobs) {
   JobRecord early;
   early.number = 1;
@@ -117,7 +117,7 @@ TEST_F(SqliteJobStoreTest, ReplacesAJob) {
   EXPECT_EQ(Text(store->Load()->at(0)), Text(FullJob(1)));
 }
 
-// If one job of a Put is wrong, none of them has changed: it is one transaction.
+// If one job of a Put is wrong, none of its jobs has changed.
 TEST_F(SqliteJobStoreTest, PutsAllOrNothing) {
   std::unique_ptr<JobStore> store = Open();
   JobRecord same_submission = FullJob(2);
@@ -127,7 +127,7 @@ TEST_F(SqliteJobStoreTest, PutsAllOrNothing) {
   EXPECT_TRUE(store->Put({FullJob(1)}).ok());
 }
 
-// A file that is no database, or was written over in the middle, is refused, naming it, and is left as it is.
+// A file that is no database, or is damaged in the middle, is refused and left as it is. The error names the file.
 TEST_F(SqliteJobStoreTest, RefusesADamagedFile) {
   std::ofstream(path_) << std::string(8192, 'x');
   absl::Status status = OpenSqliteJobStore(path_).status();
@@ -150,7 +150,7 @@ TEST_F(SqliteJobStoreTest, RefusesADamagedFile) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
 }
 
-// A job whose bytes do not parse is named.
+// If the bytes of a job do not parse, the error names the job.
 TEST_F(SqliteJobStoreTest, RefusesARowThatDoesNotParse) {
   ASSERT_TRUE(Open()->Put({FullJob(1)}).ok());
   sqlite3* database = nullptr;
@@ -162,8 +162,8 @@ TEST_F(SqliteJobStoreTest, RefusesARowThatDoesNotParse) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("is damaged (job fashion-1: its spec)"));
 }
 
-// A store of format 1, which knew servers by address only, is read: its jobs' servers have no identity yet. From then
-// on it is a store of this format.
+// A store of format 1, which knew servers by address only, is read: its jobs' servers have no identity yet. Reading it
+// turns the file into the present format.
 TEST_F(SqliteJobStoreTest, UpgradesFormat1) {
   JobRecord job = FullJob(1);
   ASSERT_TRUE(Open()->Put({job}).ok());
@@ -180,7 +180,8 @@ TEST_F(SqliteJobStoreTest, UpgradesFormat1) {
   EXPECT_EQ(Text(Open()->Load()->at(0)), Text(FullJob(1)));
 }
 
-// A store of format 2, which knew groups of one worker only, is read, and keeps groups of several from then on.
+// A store of format 2, which knew groups of one worker only, is read. From then on it can store groups on several
+// workers.
 TEST_F(SqliteJobStoreTest, UpgradesFormat2) {
   JobRecord job = FullJob(1);
   job.groups[1].parts = {{"w1", 0, 2, "", 9}};
@@ -215,7 +216,7 @@ TEST_F(SqliteJobStoreTest, RefusesOtherFormats) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("no job store of Hooke"));
 }
 
-// While one process has the store, another one is told so, and what to do.
+// While one process has the store open, another one cannot open it. The error says so, and what to do.
 TEST_F(SqliteJobStoreTest, RefusesASecondProcess) {
   std::unique_ptr<JobStore> store = Open();
   const pid_t child = fork();
@@ -233,8 +234,8 @@ TEST_F(SqliteJobStoreTest, RefusesASecondProcess) {
   EXPECT_TRUE(store->Put({FullJob(1)}).ok());
 }
 
-// Forgotten jobs are gone for good, with their groups and servers; the others stay. Their traces stay. To forget them
-// again changes nothing.
+// Forgotten jobs are removed with their groups and servers, and other jobs stay. The traces of the forgotten jobs stay.
+// Forgetting the same jobs again changes nothing.
 TEST_F(SqliteJobStoreTest, Forgets) {
   std::unique_ptr<JobStore> store = Open();
   ASSERT_TRUE(store->Put({FullJob(1), FullJob(2), FullJob(3)}).ok());
@@ -251,12 +252,11 @@ TEST_F(SqliteJobStoreTest, Forgets) {
   const std::vector<JobRecord> left = *store->Load();
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(Text(left[0]), Text(FullJob(2)));
-  EXPECT_TRUE(store->Put({FullJob(1)}).ok());  // No row of the removed job is in its way.
+  EXPECT_TRUE(store->Put({FullJob(1)}).ok());  // No row of the removed job is left to prevent this.
   EXPECT_EQ(store->Load()->at(0).groups.size(), FullJob(1).groups.size());
 }
 
-// A disk that takes no more is an error that names the file; what was stored stays, and storing works again when there
-// is room.
+// If the disk is full, the error names the file. What was stored stays, and storing works again when there is room.
 TEST_F(SqliteJobStoreTest, SaysThatTheDiskIsFull) {
   std::unique_ptr<JobStore> store = Open();
   ASSERT_TRUE(store->Put({FullJob(1)}).ok());

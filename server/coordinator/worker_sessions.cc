@@ -10,12 +10,13 @@
 namespace hooke {
 namespace {
 
-// Acknowledgements wait for other commands at most as long as both together.
+// Acknowledgements that wait for other commands are sent after at most kSeenWithin plus one wait for the queue.
 constexpr absl::Duration kSeenWithin = absl::Seconds(1);
 constexpr absl::Duration kWritePatience = absl::Seconds(5);
 constexpr absl::Duration kFlushEvery = absl::Milliseconds(250);
 
-// A message of this decoded size takes no further memory; a rank's usual profile is of about this size.
+// A message whose decoded form fits into this many bytes needs no further memory. A rank's usual profile has about this
+// size.
 constexpr size_t kArenaBytes = 256 << 10;
 
 gpr_timespec After(absl::Duration duration) {
@@ -38,7 +39,7 @@ google::protobuf::ArenaOptions With(std::vector<char>& block) {
 
 }  // namespace
 
-// The operations under way are at most: one read, one write; or one of the others alone.
+// A worker's stream. Under way are at most one read and one write, or a single operation of another type.
 struct WorkerSessions::Stream {
   grpc::ServerContext context;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream{&context};
@@ -52,7 +53,7 @@ struct WorkerSessions::Stream {
 
   bool ended = false;  // The session is over. The call is finished as soon as no write is under way.
   grpc::Status status;
-  absl::Time cancel_at = absl::InfiniteFuture();  // The end of the patience with that write.
+  absl::Time cancel_at = absl::InfiniteFuture();  // If a write is still under way at this time, the call is cancelled.
 
   Operation accepted{this, &WorkerSessions::Accepted};
   Operation hello_read{this, &WorkerSessions::HelloRead};
@@ -96,7 +97,7 @@ WorkerSessions::~WorkerSessions() {
   queue_->Shutdown();
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) {  // A last ring of the alarm.
+  while (queue_->Next(&tag, &ok)) {  // Takes the alarm's last event.
   }
 }
 
@@ -209,20 +210,20 @@ void WorkerSessions::Send(Stream& stream) {
     if (stream.commands.empty()) return;
   }
   grpc::WriteOptions options;
-  // All but the last may wait for the next one: together they take one packet.
+  // Lets gRPC buffer all commands but the last, so that they share a packet.
   if (stream.sent + 1 < stream.commands.size()) options.set_buffer_hint();
   stream.writing = true;
   stream.stream.Write(Encoded(stream.commands[stream.sent]), options, &stream.written);
 }
 
-// The read under way then fails, and that ends the session. So does the write under way.
+// Cancels the call. The read under way then fails, which ends the session. A write under way fails too.
 void WorkerSessions::Cancel(Stream& stream) { stream.context.TryCancel(); }
 
 void WorkerSessions::Written(Stream& stream, bool ok) {
   stream.writing = false;
   ++stream.sent;
   if (stream.ended) return stream.stream.Finish(stream.status, &stream.finished);
-  if (ok) Send(stream);  // After an error the read fails, too.
+  if (ok) Send(stream);  // After a failed write the read fails too, and ends the session.
 }
 
 void WorkerSessions::End(Stream& stream, const absl::Status& status) {

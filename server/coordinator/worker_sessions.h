@@ -5,8 +5,9 @@
 // the Coordinator and writes its commands. It waits for nothing but the queue. The Coordinator's calls for daemons do
 // no I/O, and a worker that does not read only fills its own outbox.
 //
-// One thread is cheaper than two for each worker, because a message then wakes no second thread. A server with such a
-// queue lets no other thread poll the network for new calls, so this thread also accepts the calls of users and ranks.
+// One thread is cheaper than two for each worker, because a message then wakes no second thread. In a gRPC server with
+// such a queue, no other thread polls the network for new calls. So this thread also accepts the calls of users and
+// ranks.
 
 #include <google/protobuf/arena.h>
 #include <grpcpp/alarm.h>
@@ -45,8 +46,8 @@ class WorkerSessions {
   void AddTo(grpc::ServerBuilder& builder) { queue_ = builder.AddCompletionQueue(); }
   // Starts the thread. `service` must be registered with the server, which must have started.
   void Serve(Service& service);
-  // Waits for the end of all streams. The server must be shut down before, which ends them, and must still exist,
-  // because gRPC's last events refer to it. A second call does nothing.
+  // Waits for the end of all streams. The caller shuts the server down first, which ends the streams. The server must
+  // still exist, because gRPC's last events refer to it. A second call does nothing.
   void Join();
 
  private:
@@ -62,7 +63,8 @@ class WorkerSessions {
    public:
     // Wakes the thread if it waits, or is about to wait. Any thread may call it.
     void Ring();
-    // Only the thread calls these. It is woken only between Arm and Disarm. Rang takes the queue's event `this`.
+    // Only the thread calls these functions. Ring wakes the thread only between Arm and Disarm. Rang must be called
+    // when the queue returns the tag `this`.
     void Arm(grpc::CompletionQueue* queue);
     void Disarm();
     void Rang();
@@ -70,8 +72,8 @@ class WorkerSessions {
    private:
     absl::Mutex mutex_;
     grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
-    grpc::CompletionQueue* queue_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null: disarmed.
-    bool is_set_ ABSL_GUARDED_BY(mutex_) = false;                     // Its event is still to come.
+    grpc::CompletionQueue* queue_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null while disarmed.
+    bool is_set_ ABSL_GUARDED_BY(mutex_) = false;                     // The queue has not returned the alarm's tag yet.
   };
 
   void Run();
@@ -91,7 +93,7 @@ class WorkerSessions {
   // The worker has ended its session, or has sent a wrong message.
   void End(Stream& stream, const absl::Status& status);
 
-  // Decodes a stream's message. It lives until the next call. Null: it is none.
+  // Decodes a stream's message. The result lives until the next call. Null: the bytes are no valid message.
   const v1::WorkerMessage* Decode(grpc::ByteBuffer& bytes);
 
   Coordinator& coordinator_;
@@ -102,10 +104,11 @@ class WorkerSessions {
 
   // Only the thread uses these.
   std::vector<char> arena_block_;
-  google::protobuf::Arena arena_;                       // Of the message at hand.
-  std::map<Stream*, std::unique_ptr<Stream>> streams_;  // All, also the one that waits for its worker.
-  std::map<SessionId, Stream*> sessions_;               // Those whose worker has said hello.
-  bool accepting_ = false;                              // False: the server is shut down.
+  google::protobuf::Arena arena_;  // Holds the message that Decode returned last.
+  // All streams, including the one that waits for a worker to connect.
+  std::map<Stream*, std::unique_ptr<Stream>> streams_;
+  std::map<SessionId, Stream*> sessions_;  // Streams whose worker has said hello.
+  bool accepting_ = false;                 // False: the server is shut down.
   absl::Time next_flush_ = absl::InfinitePast();
 
   std::thread thread_;

@@ -26,7 +26,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The longest that a call of these tests waits.
+// The longest time that a call of these tests waits.
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 v1::WorkerMessage Hello(const std::string& name, int running = 0) {
@@ -69,7 +69,7 @@ class Worker {
   }
 
   bool Send(const v1::WorkerMessage& message) { return stream_->Write(message); }
-  // Empty if the stream has ended.
+  // Returns the next command; an empty one if the stream has ended.
   v1::WorkerCommand Next() {
     v1::WorkerCommand command;
     return stream_->Read(&command) ? command : v1::WorkerCommand();
@@ -146,7 +146,7 @@ TEST_F(WorkerSessionsTest, ServesManyWorkers) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A change that another thread makes reaches the worker's stream: the end of the coordinator.
+// When another thread stops the coordinator, the worker's stream ends at once.
 TEST_F(WorkerSessionsTest, StopEndsSessionsAtOnce) {
   Worker worker(port_, Hello("w1"));
   EXPECT_TRUE(worker.Next().has_welcome());
@@ -157,7 +157,8 @@ TEST_F(WorkerSessionsTest, StopEndsSessionsAtOnce) {
   EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// The server is shut down while a stream has not said hello and another one is silent: the shutdown is bounded.
+// The server is shut down while one stream has not said hello and another one sends nothing. The shutdown takes a
+// bounded time.
 TEST_F(WorkerSessionsTest, ShutdownIsBounded) {
   Worker worker(port_, Hello("w1"));
   EXPECT_TRUE(worker.Next().has_welcome());
@@ -170,7 +171,8 @@ TEST_F(WorkerSessionsTest, ShutdownIsBounded) {
   EXPECT_FALSE(silent->Finish().ok());
 }
 
-// The status of a refused message reaches the worker, after its hello as well as in its place.
+// The status of a refused message reaches the worker. That holds for a first message that is no hello, and for a wrong
+// message after the hello.
 TEST_F(WorkerSessionsTest, SaysWhatIsWrong) {
   Worker no_hello(port_, Heartbeat(1));
   const grpc::Status refused = no_hello.Finish();
@@ -186,7 +188,7 @@ TEST_F(WorkerSessionsTest, SaysWhatIsWrong) {
   EXPECT_THAT(wrong.error_message(), HasSubstr("after its hello a worker sends"));
 }
 
-// A worker that says it has no more to send ends its session, and its name is free at once.
+// A worker that closes its side of the stream ends its session, and its name is free at once.
 TEST_F(WorkerSessionsTest, TheWorkerEndsItsSession) {
   Worker worker(port_, Hello("w1"));
   EXPECT_TRUE(worker.Next().has_welcome());
@@ -198,8 +200,8 @@ TEST_F(WorkerSessionsTest, TheWorkerEndsItsSession) {
   EXPECT_TRUE(next.Next().has_welcome());
 }
 
-// A worker does not read, and more commands wait for it than its connection takes. It comes again on another one. The
-// old session ends although a write of it is under way.
+// A worker does not read, and more commands wait for it than its connection takes. The worker connects again. The old
+// session ends although a write of it is under way.
 TEST_F(WorkerSessionsTest, DropsAWorkerThatDoesNotRead) {
   constexpr int kStops = 8000;  // About a megabyte; a stream takes 64 KiB ahead of its reader.
   Worker deaf(port_, Hello("w1", kStops));
@@ -218,7 +220,7 @@ TEST_F(WorkerSessionsTest, DropsAWorkerThatDoesNotRead) {
   EXPECT_EQ(again.Next().clock().sent_ns(), 7);
 }
 
-// Nor does it keep the call open for ever if it ends its session itself.
+// A worker that does not read and then ends its session does not keep the call open for ever.
 TEST_F(WorkerSessionsTest, EndsTheCallOfAWorkerThatDoesNotRead) {
   Worker deaf(port_, Hello("w1", 8000));
   deaf.SendsNoMore();

@@ -8,7 +8,8 @@
 namespace hooke {
 namespace {
 
-// These include the fixed size of an element, because many small lines take more memory than their text.
+// Returns the memory that an entry takes. It includes the fixed size of an element, because many small lines take more
+// memory than their text.
 size_t BytesOf(const Effects::LogEntry& entry) { return sizeof entry + entry.job_id.size() + entry.line.size(); }
 size_t BytesOf(const std::string& profile) { return sizeof(std::string) + profile.size(); }
 

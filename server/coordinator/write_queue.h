@@ -29,7 +29,7 @@ struct WriteQueueOptions {
   size_t profile_bytes_max = 64 << 20;
 };
 
-// The data that the writer writes in one go, in this order.
+// The data that the writer writes together, in the order of the fields.
 struct WriteBatch {
   std::vector<JobRecord> jobs;                    // Changed jobs.
   std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
@@ -48,25 +48,26 @@ class WriteQueue {
   void Add(Effects& effects);
   void AddLog(Effects::LogEntry entry);
   void AddSubmission(JobRecord job) { submissions_.push_back(std::move(job)); }
-  // Takes the submission back; null if the writer has it already.
+  // Takes the submission out of the queue. nullopt if the writer has it already.
   std::optional<JobRecord> WithdrawSubmission(const std::string& job_id);
 
-  // Whether there is something to take. Changed and forgotten jobs count only if `may_change_jobs`.
+  // Returns whether Take would return anything. Changed and forgotten jobs count only if `may_change_jobs`.
   bool HasWork(bool may_change_jobs) const;
-  // Takes everything that waits; changed and forgotten jobs only if `may_change_jobs`. `find` returns a job's record,
+  // Takes all data that wait, but changed and forgotten jobs only if `may_change_jobs`. `find` returns a job's record,
   // or null if the job is forgotten. Only one batch may be out at a time.
   WriteBatch Take(bool may_change_jobs, const std::function<const JobRecord*(const std::string&)>& find,
                   absl::Time now);
   // The writer has finished the batch. If its changes of jobs could not be stored, they wait again.
   void Done(bool changes_stored);
 
-  // The number of the batch that stores the last change of this job, or that it is forgotten; 0: none waits.
+  // Returns the number of the batch that stores this job's last change, or removes the job. 0: no change of the job
+  // waits.
   uint64_t BatchOf(const std::string& job_id) const;
-  // All batches up to this number are stored.
+  // Returns the highest number such that all batches up to it are stored.
   uint64_t stored() const { return stored_; }
-  // Whether log lines of this job wait or are being written.
+  // Returns whether log lines of this job wait or are being written.
   bool HasLogOf(const std::string& job_id) const;
-  // Whether profiles of this job wait or are being written.
+  // Returns whether profiles of this job wait or are being written.
   bool HasProfilesOf(const std::string& job_id) const;
 
  private:
@@ -85,14 +86,15 @@ class WriteQueue {
   std::map<ProfileKey, std::string> profiles_;
   size_t profile_bytes_ = 0;
 
-  // The contents of the batch that is out.
+  // What the batch holds that the writer took and has not finished. If its changes cannot be stored, they go back to
+  // `jobs_` and `forgotten_`.
   bool changes_are_out_ = false;
   std::set<std::string> jobs_out_;
   std::map<std::string, ForgottenJob> forgotten_out_;
   std::set<std::string> logs_out_;
   std::set<std::string> profiles_out_;
 
-  uint64_t taken_ = 0;  // Number of the last batch with changes of jobs that was taken.
+  uint64_t taken_ = 0;  // The number of the last batch that the writer took with changes of jobs.
   uint64_t stored_ = 0;
 };
 

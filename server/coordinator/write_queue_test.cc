@@ -37,7 +37,8 @@ class WriteQueueTest : public testing::Test {
   WriteQueue queue_{{.log_bytes_max = 10000, .profile_bytes_max = 10000}};
 };
 
-// A change belongs to the next batch that is taken, and after a failure to any later one that is stored.
+// A change belongs to the next batch that is taken. If that batch cannot be stored, the change belongs to the batch
+// after it.
 TEST_F(WriteQueueTest, NamesTheBatchThatStoresAChange) {
   EXPECT_EQ(queue_.BatchOf("a"), 0u);
   Change("a");
@@ -79,8 +80,8 @@ TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
   EXPECT_EQ(queue_.BatchOf("a"), 1u);
 }
 
-// If the disk takes no lines, only so many bytes of them are kept. Each job's log says, at the place of the gap, how
-// many lines it misses.
+// If the disk takes no lines, the queue keeps lines up to a limit of bytes and drops the others. At the gap, each job's
+// log says how many lines are missing.
 TEST_F(WriteQueueTest, SaysHowManyLogLinesWereDropped) {
   Say("quiet", "one");
   for (int line = 0; line < 100; ++line) Say("loud", std::string(1000, 'x'));
@@ -97,7 +98,7 @@ TEST_F(WriteQueueTest, SaysHowManyLogLinesWereDropped) {
   EXPECT_EQ(Take().log.size(), 1u);
 }
 
-// Only the last profile of each rank waits, and all together up to so many bytes.
+// Only the last profile of each rank waits. All waiting profiles together have at most a limit of bytes.
 TEST_F(WriteQueueTest, BoundsProfiles) {
   v1::RankProfile profile;
   profile.set_machine(std::string(3000, 'm'));

@@ -192,7 +192,7 @@ grpc::Status ParameterService::KeepState(grpc::ServerContext* context, grpc::Ser
   while (reader->Read(&message)) {
     if (absl::Status status = session.Receive(message); !status.ok()) return Reply(*context, "KeepState", status);
   }
-  // To Read a broken stream looks like one that ended.
+  // Read returns false for a broken stream as well as for one that the client has ended. IsCancelled tells these apart.
   const absl::Status status =
       context->IsCancelled() ? absl::CancelledError("KeepState was cancelled before its end") : session.Finish();
   return Reply(*context, "KeepState", status);
