@@ -87,9 +87,8 @@ TEST_F(ProfileFileTest, ReadersSeeWholeProfiles) {
   });
   for (int i = 0; i < 200; ++i) {
     const absl::StatusOr<std::string> profile = ReadProfileFile(path_);
-    if (!profile.ok())
-      // The writer of this test never pauses, so a reader may find no moment with a whole profile.
-      continue;
+    // The writer of this test never pauses, so a reader may find no moment with a whole profile.
+    if (!profile.ok()) continue;
     ASSERT_GT(profile->size(), 49900u);
     EXPECT_EQ(*profile, std::string(profile->size(), profile->front()));
   }

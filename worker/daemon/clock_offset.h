@@ -6,8 +6,8 @@
 // A message is sent at s, answered with the coordinator's time c, and its answer is received at r. The coordinator
 // answered between s and r, so the offset c - (s + r) / 2 is wrong by at most (r - s) / 2.
 //
-// The best of the last round trips counts. Its bound grows with its age, because two clocks may drift apart. Pure, not
-// thread-safe.
+// The estimate comes from the round trip with the smallest bound among the last ones. A bound grows with its age,
+// because two clocks may drift apart. Pure, not thread-safe.
 
 #include <cstdint>
 #include <deque>
@@ -35,15 +35,15 @@ class ClockOffset {
     int64_t offset = 0;  // This machine's time plus `offset` is the coordinator's time.
     int64_t error = 0;   // Bound: the true offset is at most this far from `offset`.
   };
-  // The best estimate at time `now`; nullopt before the first round trip.
+  // Returns the best estimate at time `now`; nullopt before the first round trip.
   std::optional<Estimate> Best(int64_t now) const;
 
  private:
   std::deque<ClockRoundTrip> trips_;
 };
 
-// A name for this machine's monotonic clock that no other clock has: the boot id, and the time namespace if there is
-// one. "" if the kernel does not tell them.
+// Returns a name for this machine's monotonic clock that no other clock has. It is the boot id, and the time namespace
+// if there is one. Returns "" if the kernel does not show them.
 std::string MachineClockName();
 
 }  // namespace hooke

@@ -34,7 +34,7 @@ TEST(ClockOffsetTest, BoundHolds) {
   }
 }
 
-// The quickest round trip decides, until it is so old that a slower one has the smaller bound.
+// The estimate comes from the quickest round trip, until that is so old that a slower one has a smaller bound.
 TEST(ClockOffsetTest, QuickestCountsWhileItIsYoung) {
   ClockOffset offset;
   EXPECT_FALSE(offset.Best(0).has_value());

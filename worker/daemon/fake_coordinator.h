@@ -40,7 +40,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
   // Waits at most 20 s until `wanted` holds for `count` messages; false if it holds for fewer.
   bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
-  // All messages so far.
+  // Returns all messages so far.
   std::vector<v1::WorkerMessage> received();
 
  private:

@@ -47,7 +47,7 @@ std::string InRealFolder(const std::string& path) {
   return error ? path : (folder / std::filesystem::path(path).filename()).string();
 }
 
-// Flags that are parsed into WorkerFlags later.
+// The texts of flags that are parsed into WorkerFlags later.
 struct RawFlags {
   std::string slots;
   std::string log_level = "info";
@@ -122,7 +122,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
     worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
   worker.launch.mpirun = InRealFolder(worker.launch.mpirun);
   worker.state_dir = Absolute(worker.state_dir);
-  // If a rank stops, the collectives of the group's other ranks fail first. Only then does the daemon end the group.
+  // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
+  // first, and only then does the daemon end the group.
   worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;
   flags.log_level = spdlog::level::from_str(raw.log_level);
   return {std::move(flags), 0};

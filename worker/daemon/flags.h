@@ -26,21 +26,21 @@ struct FlagDefaults {
 struct WorkerFlags {
   // All options but token, version, logger, on_welcome, node, launch.environment and launch.as_root.
   WorkerOptions worker;
-  NodeAddressWish node;    // From it and the machine's interfaces comes worker.node.
+  NodeAddressWish node;    // The caller makes worker.node from this and the machine's interfaces.
   std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
   std::string ready_file;  // Empty: write no such file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
-// The flags that were given. Without `flags` the program ends with `exit_status`. It is 0 after --help or --version,
-// and 2 after a usage error, which has been printed.
+// The parsed command line. If `flags` is empty, the program ends with `exit_status`. That is 0 after --help or
+// --version, and 2 after a usage error, which has been printed.
 struct ParsedFlags {
   std::optional<WorkerFlags> flags;
   int exit_status = 0;
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
 
-// All options in one line, for the log.
+// Returns all options in one line, for the log.
 std::string ToString(const WorkerFlags& flags);
 
 // Returns the first of `names` that is executable in a folder of `path` (written like $PATH), or else the last name.

@@ -20,7 +20,7 @@ bool IsIpv4(const std::string& text) {
   return inet_pton(AF_INET, text.c_str(), &address) == 1;
 }
 
-// The addresses become words of mpirun's command line.
+// Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IPv4 address.
 absl::Status CheckParts(const v1::StartGroup& start) {
   if (start.parts().empty()) return absl::OkStatus();
   const auto wrong = [](const char* what) {
@@ -90,7 +90,7 @@ absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool a
     return absl::FailedPreconditionError(
         "this worker runs no commands; start hooke-worker with --allow-commands, and submit the job again");
   }
-  // The coordinator has checked this. It is checked again, because this worker is about to run it.
+  // The coordinator has checked the command. The worker checks it again, because it is about to run it.
   const v1::CommandSpec& command = start.group().job().command();
   const std::vector<std::string> arguments(command.arguments().begin(), command.arguments().end());
   if (absl::Status status = CheckArguments(arguments); !status.ok()) return status;

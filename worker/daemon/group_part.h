@@ -1,7 +1,8 @@
 #ifndef HOOKE_WORKER_DAEMON_GROUP_PART_H_
 #define HOOKE_WORKER_DAEMON_GROUP_PART_H_
 
-// The part of a group that this worker runs: all its ranks, or some of a group on several workers. Pure.
+// The part of a group that this worker runs. It has all the group's ranks, or some of them if the group runs on several
+// workers. Pure.
 
 #include <cstdint>
 #include <string>
@@ -17,26 +18,26 @@ namespace hooke {
 struct PartHere {
   uint32_t first_rank = 0;
   uint32_t ranks = 0;
-  bool alone = true;  // It is the whole group.
-  bool leads = true;  // mpirun runs here.
+  bool alone = true;  // Whether the part is the whole group.
+  bool leads = true;  // Whether mpirun runs on this worker.
 };
 
 PartHere PartOf(const v1::StartGroup& start);
 
-// All nodes of the group, for mpirun; empty if the group runs here alone.
+// Returns all nodes of the group, for mpirun; empty if the whole group runs on this worker.
 std::vector<LaunchHost> HostsOf(const v1::StartGroup& start);
 
-// The ranks that run on other workers.
+// Returns the ranks that run on other workers.
 std::vector<RanksElsewhere> ElsewhereOf(const v1::StartGroup& start);
 
 // Returns the job, the group and the incarnation of `start`.
 v1::GroupId IdOf(const v1::GroupStart& start);
 
-// "<job>-<group>-<incarnation>".
+// Returns "<job>-<group>-<incarnation>".
 std::string GroupName(const v1::GroupId& group);
 
-// OK if this worker can obey the command. Otherwise INVALID_ARGUMENT, RESOURCE_EXHAUSTED or FAILED_PRECONDITION, with
-// what is allowed. `allow_commands` is WorkerOptions::allow_commands.
+// Returns OK if this worker can obey the command. Otherwise returns INVALID_ARGUMENT, RESOURCE_EXHAUSTED or
+// FAILED_PRECONDITION, with what is allowed. `allow_commands` is WorkerOptions::allow_commands.
 absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands);
 
 }  // namespace hooke

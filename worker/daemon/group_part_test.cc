@@ -25,7 +25,7 @@ v1::StartGroup Start() {
   return start;
 }
 
-// A part knows its own ranks and where the others are; mpirun gets all nodes.
+// A part knows its own ranks and the workers of the others. mpirun gets all nodes.
 TEST(GroupPartTest, KnowsItsRanks) {
   const v1::StartGroup start = Start();
   EXPECT_EQ(CheckStartGroup(start, 2, false), absl::OkStatus());
@@ -40,7 +40,7 @@ TEST(GroupPartTest, KnowsItsRanks) {
   EXPECT_EQ(ElsewhereOf(start)[0].worker, "a");
 }
 
-// A group without parts is all here.
+// A start without parts means that the whole group runs on this worker.
 TEST(GroupPartTest, AWholeGroup) {
   v1::StartGroup start = Start();
   start.clear_parts();
@@ -50,7 +50,8 @@ TEST(GroupPartTest, AWholeGroup) {
   EXPECT_TRUE(HostsOf(start).empty());
 }
 
-// What would not be a word of mpirun's command line, or does not add up, is refused; so is a part that is too large.
+// A start is refused if an address is not an IPv4 address, or if the parts do not cover the group's ranks in order. It
+// is also refused if its own part is not in the list, or if this worker's part has more ranks than slots.
 TEST(GroupPartTest, RefusesWrongParts) {
   v1::StartGroup start = Start();
   start.mutable_parts(0)->set_address("10.0.0.1,--mca");

@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// How long a rank's hello may wait for GroupStarted. A rank that reports has been started by a launcher, so only a
-// daemon that was stopped takes this long to say so.
+// How long a rank's hello may wait for GroupStarted. When a rank reports, its launcher has started, so the wait is
+// short. Only a daemon that was stopped takes this long to send GroupStarted.
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
-// How long a part that is ready waits for its launch. The coordinator gives the other parts less.
+// How long a part that is ready waits for its launch. The coordinator gives the other parts less time to be ready.
 constexpr absl::Duration kLaunchLimit = absl::Seconds(60);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
@@ -160,7 +160,8 @@ GroupVerdict GroupRun::RunToEnd() {
     rank_output_.reset();
     return failure(why);
   };
-  // That a command is missing has a code of its own. Anything else may be mended by a new try.
+  // For a job with a command, the error keeps its code, which may fail the job. For other jobs a new try may mend the
+  // error.
   const auto may_be_mended = [this](const absl::Status& why) {
     return command_ ? why : absl::UnavailableError(why.message());
   };
@@ -176,7 +177,7 @@ GroupVerdict GroupRun::RunToEnd() {
   announced_.Notify();
 
   const ProcessEnd end = WatchUntilEnd(**process);
-  // Afterwards all reports of the ranks have been read, and all that they printed.
+  // After these calls, all reports and all output of the ranks have been read.
   server->reset();
   rank_output_.reset();
   absl::MutexLock lock(&mutex_);
@@ -223,13 +224,14 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::StartLauncher(const LaunchOpt
 
 absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& launch) {
   const v1::CommandSpec& command = start_.group().job().command();
-  // Python keeps lines for a pipe back until it has some KiB. A log is looked at while the command runs.
+  // By default, Python collects some KiB before it writes into a pipe. Users read the log while the command runs, so
+  // its lines must come at once.
   launch.added_environment = {"PYTHONUNBUFFERED=1"};
   for (const auto& [name, value] : command.environment()) {
     launch.added_environment.push_back(absl::StrCat(name, "=", value));
   }
   launch.added_environment.push_back(absl::StrCat("HOOKE_START=", folder.start_file()));
-  // The library of this very version, for programs that load it at run time.
+  // Programs that load libhooke at run time get the library of this worker's version.
   const fs::path library = fs::path(launch.rank_binary).parent_path() / "libhooke.so";
   if (std::error_code error; fs::exists(library, error)) {
     launch.added_environment.push_back(absl::StrCat("HOOKE_LIBRARY=", library.string()));
@@ -348,7 +350,7 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
     }
     if (event.has_done()) watch_.Done(rank, now);
     if (event.has_failed()) {
-      // Code OK would mean that nothing failed.
+      // A failure must not have code OK.
       auto code = static_cast<absl::StatusCode>(event.failed().code());
       if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
       watch_.Failed(rank, absl::Status(code, CleanLine(event.failed().message(), kTextBytesMax)), now);

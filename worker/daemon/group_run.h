@@ -5,10 +5,11 @@
 // starts, and the reports of its ranks. A run's last event is always GroupEnded.
 //
 // The launcher is mpirun. In a part of a group that runs on several workers it is mpirun on the first part's worker,
-// and the MPI library's own daemon (orted, hydra_pmi_proxy) on the others. A part says PartReady, and its launcher
-// starts at Launch. When mpirun wants a daemon on another node, the run says RemoteStart.
+// and the MPI library's own daemon (orted, hydra_pmi_proxy) on the others. A part reports PartReady, and its launcher
+// starts at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
 //
-// WorkerDaemon makes and destroys it. It has one thread of its own, and those of its process and of its server.
+// WorkerDaemon makes and destroys the run. A run has one thread of its own, and the threads of its Process and its
+// RankEventsServer.
 
 #include <functional>
 #include <memory>
@@ -52,15 +53,16 @@ struct GroupRunOptions {
 
 // Called on the run's threads, without a lock held.
 struct GroupRunCallbacks {
-  std::function<void(v1::GroupEvent)> event;                                  // The event's group and number are not
-                                                                              // set.
+  // The event's group and number are not set.
+  std::function<void(v1::GroupEvent)> event;
   std::function<void(absl::string_view source, absl::string_view text)> log;  // Called for each line of output.
   std::function<void()> ended;  // Called after the last event. From then on another thread may destroy the run.
 };
 
 class GroupRun final {
  public:
-  // Starts the run and returns at once. `start` has passed CheckStartGroup. GroupRun fills in its daemon_socket.
+  // Starts the run and returns at once. `start` has passed CheckStartGroup. GroupRun fills in the start's
+  // daemon_socket.
   GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks);
   // Stops the group if it still runs, and waits for its end.
   ~GroupRun();
@@ -68,7 +70,7 @@ class GroupRun final {
   GroupRun& operator=(const GroupRun&) = delete;
 
   const v1::GroupId& id() const { return id_; }
-  // Starts a part's launcher. INVALID_ARGUMENT: the command does not suit the part. Later calls change nothing.
+  // Starts the launcher of a part. INVALID_ARGUMENT: the command does not suit the part. Later calls change nothing.
   absl::Status Launch(const v1::LaunchPart& command);
   // Ends the group; `why` becomes the message of GroupEnded. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
@@ -82,14 +84,14 @@ class GroupRun final {
   void Run();
   GroupVerdict RunToEnd();
   absl::Status StartRemote(const v1::StartRemoteRequest& request);
-  // Waits until a part is told to start its launcher.
+  // Waits until the coordinator's command to start the part's launcher comes.
   absl::Status AwaitLaunch();
   // Makes what the launcher and the ranks need in the group's folder.
   absl::StatusOr<LaunchOptions> Prepare(const GroupFolder& folder);
   absl::StatusOr<std::unique_ptr<Process>> StartLauncher(const LaunchOptions& launch);
   ProcessEnd WatchUntilEnd(Process& process);
-  // When to kill the launcher: now, or after `stop_grace` if it ends the group by itself. InfiniteFuture while nothing
-  // stops the group.
+  // Returns the time at which to kill the launcher. That is now, or after `stop_grace` if the launcher ends the group
+  // by itself. It is InfiniteFuture while nothing stops the group.
   absl::Time KillTime();
   void SayThatItIsStuck(pid_t launcher, absl::Time killed);
   void Tick();
@@ -107,11 +109,11 @@ class GroupRun final {
   const std::string exit_mark_;  // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
-  const std::string launcher_;               // Its name for people.
+  const std::string launcher_;               // The launcher's name for people.
   v1::StartGroup start_;                     // Only the run's thread uses it.
-  std::unique_ptr<RankOutput> rank_output_;  // As start_. Set while a command runs.
-  absl::Notification announced_;  // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for
-                                  // it.
+  std::unique_ptr<RankOutput> rank_output_;  // Only the run's thread uses it. Set while a command runs.
+  // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for it.
+  absl::Notification announced_;
 
   absl::Mutex mutex_;
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
@@ -123,7 +125,7 @@ class GroupRun final {
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;
-  LastLines error_lines_ ABSL_GUARDED_BY(mutex_);  // Of a command's ranks.
+  LastLines error_lines_ ABSL_GUARDED_BY(mutex_);  // The last lines that a command's ranks wrote to stderr.
   std::thread thread_;
 };
 

@@ -22,7 +22,7 @@ TEST(LastLinesTest, KeepsTheLastOfEachRank) {
   EXPECT_EQ(lines.Of("rank 1"), "alone");
 }
 
-// Since 3.11 Python underlines lines of a traceback. The underlines do not stand in the reason of a group's end.
+// Since 3.11 Python underlines lines of a traceback. These underlines are not kept.
 TEST(LastLinesTest, LeavesUnderlinesOut) {
   LastLines lines;
   for (const char* line : {"    f(1, 0)", "    ^^^^^^^", "    return a / b", "           ~~^~~", "ValueError: a ^ b"}) {
@@ -31,7 +31,7 @@ TEST(LastLinesTest, LeavesUnderlinesOut) {
   EXPECT_EQ(lines.Of("rank 0"), "    f(1, 0) |     return a / b | ValueError: a ^ b");
 }
 
-// Long lines are cut, and older ones go when all together are too long. The last line always stays.
+// Long lines are cut. Older lines are dropped when all lines together are too long. The last line always stays.
 TEST(LastLinesTest, IsBounded) {
   LastLines lines;
   for (char c = 'a'; c < 'k'; ++c) lines.Add("rank 0", std::string(100000, c));

@@ -135,7 +135,8 @@ int Main(int argc, char** argv) {
   if (absl::Status stopped = (*daemon)->StopAll(kStopLimit); !stopped.ok()) {
     logger->error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
     logger->flush();
-    // Waiting for these groups may take for ever. Whatever can be killed dies with this process.
+    // Waiting for these groups may take for ever, so the process exits at once. Their processes die with it, except
+    // those that the kernel cannot kill.
     _exit(1);
   }
   daemon->reset();

@@ -117,7 +117,7 @@ uint32_t AddressToward(const std::string& host_port) {
   addrinfo* found = nullptr;
   if (getaddrinfo(peer->host.c_str(), "7411", &hints, &found) != 0) return 0;
   uint32_t address = 0;
-  // A datagram socket that is connected has an address of its own, and has sent nothing.
+  // Connecting a datagram socket sends nothing, but gives it the address from which its packets would come.
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in own = {};
   socklen_t bytes = sizeof own;

@@ -29,21 +29,22 @@ struct NodeAddressWish {
   std::vector<std::string> subnets;     // In CIDR notation, as "10.0.0.0/24".
 };
 
-// Chooses among the machine's own addresses: those of the wish, the interfaces before the subnets, each in their order.
-// The first one is the node's address. Without a wish it is `toward`, by which this node reaches its coordinator, with
-// its interface; the address is empty if that is a loopback address or none. NOT_FOUND: nothing here fits a wish.
-// INVALID_ARGUMENT: a subnet is none. Pure.
+// Chooses the node's address and its interfaces among the machine's `own` addresses. If the wish names interfaces or
+// subnets, these are chosen in the order given, interfaces before subnets. The first one's address is the node's.
+// Without a wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address
+// stays empty if `toward` is 0 or a loopback address. NOT_FOUND: the machine has no address that fits a wish.
+// INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
                                               uint32_t toward);
 
-// OK if the text is an IPv4 network in CIDR notation.
+// Returns OK if the text is an IPv4 network in CIDR notation.
 absl::Status CheckSubnet(const std::string& text);
 
-// The IPv4 addresses of the interfaces that are up.
+// Returns the IPv4 addresses of this machine's interfaces that are up.
 std::vector<InterfaceAddress> OwnIpv4Addresses();
 
-// The own address from which packets to this HOST:PORT are sent; 0 if there is none. It sends nothing, but may ask a
-// name server.
+// Returns this machine's address from which packets to `host_port` are sent; 0 if there is none. The function sends no
+// packet there, but may ask a name server.
 uint32_t AddressToward(const std::string& host_port);
 
 }  // namespace hooke

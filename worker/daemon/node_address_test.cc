@@ -22,7 +22,7 @@ std::string Text(const absl::StatusOr<NodeAddress>& node) {
   return node->address + " " + absl::StrJoin(node->interfaces, ",") + (node->chosen ? " chosen" : "");
 }
 
-// Without flags it is the address by which the coordinator is reached, with its interface.
+// Without a wish, the node's address is the one by which it reaches the coordinator, with that interface.
 TEST(NodeAddressTest, TowardTheCoordinator) {
   EXPECT_EQ(Text(ChooseNodeAddress({}, kOwn, Ip(10, 0, 1, 5))), "10.0.1.5 eth1");
   EXPECT_EQ(Text(ChooseNodeAddress({}, kOwn, Ip(127, 0, 0, 1))), " ");
@@ -37,7 +37,7 @@ TEST(NodeAddressTest, ChosenByAPerson) {
   EXPECT_EQ(Text(ChooseNodeAddress({{}, {"10.0.1.6/32"}}, kOwn, 0)), "10.0.1.6 eth2 chosen");
 }
 
-// A wish that nothing here fits is an error that lists what there is.
+// If no address fits a wish, the error lists the machine's addresses.
 TEST(NodeAddressTest, NothingFits) {
   EXPECT_THAT(Text(ChooseNodeAddress({{"ib0"}, {}}, kOwn, 0)),
               HasSubstr("--interface ib0: no such interface is up with an IPv4 address; there are lo (127.0.0.1), "));
@@ -48,7 +48,7 @@ TEST(NodeAddressTest, NothingFits) {
   }
 }
 
-// On this machine: packets to loopback come from loopback.
+// On this machine, packets to a loopback address come from a loopback address.
 TEST(NodeAddressTest, OfThisMachine) {
   EXPECT_EQ(AddressToward("127.0.0.1:7411"), Ip(127, 0, 0, 1));
   EXPECT_EQ(AddressToward("no address"), 0u);

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Whether an event replaces the last one of its kind from the same rank.
+// Returns whether an event replaces the last one of its type from the same rank.
 bool IsReplaceable(const v1::RankEvent& event) { return event.has_progress() || event.has_profile(); }
 
 bool Replaces(const v1::RankReport& report, const v1::GroupEvent& older) {
@@ -20,7 +20,7 @@ bool IsDroppable(const v1::GroupEvent& event) {
   return event.has_silence() || (event.has_report() && event.report().event().has_notice());
 }
 
-// Length of the UTF-8 character with which `text` begins; 0 if it does not begin with one.
+// Returns the length of the UTF-8 character with which `text` begins; 0 if it does not begin with one.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -44,7 +44,7 @@ std::string CleanLine(absl::string_view text, size_t bytes_max) {
     const size_t length = CharacterBytes(text);
     const bool control = length == 1 && (text[0] == 0x7F || (text[0] < 0x20 && text[0] != '\t'));
     if (length == 0 || control) {
-      // A carriage return at the end is only another system's line end.
+      // A carriage return at the end belongs to a line end of another system, so it is dropped.
       if (text != "\r") clean.push_back('?');
       text.remove_prefix(1);
       continue;
@@ -86,8 +86,8 @@ bool Outbox::HasNext() const {
 }
 
 std::optional<v1::WorkerMessage> Outbox::TakeNext() {
-  // Ends and the log lines for which they wait go first. Otherwise they could wait for ever, because other groups may
-  // have a new event each time.
+  // Ends of groups, and the log lines for which they wait, go first. Otherwise they could wait for ever, because other
+  // groups may have a new event each time.
   for (auto& [key, group] : groups_) {
     const v1::GroupEvent* const event = NextEvent(group);
     if (event == nullptr || !event->has_ended()) continue;

@@ -7,7 +7,7 @@
 //
 // Its memory is bounded, even while the coordinator is away for days. Only the newest progress report and the newest
 // profile of a rank are kept. If a group has more than `events_max` events, its oldest notices and SilenceChanged
-// events are dropped. If the log is too long, its oldest lines are dropped. The log says what was dropped. Starts,
+// events are dropped. If the log is too long, its oldest lines are dropped. The log says how many were dropped. Starts,
 // ends, failures and evaluations are never dropped.
 
 #include <cstdint>
@@ -51,10 +51,10 @@ class Outbox {
   // Call it for a new stream: all events that the coordinator has not stored are sent again.
   void Rewind();
 
-  // Groups whose end the coordinator has not stored yet.
+  // Returns the groups whose end the coordinator has not stored yet.
   std::vector<v1::GroupId> EndedGroups() const;
   bool HasEnded(const v1::GroupId& group) const;
-  // Whether all events were sent and stored, and all lines were sent.
+  // Returns whether all events were sent and stored, and all lines were sent.
   bool empty() const;
 
  private:
@@ -73,7 +73,7 @@ class Outbox {
     std::string text;
   };
   static Key KeyOf(const v1::GroupId& group);
-  // The group's next event to send; null if all were sent.
+  // Returns the group's next event to send; null if all were sent.
   static const v1::GroupEvent* NextEvent(const Group& group);
   static v1::WorkerMessage Take(const v1::GroupEvent& event, Group& group);
   bool HasLogLines(const Key& key) const;

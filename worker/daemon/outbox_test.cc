@@ -114,7 +114,7 @@ TEST(OutboxTest, ProfilesAreCoalesced) {
   EXPECT_FALSE(outbox.HasNext());
 }
 
-// Each incarnation of a group has its own events, with numbers from 1.
+// Each incarnation of a group has its own events. Their numbers begin at 1.
 TEST(OutboxTest, GroupsAreApart) {
   Outbox outbox({});
   outbox.AddEvent(Id(1), Ended());

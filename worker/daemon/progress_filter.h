@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_DAEMON_PROGRESS_FILTER_H_
 #define HOOKE_WORKER_DAEMON_PROGRESS_FILTER_H_
 
-// Decides which of the ranks' progress reports the coordinator gets. Of rank 0 it shows users everything, of the other
-// ranks only the servers that they miss. Each rank reports twice a second. If all reports were passed on, they would
-// cost a large cluster's coordinator most of its time. Pure. Not thread-safe.
+// Decides which of the ranks' progress reports the coordinator gets. The coordinator shows users the whole report of
+// rank 0, but of the other ranks only the servers that they miss. Each rank reports twice a second. If all reports were
+// passed on, they would cost a large cluster's coordinator most of its time. Pure. Not thread-safe.
 
 #include <cstdint>
 #include <set>
@@ -14,8 +14,9 @@ namespace hooke {
 
 class ProgressFilter {
  public:
-  // True for each report of rank 0 and for the first report of every rank. From another rank, reports that name absent
-  // servers pass, and the first report after them that names none.
+  // Returns whether the coordinator gets this report. That is true for each report of rank 0 and for the first report
+  // of every rank. From the other ranks, it is also true for reports that name absent servers, and for the first report
+  // after these that names none.
   bool MustPass(uint32_t rank, const v1::RankProgress& progress);
 
  private:

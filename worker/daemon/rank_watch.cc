@@ -16,7 +16,8 @@ std::string HowItDied(const LauncherVerdict& said) {
   return "is gone without a word";
 }
 
-// An exception in a script has no code that tells whether a new try helps. It would be raised again, so the job fails.
+// Turns a command's failure into one that fails the job, unless its code says whether a new try may help. An exception
+// in a script has no such code, and would most likely be raised again.
 absl::Status AsCommandFailure(const absl::Status& why) {
   switch (why.code()) {
     case absl::StatusCode::kUnavailable:
@@ -89,7 +90,8 @@ void RankWatch::Exited(uint32_t rank, int status, absl::string_view last_lines, 
                   signal.has_value() ? absl::UnavailableError(absl::StrCat("ended by ", SignalText(*signal), end))
                                      : absl::FailedPreconditionError(absl::StrCat("exited with status ", status, end)),
                   now};
-  // A broken stream tells less, and may be that of a rank that the launcher killed in consequence.
+  // A broken stream tells less than an exit status. It may also be that of a rank that the launcher killed in
+  // consequence.
   if (first_failure_.has_value() && first_failure_->gone) first_failure_.reset();
   NoteFailure(std::move(failure));
 }

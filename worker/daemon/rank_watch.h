@@ -25,15 +25,15 @@ struct RanksElsewhere {
 };
 
 struct RankWatchOptions {
-  uint32_t ranks = 1;  // Of the whole group; >= 1.
-  // The ranks that run here: all, or a part of a group that runs on several workers. RankWatch judges only these.
+  uint32_t ranks = 1;  // Number of ranks of the whole group; >= 1.
+  // `first_rank` and `ranks_here` give the ranks that run on this worker. RankWatch judges only these.
   uint32_t first_rank = 0;
   uint32_t ranks_here = 0;  // 0: all.
   std::vector<RanksElsewhere> elsewhere;
-  std::string launcher = "mpirun";                 // The program that runs the ranks here.
-  absl::Time started;                              // When the launcher was started.
-  absl::Duration silent_after = absl::Seconds(4);  // A rank without a report for this long is silent. Ranks report at
-                                                   // least once a second.
+  std::string launcher = "mpirun";  // The program that runs the ranks here.
+  absl::Time started;               // When the launcher was started.
+  // A rank without a report for this long is silent. Ranks report at least once a second.
+  absl::Duration silent_after = absl::Seconds(4);
   // Before its first report a rank counts as silent only after this long, because loading libraries from a cold disk
   // takes a while.
   absl::Duration first_word_within = absl::Seconds(30);
@@ -43,8 +43,8 @@ struct RankWatchOptions {
   absl::Duration launcher_grace = absl::Seconds(3);
   // Limit for the launcher to end after all ranks are done.
   absl::Duration finish_within = absl::Seconds(30);
-  // The ranks are a job's command. It need not use Hooke, so that it may never say hello. A failure of it that a new
-  // try would not mend ends the job.
+  // Whether the ranks run a job's command. A command need not use Hooke, so it may never say hello. If it fails in a
+  // way that a new try would not mend, the job fails.
   bool command = false;
   // A command's other ranks have this long for their hello after the first one. A rank may import large libraries.
   absl::Duration command_hello_within = absl::Minutes(10);
@@ -94,8 +94,8 @@ class RankWatch {
   void Failed(uint32_t rank, const absl::Status& why, absl::Time now);
   void Done(uint32_t rank, absl::Time now);
   void StreamEnded(uint32_t rank, absl::Time now);
-  // The rank's command ended with a status other than 0 (ReadExitLine). `last_lines` is the end of its stderr. Takes
-  // any number of a rank.
+  // Notes that the rank's command ended with a status other than 0 (ReadExitLine). `last_lines` is the end of its
+  // stderr. `rank` may have any value; ranks that do not run here are ignored.
   void Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now);
 
   // ---- Decisions.
@@ -103,15 +103,16 @@ class RankWatch {
   // calls are further apart than half of `silent_after`, the daemon itself did not run, and that time counts against no
   // rank.
   std::vector<SilenceChange> Tick(absl::Time now);
-  // OK, or why the group has to be stopped now.
+  // Returns OK, or why the group has to be stopped now.
   absl::Status MustStop(absl::Time now) const;
-  // Whether the launcher ends the group by itself. `stopped` is why the group is stopped. It is true if a rank reported
-  // this failure: the rank leaves after its report, and a launcher that sees a rank leave ends the others.
+  // Returns whether the launcher ends the group by itself. `stopped` is the reason for the stop. The result is true if
+  // `stopped` is a failure that a rank reported. That rank leaves after its report, and a launcher that sees a rank
+  // leave ends the others.
   bool LauncherEndsByItself(const absl::Status& stopped) const;
   bool AllDone() const;
-  // The highest step that a rank has reported.
+  // Returns the highest step that a rank has reported.
   uint64_t FurthestStep() const;
-  // How the group ended. `stopped` is why the daemon stopped it; OK if the daemon did not stop it.
+  // Returns how the group ended. `stopped` is why the daemon stopped it; OK if the daemon did not stop it.
   GroupVerdict Verdict(const LauncherEnd& launcher, const absl::Status& stopped) const;
 
  private:
@@ -135,19 +136,20 @@ class RankWatch {
   Rank& At(uint32_t rank) { return ranks_[rank - options_.first_rank]; }
   const Rank& At(uint32_t rank) const { return ranks_[rank - options_.first_rank]; }
   void NoteFailure(Failure failure);
-  // Whether all ranks of a command ended well: each is done, or does not use Hooke.
+  // Returns whether all ranks of a command ended well. Each has reported that it is done, or does not use Hooke.
   bool CommandEnded() const;
-  // Whether a signal killed another rank first, so that the exit of this command is a consequence.
+  // Returns whether a signal killed another rank first. The exit of the rank in `first_failure_` is then a consequence.
   bool SawAnotherKilled(const LauncherVerdict& said) const;
-  // The rank whose end caused the group's end; nullopt if that is not known.
+  // Returns the rank whose end caused the group's end; nullopt if it is not known.
   std::optional<uint32_t> FirstToDie(const LauncherVerdict& said) const;
   std::string Name(uint32_t rank) const;
-  // After this long without a report the rank counts as silent. Infinite if it has sent its final report.
+  // Returns the time without a report after which the rank counts as silent. It is infinite if the rank has sent its
+  // final report.
   absl::Duration SilentAfter(const Rank& rank) const;
   absl::Duration GiveUpAfter(const Rank& rank) const;
 
   RankWatchOptions options_;
-  std::vector<Rank> ranks_;  // Those here, from options_.first_rank on.
+  std::vector<Rank> ranks_;  // The ranks that run here, from options_.first_rank on.
   std::optional<Failure> first_failure_;
   std::optional<absl::Time> all_done_;
   bool any_hello_ = false;

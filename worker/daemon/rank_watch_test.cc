@@ -233,7 +233,7 @@ TEST(RankWatchTest, HelloIsChecked) {
   EXPECT_EQ(watch.Hello({0, 2, 2}, At(0)).code(), absl::StatusCode::kAlreadyExists);
 }
 
-// A command that never says hello is given all the time it takes, and is finished when it exits with status 0.
+// A command that never says hello may run without a limit. It is finished when it exits with status 0.
 TEST(RankWatchTest, ACommandNeedNotUseHooke) {
   RankWatch watch = CommandWatch(2);
   for (int minutes = 0; minutes <= 600; ++minutes) {
@@ -244,8 +244,8 @@ TEST(RankWatchTest, ACommandNeedNotUseHooke) {
   EXPECT_FALSE(Watch(2).Verdict(Exit(0), absl::OkStatus()).ok) << "only a command may say nothing";
 }
 
-// After a command's first hello its other ranks have ten minutes for theirs. A rank that has said hello is watched as
-// ever.
+// After a command's first hello its other ranks have ten minutes for theirs. A rank that has said hello is watched like
+// a rank of a job without a command.
 TEST(RankWatchTest, ACommandsRanksSayHelloTogether) {
   RankWatch watch = CommandWatch(2);
   watch.Tick(At(3600));
@@ -264,7 +264,8 @@ TEST(RankWatchTest, ACommandsRanksSayHelloTogether) {
   EXPECT_EQ(silent.MustStop(At(32)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// A command's exit status fails the job for good, with the end of its stderr. The launcher has some time to end first.
+// A command's exit with a status other than 0 fails the job, and the message has the end of its stderr. The launcher
+// first has some time to end by itself.
 TEST(RankWatchTest, ACommandExits) {
   RankWatch watch = CommandWatch(2);
   watch.Exited(1, 3, "Traceback | ValueError: x", At(5));
@@ -297,8 +298,8 @@ TEST(RankWatchTest, ACommandIsKilled) {
   EXPECT_THAT(verdict.message, HasSubstr("rank 1 ended by signal 9 (Killed)"));
 }
 
-// The message that a command's rank reported wins over its exit status, in whatever order the two are read. An error
-// without a meaning for restarts, as of an exception, fails the job for good.
+// If a command's rank reported a failure, that becomes the group's failure, and not the exit status, in whatever order
+// the two are read. An error whose code says nothing about a new try, such as an exception, fails the job.
 TEST(RankWatchTest, ACommandsOwnWordsWin) {
   for (const bool exit_first : {false, true}) {
     RankWatch watch = CommandWatch(1);
@@ -317,7 +318,8 @@ TEST(RankWatchTest, ACommandsOwnWordsWin) {
   EXPECT_EQ(watch.Verdict(Exit(1), absl::OkStatus()).code, absl::StatusCode::kUnavailable);
 }
 
-// A broken stream is no cause: it may be that of a rank that the launcher killed. The exit status of another rank is.
+// The exit status of a rank counts as the cause, and the broken stream of another rank does not. The launcher may have
+// killed the rank of the broken stream.
 TEST(RankWatchTest, ACommandsExitStatusTellsMoreThanABrokenStream) {
   RankWatch watch = CommandWatch(2);
   EXPECT_TRUE(watch.Hello({0, 2, 100}, At(1)).ok());
@@ -327,8 +329,8 @@ TEST(RankWatchTest, ACommandsExitStatusTellsMoreThanABrokenStream) {
   EXPECT_EQ(watch.Verdict(Exit(3), absl::OkStatus()).message, "rank 0 (pid 100) exited with status 3");
 }
 
-// A part of a group on several workers judges its own ranks. It takes what mpirun says of ranks on other workers, and
-// names these.
+// A part of a group on several workers judges its own ranks. If mpirun names a rank on another worker, the message
+// names that rank and its worker.
 TEST(RankWatchTest, PartOfAGroup) {
   RankWatchOptions options;
   options.ranks = 4;

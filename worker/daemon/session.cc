@@ -86,7 +86,7 @@ bool Session::Flush(absl::Time deadline) {
 
 void Session::Run() {
   absl::Duration backoff = options_.backoff_min;
-  bool told = false;  // That the coordinator refuses our token, which is said once.
+  bool told = false;  // Whether it was logged that the coordinator refuses our token.
   while (true) {
     const StreamEnd end = RunStream();
     if (!was_welcomed() && IsRefusal(end.status)) {
@@ -209,7 +209,7 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
   if (command.has_launch()) return callbacks_.launch_part(command.launch());
   if (command.has_clock()) return HandleClock(command.clock());
-  // A command that this version does not know, from a newer coordinator.
+  // Other commands come from a newer coordinator, and this version does not know them.
   if (!command.has_seen()) return;
   absl::MutexLock lock(&mutex_);
   outbox_.Seen(command.seen().group(), command.seen().number());

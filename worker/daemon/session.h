@@ -34,8 +34,8 @@ struct SessionOptions {
   v1::WorkerHello hello;      // All fields but `running`.
   absl::Duration heartbeat_every = absl::Seconds(1);
   absl::Duration welcome_within = absl::Seconds(10);
-  absl::Duration backoff_min = absl::Milliseconds(200);  // The first pause before reconnecting. It doubles with each
-                                                         // failure in a row.
+  // The first pause before reconnecting. It doubles with each failure in a row.
+  absl::Duration backoff_min = absl::Milliseconds(200);
   absl::Duration backoff_max =
       absl::Seconds(1);  // Short, because people wait for news after a restart of the coordinator.
   OutboxOptions outbox;
@@ -70,11 +70,11 @@ class Session {
 
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
-  // Whether the group has ended, but the coordinator has not stored its end yet.
+  // Returns whether the group has ended, but the coordinator has not stored its end yet.
   bool EndIsPending(const v1::GroupId& group);
 
-  // Waits until the coordinator has all events and log lines. False if that is not so at `deadline`, or when the
-  // session is not connected.
+  // Waits until the coordinator has all events and log lines. Returns false if it does not have all of them at
+  // `deadline`, or if the session is not connected.
   bool Flush(absl::Time deadline);
 
  private:

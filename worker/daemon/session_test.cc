@@ -172,7 +172,7 @@ TEST(SessionTest, RefusedAtFirstHello) {
   EXPECT_THAT(std::string(test.refusal.message()), HasSubstr("w1 is connected"));
 }
 
-// A session whose token is refused goes on trying, and says so once.
+// A session whose token is refused goes on trying, and logs the refusal once.
 TEST(SessionTest, TokenRefused) {
   FakeCoordinator::Options options;
   options.refuse = grpc::Status(grpc::UNAUTHENTICATED, "no such token");

@@ -1,5 +1,5 @@
-// If a launcher does not end, the daemon reports it and does not wait for ever. Here not the kernel holds the process:
-// a log sink that blocks on the launcher's line keeps the daemon from seeing the end.
+// If a launcher does not end, the daemon reports it and does not wait for ever. In this test the kernel does not hold
+// the process. Instead a log sink blocks on the launcher's line, which keeps the daemon from seeing the end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

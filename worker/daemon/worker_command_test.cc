@@ -124,7 +124,7 @@ TEST_F(WorkerCommandTest, ExitsWithStatus0) {
       coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
 }
 
-// A command that says hello and done, as libhooke does for a script, is watched like hooke-rank.
+// A command may report hello and done, as libhooke does for a script. It is then watched like hooke-rank.
 TEST_F(WorkerCommandTest, ReportsLikeARank) {
   StartDaemon();
   v1::WorkerCommand command = Command({"sh", "-c", "exec \"$0\" --start \"$HOOKE_START\" --threads=1",

@@ -56,7 +56,7 @@ absl::Status CheckOptions(const WorkerOptions& options) {
   return absl::OkStatus();
 }
 
-// The clock for the ranks' profiles.
+// Reads the machine's monotonic clock, by which the ranks' profiles give times.
 int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -169,8 +169,8 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   const std::string name = GroupName(id);
   if (runs_.count(name) > 0) return;  // A repeated command: the group runs.
   if (shutdown_) {
-    // Does not answer the command. The coordinator then takes the group for lost with this worker's session, and not
-    // for failed.
+    // The command gets no answer. The coordinator then takes the group for lost with this worker's session, and not for
+    // failed.
     options_.logger->warn("not starting group {}: this worker is shutting down", name);
     return;
   }
@@ -200,7 +200,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   callbacks.event = [this, id](v1::GroupEvent event) { session_->AddEvent(id, std::move(event)); };
   callbacks.log = [this, id](absl::string_view source, absl::string_view text) {
     options_.logger->debug("{} {}: {}", GroupName(id), std::string(source), std::string(text));
-    // Names the group, because a job's log holds the lines of all its groups.
+    // The line names the group, because a job's log holds the lines of all its groups.
     session_->AddLog(id, absl::StrCat("group ", id.group(), " ", source), text);
   };
   callbacks.ended = [this, name = GroupName(id)] {
@@ -221,7 +221,7 @@ void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
 void WorkerDaemon::LaunchPart(const v1::LaunchPart& command) {
   absl::MutexLock lock(&mutex_);
   const auto found = runs_.find(GroupName(command.group()));
-  if (found == runs_.end()) return;  // It has ended, and the session delivers its end.
+  if (found == runs_.end()) return;  // The group has ended, and the session delivers its end.
   const absl::Status status = found->second.run->Launch(command);
   if (!status.ok()) options_.logger->error("group {}: {}", found->first, std::string(status.message()));
 }
@@ -249,7 +249,7 @@ void WorkerDaemon::NoteRefusal(const absl::Status& why) {
 
 void WorkerDaemon::CollectEndedRuns() {
   while (true) {
-    // Destroyed without the lock, because destroying a run waits for its threads.
+    // Ended runs are destroyed without the lock, because destroying a run waits for its threads.
     std::vector<std::unique_ptr<GroupRun>> ended;
     absl::MutexLock lock(&mutex_);
     auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return any_ended_ || (shutdown_ && runs_.empty()); };

@@ -26,7 +26,7 @@ namespace hooke {
 
 constexpr absl::Duration kTimeoutMin =
     absl::Milliseconds(1);                               // collective_timeout and exchange_timeout are at least this.
-constexpr absl::Duration kTimeoutMax = absl::Hours(24);  // They are at most this.
+constexpr absl::Duration kTimeoutMax = absl::Hours(24);  // collective_timeout and exchange_timeout are at most this.
 
 struct WorkerOptions {
   std::string coordinator = "127.0.0.1:7411";
@@ -35,12 +35,13 @@ struct WorkerOptions {
   uint32_t slots = 1;     // 1 to 4096.
   std::string state_dir;  // Absolute path of a folder that no other worker uses.
   std::string version;
-  ClusterToken token;           // Of the cluster; may be empty.
+  ClusterToken token;           // The cluster's token; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
   // environment.
   LaunchOptions launch;
-  // Where the site's other nodes reach this one; an empty address: this worker takes no part in groups of several.
+  // The address at which the site's other nodes reach this one. Without an address, this worker takes no part in groups
+  // of several workers.
   NodeAddress node;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
@@ -54,8 +55,8 @@ struct WorkerOptions {
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
-// OK if commands may be allowed with this coordinator. INVALID_ARGUMENT otherwise: on a cluster that other machines
-// reach and that has no token, anybody who reaches it could run any program on its workers.
+// Checks that commands may be allowed with this coordinator. INVALID_ARGUMENT: other machines can reach the
+// coordinator, and the cluster has no token. Anybody who reaches it could then run any program on its workers.
 absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterToken& token);
 
 class WorkerDaemon {

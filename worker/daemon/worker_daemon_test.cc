@@ -119,7 +119,7 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
-// Two ranks of a group of four. The lead is another worker.
+// Returns a command to start two ranks of a group of four, whose lead is another worker.
 v1::WorkerCommand PartCommand() {
   v1::WorkerCommand command = StartCommand("done", 4);
   for (const uint32_t first : {0, 2}) {
@@ -135,7 +135,7 @@ v1::WorkerCommand PartCommand() {
 
 bool IsReady(const v1::WorkerMessage& message) { return message.event().has_ready(); }
 
-// A part of a group says that it is ready, and starts nothing until it is told to. It can be stopped before.
+// A part of a group reports that it is ready, and starts nothing until it is told to. It can be stopped before that.
 TEST_F(WorkerDaemonTest, PartWaitsForItsLaunch) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(PartCommand()));
@@ -147,7 +147,8 @@ TEST_F(WorkerDaemonTest, PartWaitsForItsLaunch) {
   for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(IsStarted(message));
 }
 
-// The launch of a part starts the MPI library's own daemon. If that fails, so does the part, with the program's name.
+// Launching a part starts the MPI library's own daemon. If the daemon fails, the part fails, and the message names the
+// program.
 TEST_F(WorkerDaemonTest, PartWhoseDaemonFails) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(PartCommand()));
@@ -161,8 +162,8 @@ TEST_F(WorkerDaemonTest, PartWhoseDaemonFails) {
   EXPECT_THAT(end.message(), HasSubstr(NodeDaemonName(BuiltFlavour()) + " exited with status"));
 }
 
-// SIGKILL of one rank ends the group. The message names the rank, its pid and the signal. With the code, the
-// coordinator tries again.
+// SIGKILL of one rank ends the group. The message names the rank, its pid and the signal. The end has a code after
+// which the coordinator tries again.
 TEST_F(WorkerDaemonTest, KilledRank) {
   const std::vector<pid_t> pids = StartRunning("run");
   kill(pids[1], SIGKILL);
