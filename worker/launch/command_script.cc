@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSignalBase = 128;
-// Signals that end a process. The script must not send itself another one: SIGSTOP would stop it for ever.
+// Signals that end a process. The script must not send itself any other signal. SIGSTOP, for example, would stop it for
+// ever.
 constexpr int kDeadlySignals[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
                                   SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
 

@@ -16,20 +16,21 @@ namespace hooke {
 
 // Returns the script. It prints into the pipes of its rank in `folder` (RankOutput). If the command exits with a status
 // other than 0, the last line on its stderr is "MARK STATUS". For a command that a signal has killed, the status is 128
-// plus the signal's number. Then the script ends in the same way. The command is killed if the script is. The arguments
-// are in the script, because on its command line a launcher takes ":" for the start of another program.
+// plus the signal's number. After that the script ends in the same way as the command. If the script is killed, the
+// command is killed too. The arguments are in the script, because on its command line a launcher takes ":" for the
+// start of another program.
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark);
 
 struct ExitLine {
   int status = 0;
-  absl::string_view before;  // The command's last words, if it did not end its last line.
+  absl::string_view before;  // The command's own last words, if its last line has no line end.
 };
 
 // Reads the last line of a script with this mark; nullopt if `line` is another line. `before` points into `line`.
 std::optional<ExitLine> ReadExitLine(absl::string_view line, absl::string_view mark);
 
-// The signal that a script's status tells of; nullopt if it is an exit status. A shell that runs the command inside the
-// command reports a kill in the same form, so it counts as one as well.
+// Returns the signal that a status of ExitLine stands for; nullopt if the status is an exit status. A shell inside the
+// command also exits with 128 plus the signal's number if its own child is killed, so that counts as a signal too.
 std::optional<int> SignalOfStatus(int status);
 
 // Checks that the program can be started in the folder. `path` is the PATH of its environment. NOT_FOUND: the folder or

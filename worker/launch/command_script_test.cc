@@ -73,8 +73,8 @@ TEST(CommandScriptTest, ArgumentsArriveUnchanged) {
   EXPECT_THAT(ran.err, ElementsAre());
 }
 
-// An exit status is the script's, too, and its last line of stderr tells it. Status 147 stops nobody, though a shell
-// reports a stopped process so.
+// The script ends with the command's exit status, and its last line of stderr has that status. Status 147 (128 +
+// SIGSTOP) stops no process, though a shell reports a stopped process by it.
 TEST(CommandScriptTest, TellsTheExitStatus) {
   for (const int status : {1, 3, 127, 147, 255}) {
     const Ran ran = RunScript({"sh", "-c", absl::StrCat("echo out; echo err >&2; exit ", status)});
@@ -85,7 +85,8 @@ TEST(CommandScriptTest, TellsTheExitStatus) {
   }
 }
 
-// A signal that kills the command kills the script, so that the launcher sees it. The line tells it first.
+// If a signal kills the command, the script dies of the same signal, so that the launcher sees it. Before that, the
+// script prints the signal in its last line.
 TEST(CommandScriptTest, DiesOfTheSameSignal) {
   for (const int signal : {SIGKILL, SIGTERM, SIGSEGV, SIGABRT}) {
     const Ran ran = RunScript({"sh", "-c", absl::StrCat("kill -", signal, " $$")});

@@ -100,7 +100,7 @@ void AppendMpich(const LaunchOptions& options, std::vector<std::string>& argv) {
          argv);
 }
 
-// The environment of the launcher on this node, of the MPI library's daemon, and of the ranks.
+// Returns the environment of the launcher on this node, of the MPI library's daemon, and of the ranks.
 std::vector<std::string> MakeEnvironment(const LaunchOptions& options);
 
 // Splits a shell's command line into words. Knows quotes and backslashes, and nothing else of a shell.
@@ -222,9 +222,9 @@ std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
     SetVariable(name, absl::StrCat(options.threads_per_rank), environment);
   }
   SetVariable("TMPDIR", options.session_folder, environment);
-  // Keeps hwloc from looking for graphics cards, for which it asks X displays :0 to :9, in mpirun twice and in each
-  // rank. Where no display listens, libxcb tries TCP and looks "localhost" up. If no file has that name, each look-up
-  // waits for a name server.
+  // Keeps hwloc from looking for graphics cards. For these it asks X displays :0 to :9, twice in mpirun and once in
+  // each rank. Where no display listens, libxcb tries TCP and looks up "localhost". If /etc/hosts does not have that
+  // name, each look-up waits for a name server.
   if (!HasVariable("HWLOC_COMPONENTS", environment)) {
     SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", environment);
   }
@@ -290,13 +290,15 @@ std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::k
 
 std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments) {
   size_t host = 0;
-  while (host < arguments.size() && absl::StartsWith(arguments[host], "-")) ++host;  // MPICH's "-x".
+  // Skips options such as MPICH's "-x".
+  while (host < arguments.size() && absl::StartsWith(arguments[host], "-")) ++host;
   if (host + 1 >= arguments.size()) return std::nullopt;
   AgentCall call;
   call.host = arguments[host];
   const std::vector<std::string> words =
       ShellWords(absl::StrJoin(arguments.begin() + static_cast<std::ptrdiff_t>(host) + 1, arguments.end(), " "));
-  // Before the daemon Open MPI may set PATH and LD_LIBRARY_PATH. The other node has its own.
+  // Open MPI's command may set PATH and LD_LIBRARY_PATH before it starts the daemon. These words are skipped, because
+  // the other node has its own values.
   const auto daemon = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return FileName(word) == NodeDaemonName(MpiFlavour::kOpenMpi) ||
            FileName(word) == NodeDaemonName(MpiFlavour::kMpich);

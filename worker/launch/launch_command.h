@@ -15,13 +15,14 @@ namespace hooke {
 
 enum class MpiFlavour { kOpenMpi, kMpich };
 
-// The MPI library that this build's ranks are linked with.
+// Returns the MPI library that this build's ranks are linked with.
 MpiFlavour BuiltFlavour();
 
-// File names of that library's mpirun. The most specific name comes first, because both libraries may be installed.
+// Returns file names of that library's mpirun. The most specific name comes first, because both libraries may be
+// installed.
 std::vector<std::string> MpirunNames(MpiFlavour flavour);
 
-// A node of a group that runs on several.
+// A node of a group that runs on several nodes.
 struct LaunchHost {
   std::string address;  // IPv4.
   uint32_t ranks = 0;
@@ -41,7 +42,7 @@ struct LaunchOptions {
   uint32_t threads_per_rank = 1;         // Cores for each rank; >= 1.
   bool as_root = false;                  // Whether the caller runs as root, which Open MPI must be told.
   std::vector<std::string> environment;  // The environment of the calling process, as "NAME=value".
-  // Variables for the launcher and the ranks, as "NAME=value". They come before all others of these names.
+  // Variables for the launcher and the ranks, as "NAME=value". They replace variables of the same names.
   std::vector<std::string> added_environment;
 
   // ---- Of a group that runs on several nodes.
@@ -53,7 +54,7 @@ struct LaunchOptions {
   std::string rank_folder;   // The working folder of the ranks on this node.
   // This node's network interfaces for MPI. Their names may differ between nodes. Empty: MPI chooses.
   std::vector<std::string> interfaces;
-  // Whether a person named these interfaces. UCX, which would also find faster devices, is then kept to them.
+  // Whether a person named these interfaces. UCX then uses only these, although it may find faster devices.
   bool interfaces_are_chosen = false;
 };
 
@@ -72,21 +73,22 @@ struct LaunchCommand {
 // the script that the variable HOOKE_RANK_SCRIPT of its own node names, because paths may differ between nodes.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
-// Returns the shell script that runs one rank on this node. It sets the variables that must not be those of mpirun's
-// node.
+// Returns the shell script that runs one rank on this node. It sets the variables whose values must not come from
+// mpirun's node.
 std::string RankScript(const LaunchOptions& options);
 
 // Returns the command that starts the MPI library's own daemon on a node other than mpirun's. mpirun made `arguments`.
-// Those that name files or devices of its own node are replaced. The program lies beside this node's mpirun.
+// Arguments that name files or devices of mpirun's node are replaced. The program lies beside this node's mpirun.
 LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments);
 
-// The file name of that daemon: "orted", "hydra_pmi_proxy".
+// Returns the file name of the library's daemon: "orted" or "hydra_pmi_proxy".
 std::string NodeDaemonName(MpiFlavour flavour);
 
 // A call of the agent by mpirun.
 struct AgentCall {
   std::string host;
-  std::vector<std::string> arguments;  // Of the node's daemon, without the program's name.
+  // Arguments for the MPI library's daemon on that node, without the program's name.
+  std::vector<std::string> arguments;
 };
 
 // Reads the arguments with which mpirun has called its agent: options, a host, and a command for a shell there.

@@ -56,7 +56,8 @@ LaunchOptions OnTwoNodes(MpiFlavour flavour) {
   return options;
 }
 
-// Over several nodes mpirun knows them by address and calls our agent. No path of this node is in the ranks' command.
+// For a group on several nodes, mpirun gets the nodes by address and calls our agent. No path of this node is in the
+// ranks' command.
 TEST(LaunchCommandTest, SeveralNodes) {
   const LaunchCommand open_mpi = MakeLaunchCommand(OnTwoNodes(MpiFlavour::kOpenMpi));
   EXPECT_THAT(absl::StrJoin(open_mpi.argv, "|"),
@@ -88,8 +89,8 @@ TEST(LaunchCommandTest, ChosenInterfaces) {
   EXPECT_THAT(MakeLaunchCommand(options).environment, Contains("UCX_NET_DEVICES=eth0,eth1"));
 }
 
-// mpirun's daemon on another node: our program beside our mpirun, and mpirun's arguments but for those that name files
-// or devices of its node.
+// The command for the MPI library's daemon on another node starts the program beside this node's mpirun. It has
+// mpirun's arguments, but those that name files or devices of mpirun's node are replaced.
 TEST(LaunchCommandTest, DaemonOfANode) {
   const LaunchCommand command = MakeNodeDaemonCommand(
       OnTwoNodes(MpiFlavour::kOpenMpi), {"-mca", "ess", "env", "--mca", "orte_tmpdir_base", "/elsewhere", "-mca",
@@ -101,8 +102,8 @@ TEST(LaunchCommandTest, DaemonOfANode) {
   EXPECT_THAT(command.environment, Not(Contains("PMIX_RANK=0")));
 }
 
-// The calls of both libraries, word by word as their mpirun makes them; one with a prefix, too. Another program is no
-// daemon.
+// ParseAgentCall reads the calls that the mpirun of each library makes, one of them with a prefix. A call that starts
+// another program is not read as a daemon.
 TEST(LaunchCommandTest, AgentCalls) {
   std::optional<AgentCall> call = ParseAgentCall(
       {"10.77.0.2", " orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri", "\"20788.0;tcp://10.77.0.1:5066\""});

@@ -79,7 +79,7 @@ std::string NewMark() {
 }
 
 int PollTimeoutMs(absl::Duration left) {
-  // Rounded up, so that poll does not return too early.
+  // The result is rounded up, so that poll does not return too early.
   return static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 60000));
 }
 

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_LAUNCH_PROCESS_H_
 #define HOOKE_WORKER_LAUNCH_PROCESS_H_
 
-// A child process together with all its descendants. It is started, its output is read line by line, and at the end
-// nothing of the tree is left.
+// A child process together with all its descendants. Process starts the child and reads its output line by line. At the
+// end no process of the tree is left.
 //
 // The child gets a process group of its own and is killed by the kernel when this process dies. Each Process has one
 // thread, which starts the child, reads its output and reaps it. The kernel sends the parent-death signal when the
@@ -52,7 +52,7 @@ class Process {
   // Starts the child. NOT_FOUND or UNAVAILABLE if it cannot be started.
   static absl::StatusOr<std::unique_ptr<Process>> Start(ProcessOptions options);
 
-  // Kills at once what is left of the tree.
+  // Kills all processes that are left of the tree.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -35,8 +35,8 @@ bool HasMark(pid_t pid, const std::string& mark) {
   return false;
 }
 
-// Signals the process only if it is still the one that was seen. The handle (pidfd) keeps its id from being reused,
-// then start times are compared.
+// Signals the process only if it is still the one that the scan saw. The handle (pidfd) always refers to one process.
+// Its start time is then compared with that of the scan.
 void SignalProcess(const ProcessStat& process, int signal) {
   // Called through syscall, because the header of glibc 2.36 declares these functions for C only.
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));

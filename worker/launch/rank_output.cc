@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& 
 }
 
 absl::Status RankOutput::OpenPipe(const std::string& path, uint32_t rank, bool from_stderr) {
-  // Open for writing as well: a rank then never waits to open it, and it has no end while no rank has it open.
+  // The pipe is opened for writing as well. So a rank never waits when it opens the pipe, and we read no end while no
+  // rank has it open.
   const int fd = mkfifo(path.c_str(), 0600) == 0 ? open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
   if (fd < 0) {
     return absl::UnavailableError(
@@ -57,7 +58,7 @@ absl::Status RankOutput::OpenPipe(const std::string& path, uint32_t rank, bool f
 RankOutput::~RankOutput() {
   const uint64_t one = 1;
   if (thread_.joinable()) {
-    // An eventfd takes this always: its count is far from its limit.
+    // Writing to the eventfd never blocks, because its count is far from its limit.
     while (write(stop_fd_, &one, sizeof one) < 0 && errno == EINTR) {
     }
     thread_.join();

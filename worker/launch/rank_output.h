@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
 #define HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
 
-// Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers could carry
-// these lines, too, but they damage some. Open MPI's drops lines of a burst of short ones. Both cut a line in two where
-// a block of some KiB ends.
+// Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers could pass
+// these lines on too, but they damage some. Open MPI's drops lines of a burst of short ones. Both cut a line in two
+// where a block of some KiB ends.
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@ class RankOutput {
   struct Line {
     uint32_t rank = 0;
     bool from_stderr = false;
-    absl::string_view text;  // Without its end. A line of more than 64 KiB comes in pieces.
+    absl::string_view text;  // The line without its line end. A line of more than 64 KiB comes in pieces.
   };
   // Called on the thread of the RankOutput.
   using OnLine = std::function<void(const Line& line)>;
@@ -39,7 +39,7 @@ class RankOutput {
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;
 
-  // The shell commands with which a script in this folder's group opens its rank's pipes as stdout and stderr.
+  // Returns the shell commands with which a rank's script opens its own pipes in `folder` as stdout and stderr.
   static std::string Redirection(const std::string& folder);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace hooke {
 
-// The text as one word of a shell script, whatever characters it has.
+// Returns the text as one word of a shell script, whatever characters it has.
 inline std::string ShellQuoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
