@@ -12,21 +12,22 @@
 namespace hooke {
 namespace {
 
-// So sending states takes at most 2 % of the time.
+// The time from one state to the next is at least this many times what sending a state takes. So sending states takes
+// at most 2 % of the time.
 constexpr int kTimesOfCost = 50;
 
-// Servers keep two states of a rank. More can be there only if old ones could not be removed.
+// Servers keep two states of a rank. They hold more only if old ones could not be removed.
 constexpr size_t kMostStates = 4;
 
-// A state is stale if the center is ahead of it by more than so many times the steps from one state to the next, but at
-// least by kStaleSteps. If only one state was ever kept, kStaleStepsAlone counts.
+// A state is stale if the center is too many steps ahead of it. The limit is kStaleGaps times the steps from one state
+// to the next, but at least kStaleSteps. If only one state was ever kept, the limit is kStaleStepsAlone.
 constexpr uint64_t kStaleGaps = 3;
 constexpr uint64_t kStaleSteps = 1000;
 constexpr uint64_t kStaleStepsAlone = 10000;
 
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
 
-// Whether the server may answer the next time.
+// Returns whether the server may answer the next time.
 bool MayPass(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
 // Indices of the statistics.
@@ -106,7 +107,8 @@ void GroupState::Notice(absl::string_view what, const absl::Status& why) {
                                  ": ", why.message()));
 }
 
-// A server that does not answer may have a state, so its silence is an error and not an empty list.
+// Returns the states that the servers keep for this rank. A server that does not answer may have a state, so that is an
+// error and not an empty list.
 absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;
@@ -124,7 +126,7 @@ absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
   return fetched->states;
 }
 
-// All ranks tell all others their states, and choose rank 0's newest one that all have.
+// Returns the newest state of rank 0 that all ranks have. For this, each rank tells all others its states.
 absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vector<v1::StateId>& own) {
   const auto ranks = static_cast<size_t>(group_->size());
   std::vector<uint64_t> numbers(ranks * kMostStates * 2);
@@ -182,7 +184,7 @@ absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> ve
     uint64_t failures = fetched.ok() ? 0 : 1;
     if (absl::Status status = SumNumbers(*group_, absl::MakeSpan(&failures, 1)); !status.ok()) return status;
     if (failures > 0) {
-      // All ranks try the one before it.
+      // All ranks then try the next older state.
       own->erase(std::remove_if(own->begin(), own->end(), [&id](const auto& each) { return Same(each, id); }),
                  own->end());
       restored_.reset();
@@ -203,7 +205,8 @@ absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> ve
 void GroupState::Propose(absl::Span<float> statistics) const {
   const absl::Duration pause = std::max(options_.interval, kTimesOfCost * cost_);
   const bool wants = group_->rank() == 0 && options_.clock() - last_time_ >= pause;
-  // The collective averages over the ranks and the others contribute 0.
+  // The collective averages over the ranks, and the other ranks contribute 0. The mean is then 1 if rank 0 wants a
+  // state.
   statistics[kWanted] = wants ? static_cast<float>(group_->size()) : 0.0f;
   statistics[kFailed] = taken_.has_value() && !kept_ ? 1.0f : 0.0f;
   statistics[kCost] = static_cast<float>(absl::ToDoubleSeconds(own_cost_));
@@ -245,7 +248,7 @@ absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
   if (absl::IsAborted(status)) return status;
   kept_ = status.ok();
   failures_ = kept_ ? 0 : failures_ + 1;
-  // The 1st, 2nd, 4th, 8th, ... failure in a row.
+  // Only the 1st, 2nd, 4th, 8th, ... failure in a row gives a notice.
   if (!kept_ && (failures_ & (failures_ - 1)) == 0) {
     Notice(absl::StrCat("of step ", keep.header.step(), " is not kept, the ", failures_,
                         ". one in a row; a restart would go on from the last one that was"),

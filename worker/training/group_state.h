@@ -1,13 +1,14 @@
 #ifndef HOOKE_WORKER_TRAINING_GROUP_STATE_H_
 #define HOOKE_WORKER_TRAINING_GROUP_STATE_H_
 
-// Keeps a group's own state on the servers, so that a later start of the group goes on with it: the moments of its
-// optimizer, what the user's program adds, and, if that makes the restart exact, the group's values.
+// Keeps a group's own state on the servers, so that a later start of the group goes on with it. The state has the
+// moments of the group's optimizer and the bytes that the user's program adds. If that makes the restart exact, it also
+// has the group's values.
 //
-// Each rank keeps its own state on one server. A state counts only once all ranks have kept it, and until then the
-// servers hold the one before it. So there is always a step from which all ranks can go on. Rank 0 decides by its clock
-// when a state is due. The step's collective tells the other ranks (the statistics), and also whether all have kept the
-// last one.
+// Each rank keeps its own state on one server. A state counts only once all ranks have kept it. Until then the servers
+// also hold the state before it. So there is always a step from which all ranks can go on. Rank 0 decides by its clock
+// when a state is due. The step's collective carries that decision to the other ranks in its statistics. It also tells
+// them whether all ranks have kept the last state.
 //
 //   Restore   once, before training: the newest state that all ranks have
 //   each step:
@@ -16,7 +17,8 @@
 //     Take      after the step, if wanted(): copies the values, and makes a state due
 //     Keep      before the next Learn: sends the state
 //
-// A server that does not take a state costs a notice; training goes on. All calls come from the rank's thread.
+// If a server does not take a state, the rank sends a notice, and training goes on. All calls come from the rank's
+// thread.
 
 #include <cstdint>
 #include <functional>
@@ -39,18 +41,20 @@ namespace hooke {
 
 // A rank's state, as a server keeps it. docs/snapshot.md describes the bytes.
 struct KeptState {
-  std::vector<float> values;  // This rank's even part of the group's vector; empty if a restart takes the center.
-  std::string optimizer;      // Of the optimizer that Hooke steps; empty if there is none.
-  std::string own;            // The program's own.
+  // This rank's even part of the group's vector. Empty if a restarted group takes the center's values.
+  std::vector<float> values;
+  std::string optimizer;  // The state of the optimizer that Hooke steps; empty if there is none.
+  std::string own;        // The state of the user's program.
 };
 std::string EncodeState(const KeptState& state);
-// DATA_LOSS: these are not the bytes of a state.
+// Reads what EncodeState wrote. DATA_LOSS: these are not the bytes of a state.
 absl::StatusOr<KeptState> DecodeState(absl::string_view bytes);
 
 struct GroupStateOptions {
   v1::Sender sender;
-  bool with_values = false;  // A restart goes on from the group's own values.
-  // Time from one state to the next. It is longer if states take long to send: fifty times what the last one took.
+  bool with_values = false;  // Whether a state has the group's values, from which a restart then goes on.
+  // Time from one state to the next. If states take long to send, the time is longer: fifty times what the last one
+  // took.
   absl::Duration interval = absl::Seconds(30);
   absl::Duration timeout = absl::Seconds(10);  // Limit for one call to a server; less than the group's deadline.
   std::function<absl::Time()> clock = absl::Now;
@@ -64,28 +68,29 @@ class GroupState {
   // All these objects outlive the GroupState. `servers` is not empty.
   GroupState(GroupStateOptions options, Group* group, const std::vector<ServerCalls*>& servers, Reporter* reporter);
 
-  // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none. With values,
-  // all ranks then hold the group's values in `vector`, unless the state is stale: far behind `center_step`, the step
-  // of the center, because the servers took no newer state. Then `vector` stays as it is. Errors are the group's, or
-  // those of a server that does not answer.
+  // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none. If the state
+  // has values, all ranks then hold the group's values in `vector`. If the state is stale, `vector` stays as it is. A
+  // state is stale if it is far behind `center_step`, the step of the center, because the servers took no newer state.
+  // Errors are the group's, or those of a server that does not answer.
   absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector, uint64_t center_step);
-  // Whether Restore has found a stale state. The same on all ranks.
+  // Returns whether Restore found a stale state. The result is the same on all ranks.
   bool stale() const { return stale_; }
-  // The state that Restore found.
+  // Returns the state that Restore found.
   const std::optional<KeptState>& restored() const { return restored_; }
 
-  // Writes this rank's kGroupStateStatistics values.
+  // Writes this rank's kGroupStateStatistics values for the step's collective.
   void Propose(absl::Span<float> statistics) const;
-  // Reads their means over the ranks. A state that was due is not due any more.
+  // Takes the means of these values over the ranks. A state that was due is not due any more.
   void Learn(absl::Span<const float> statistics);
 
-  // Whether a state is wanted after this step; the same on all ranks.
+  // Returns whether a state is wanted after this step. The result is the same on all ranks.
   bool wanted() const { return wanted_; }
   // Makes the group's state after `step` due. `vector` is the group's, and may change after this call.
   void Take(uint64_t step, absl::Span<const float> vector);
-  // Whether Take was called and neither Keep nor Learn since.
+  // Returns whether Take was called, and neither Keep nor Learn since then.
   bool due() const { return due_.has_value(); }
-  // Sends the state that is due. ABORTED: a later start has replaced this one of the group. Other failures are notices.
+  // Sends the state that is due. ABORTED: a later start of the group has replaced this one. Other failures are sent as
+  // notices, and the result is OK.
   absl::Status Keep(std::string optimizer, absl::string_view own);
 
  private:
@@ -100,18 +105,18 @@ class GroupState {
   const std::vector<ServerCalls*> servers_;
   Reporter* const reporter_;
   std::optional<KeptState> restored_;
-  uint64_t gap_ = 0;  // Steps from the state before to the one that FindCommon has found; 0: not known.
+  uint64_t gap_ = 0;  // Steps between the state that FindCommon found and the state before it; 0: not known.
   bool stale_ = false;
 
   bool wanted_ = false;
-  absl::Time last_time_;                   // When a state was due the last time; before that, when training began.
+  absl::Time last_time_;                   // When a state was last due. Before the first state, when training began.
   absl::Duration cost_;                    // The mean of the ranks' times for the last Keep.
-  absl::Duration own_cost_;                // This rank's.
+  absl::Duration own_cost_;                // This rank's time for its last Keep.
   std::optional<v1::StateId> complete_;    // The newest state that all ranks are known to have.
   std::optional<v1::StateId> taken_;       // The last state that was due, until the ranks know whether all have it.
-  std::optional<std::vector<float>> due_;  // Of the state that is due: the values.
-  bool kept_ = false;                      // This rank has kept `taken_`.
-  uint64_t failures_ = 0;                  // States since the last one that this rank has kept.
+  std::optional<std::vector<float>> due_;  // The values of the state that is due.
+  bool kept_ = false;                      // Whether this rank has kept `taken_`.
+  uint64_t failures_ = 0;                  // Number of states since the last one that this rank has kept.
 };
 
 }  // namespace hooke

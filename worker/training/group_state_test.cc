@@ -52,7 +52,7 @@ class GroupStateTest : public ::testing::Test {
     });
   }
 
-  // As a step's collective does. Returns the means.
+  // Averages the statistics over the ranks, as a step's collective does. Returns the means.
   static std::vector<float> Step(GroupState& state, Group& group) {
     std::vector<float> statistics(kGroupStateStatistics);
     state.Propose(absl::MakeSpan(statistics));
@@ -92,7 +92,7 @@ class GroupStateTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-// All ranks get back the newest state, and together the whole vector.
+// All ranks get back the newest state. Together their parts of the values give the whole vector.
 TEST_F(GroupStateTest, Restores) {
   EXPECT_EQ(Restore(2, true), std::nullopt);
   Run(1, true, [](GroupState& state, Group& group) {
@@ -106,8 +106,8 @@ TEST_F(GroupStateTest, Restores) {
   EXPECT_EQ(value, 15);
 }
 
-// Values that are far behind the center are not taken: servers took no newer state, and training would be lost. The
-// rest of the state is.
+// A state whose values are far behind the center is stale, because the servers took no newer one. Its values are not
+// restored, since training would be lost. The rest of the state is restored.
 TEST_F(GroupStateTest, LeavesStaleValues) {
   Run(1, true, [](GroupState& state, Group& group) {
     Keep(state, group, 20);
@@ -130,7 +130,7 @@ TEST_F(GroupStateTest, LeavesStaleValues) {
   EXPECT_EQ(value, -1);
 }
 
-// A rank that did not keep the newest state, again and again, sends the group back to the one that all have.
+// If one rank has failed to keep the newest states, the group goes back to the newest state that all ranks have.
 TEST_F(GroupStateTest, GoesBackToACommonStep) {
   Run(1, false, [this](GroupState& state, Group& group) {
     Keep(state, group, 5);
@@ -145,7 +145,7 @@ TEST_F(GroupStateTest, GoesBackToACommonStep) {
   EXPECT_EQ(Restore(2, false), 5u);
 }
 
-// A rank that died before it kept anything at all leaves the others' states without use.
+// If a rank died before it kept any state, the group restores none, although other ranks have states.
 TEST_F(GroupStateTest, NeedsTheStatesOfAllRanks) {
   Run(1, false, [](GroupState& state, Group& group) {
     if (group.rank() != 2) Keep(state, group, 5);
@@ -153,8 +153,8 @@ TEST_F(GroupStateTest, NeedsTheStatesOfAllRanks) {
   EXPECT_EQ(Restore(2, false), std::nullopt);
 }
 
-// A state of a later start is newer than one of more steps. The state with which a start goes on stays until all ranks
-// have kept the next one.
+// A state of a later start is newer than a state of an earlier start, even if that has more steps. The state with which
+// a start goes on stays on the servers until all ranks have kept the next one.
 TEST_F(GroupStateTest, LaterStartsAreNewer) {
   Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 50); });
   Run(2, false, [](GroupState& state, Group& group) {
@@ -167,14 +167,14 @@ TEST_F(GroupStateTest, LaterStartsAreNewer) {
   EXPECT_EQ(Restore(4, false), 40u);
 }
 
-// A state that cannot be read is as good as none.
+// A state that cannot be read counts as missing.
 TEST_F(GroupStateTest, DamagedStates) {
   Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 5); });
   servers_[1]->DamageStates();
   EXPECT_EQ(Restore(2, false), std::nullopt);
 }
 
-// A server that does not answer may have the state, so the group does not begin without it.
+// If a server does not answer, Restore fails, because that server may have the state.
 TEST_F(GroupStateTest, AServerThatIsAway) {
   Run(1, false, [](GroupState& state, Group& group) { Keep(state, group, 5); });
   servers_[0]->SetReachable(false);
@@ -187,7 +187,7 @@ TEST_F(GroupStateTest, AServerThatIsAway) {
   EXPECT_EQ(Restore(3, false), 5u);
 }
 
-// A start that was replaced learns that.
+// If a later start has replaced this one, Keep returns ABORTED.
 TEST_F(GroupStateTest, ReplacedStart) {
   for (const auto& server : servers_) server->SetKeepError(absl::AbortedError("replaced"));
   Run(1, false, [](GroupState& state, Group&) {
@@ -215,7 +215,8 @@ TEST_F(GroupStateTest, IsWantedByTime) {
   });
 }
 
-// What is no state is refused, at every length.
+// DecodeState returns what EncodeState was given. It refuses the bytes of a state if they are cut at any length, or if
+// another byte follows them.
 TEST(KeptState, Encoding) {
   const std::string bytes = EncodeState({{1.5f, -2.0f}, "moments", "own"});
   const absl::StatusOr<KeptState> state = DecodeState(bytes);

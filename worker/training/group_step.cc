@@ -11,8 +11,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// The deadline of collectives in an issue order. It is longer than the group's own deadline. So the group's error,
-// which names ranks, comes first.
+// The deadline of collectives in an issue order. It is longer than the group's own deadline, so that the group's error
+// comes first. That error names ranks.
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
 GroupStepOptions Effective(GroupStepOptions options, int ranks) {
@@ -27,8 +27,8 @@ GroupStepOptions Effective(GroupStepOptions options, int ranks) {
   return options;
 }
 
-// Combines the gradients of one bucket. A bucket of parameters is cut into the same parts as the bucket of its
-// gradients.
+// Combines the gradients of one bucket. With sharded, a bucket of parameters is cut into the same parts as the bucket
+// of its gradients.
 absl::Status CombineGradients(AggregationKind kind, Group& group, const TensorList& bucket) {
   switch (kind) {
     case AggregationKind::kAllReduce:
@@ -155,8 +155,8 @@ std::vector<TensorList> GroupStep::GradientLists() const {
   return lists;
 }
 
-// Returns the buckets of parameters in the reverse order of the gradients. Forward needs the first layers first, and
-// with them the buffers and the loss.
+// Returns the buckets of parameters in the reverse order of the gradients. The next forward pass needs the first layers
+// first. The buffers and the loss are in the same bucket as these.
 std::vector<TensorList> GroupStep::ParameterLists() const {
   const Arena& arena = *deps_.arena;
   std::vector<TensorList> lists;
@@ -218,8 +218,8 @@ void GroupStep::GradientReady(size_t parameter) {
   if (--missing_[bucket] == 0 && !last && failure_.ok()) MakeReady(*gradients_, bucket);
 }
 
-// Hands a complete bucket to the order. With the chained order the rank waits for the others here, so the time counts
-// as collective.
+// Gives a complete bucket to the issue order. With the chained order the rank waits for the other ranks here, so the
+// time counts as collective.
 void GroupStep::MakeReady(IssueOrder& order, size_t bucket) {
   if (options_.order != IssuePolicy::kChained) return order.Ready(bucket);
   deps_.reporter->Enter(Phase::COLLECTIVE);
@@ -237,8 +237,8 @@ absl::Status GroupStep::Distribute() {
   distributing_ = true;
   std::fill(arrived_.begin(), arrived_.end(), false);
   for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket) MakeReady(*parameters_, bucket);
-  // Waits for the first bucket. It has the loss, which all ranks must know, and the buffers, which a forward pass
-  // changes.
+  // Waits for the first bucket. It has the loss, which all ranks must know. It also has the buffers, which a forward
+  // pass changes.
   return WaitForParameters(0);
 }
 
@@ -268,7 +268,7 @@ void GroupStep::ReportOverlap() {
   overlapped_ = overlapped;
 }
 
-// For each optimizer: its steps and the number of its values, both uint64, and the values.
+// Returns, for each optimizer, its number of steps and the number of its values, both as uint64, and then the values.
 std::string GroupStep::SaveOptimizers() const {
   std::string bytes;
   for (const Stepped& own : stepped_) {

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_TRAINING_GROUP_STEP_H_
 #define HOOKE_WORKER_TRAINING_GROUP_STEP_H_
 
-// The group's part in a step: it combines the ranks' gradients and steps the optimizer. Forward and backward are the
-// caller's: a built-in model, or a user's own program.
+// The group's part in a step: it combines the ranks' gradients and steps the optimizer. The caller does forward and
+// backward. It is a built-in model, or a user's own program.
 //
 //   Begin                      before forward
 //   BeforeUse, GradientReady   during forward and backward, with overlap (Hooks)
@@ -66,10 +66,10 @@ class GroupStep {
   struct Dependencies {
     Group* group = nullptr;
     const ModelLayout* layout = nullptr;  // Used only by Make.
-    // It has the sizes of the layout. The first of its statistics is the step's loss. All statistics are averaged over
-    // the ranks.
+    // The arena has the sizes of the layout. The first of its statistics is the step's loss. All statistics are
+    // averaged over the ranks.
     const Arena* arena = nullptr;
-    // `nullopt`: somebody else steps, the servers or the user's program; `kind` must be kAllReduce.
+    // `nullopt`: the servers or the user's program step instead, and `kind` must be kAllReduce.
     std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
     absl::Duration collective_timeout;
@@ -82,28 +82,30 @@ class GroupStep {
   GroupStep(const GroupStep&) = delete;
   GroupStep& operator=(const GroupStep&) = delete;
 
-  // For a model: its calls of BeforeUse and GradientReady. Without overlap the hooks are empty. They are valid as long
-  // as the group step lives.
+  // Returns hooks by which a model calls BeforeUse and GradientReady. Without overlap the hooks are empty. They are
+  // valid as long as the group step lives.
   BatchHooks Hooks();
 
-  // A step begins. Call it before forward reads the parameters.
+  // Begins a step. Call it before forward reads the parameters.
   void Begin();
 
-  // Forward is about to use this parameter. Returns when the parameter has arrived. An error shows in Finish.
+  // Returns when this parameter has arrived. Call it before forward uses the parameter. Finish returns the error, if
+  // there was one.
   void BeforeUse(size_t parameter);
 
-  // Backward has completed this parameter's gradient, and does not touch it again before Finish. Called at most once
-  // per parameter and step.
+  // Notes that backward has completed this parameter's gradient. The caller must not touch the gradient again before
+  // Finish. Call it at most once per parameter and step.
   void GradientReady(size_t parameter);
 
   // Collective. Combines all gradients, steps the optimizer if there is one, and returns the mean of the ranks' losses.
-  // Afterwards all ranks have the same parameters, except for those whose collectives still run: see AwaitParameters.
+  // Afterwards all ranks have the same parameters, except for those whose collectives still run (AwaitParameters).
   // Errors are the group's.
   absl::StatusOr<float> Finish(float loss, double learning_rate);
 
-  // The state of this rank's optimizers, to restore it in a group step that was made alike. "" if there are none.
+  // Returns the state of this rank's optimizers. RestoreOptimizers takes it in a group step with the same options. ""
+  // if there are no optimizers.
   std::string SaveOptimizers() const;
-  // DATA_LOSS: the state is of other optimizers.
+  // Restores what SaveOptimizers returned. DATA_LOSS: the state belongs to other optimizers.
   absl::Status RestoreOptimizers(absl::string_view state);
 
   // Returns when the whole vector of the arena has arrived. Must be called before anybody reads or writes the vector
@@ -111,7 +113,7 @@ class GroupStep {
   absl::Status AwaitParameters();
 
  private:
-  // The buckets of gradients.
+  // How the values are divided into buckets of gradients.
   struct Plan {
     std::vector<Bucket> buckets;
     std::vector<size_t> bucket_of;  // The bucket of each parameter.
@@ -134,7 +136,8 @@ class GroupStep {
   std::vector<TensorList> ParameterLists() const;
 
   void MakeReady(IssueOrder& order, size_t bucket);
-  // With rooted and sharded: starts to send the new parameters to the ranks that did not compute them.
+  // Starts to send the new parameters to the ranks that did not compute them, with rooted and sharded. With all-reduce
+  // it does nothing.
   absl::Status Distribute();
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();
@@ -145,15 +148,15 @@ class GroupStep {
   std::vector<Stepped> stepped_;
   std::vector<std::unique_ptr<Group>> clones_;
   std::unique_ptr<IssueOrder> gradients_;
-  std::unique_ptr<IssueOrder> parameters_;  // Issues the collectives that spread parameters, in forward's order; null
-                                            // with all-reduce.
+  // Issues the collectives that spread parameters, in forward's order; null with all-reduce.
+  std::unique_ptr<IssueOrder> parameters_;
 
   // State of the running step.
   std::vector<size_t> missing_;  // For each bucket, the number of gradients still missing.
   std::vector<size_t> last_;     // Buckets that are complete only after the batch.
   bool distributing_ = false;
-  absl::Duration overlapped_;  // The overlapped time that the reporter has been told so far.
-  std::vector<bool> arrived_;  // Buckets of parameters that have arrived.
+  absl::Duration overlapped_;  // The overlapped time that was passed to the reporter so far.
+  std::vector<bool> arrived_;  // For each bucket of parameters, whether it has arrived.
   absl::Status failure_;
 };
 

@@ -58,7 +58,7 @@ using MakeTheModel = std::function<std::unique_ptr<Model>()>;
 
 inline std::unique_ptr<Model> Quadratic() { return std::make_unique<QuadraticModel>(500, 6); }
 
-// The result of a rank's run.
+// What a rank's run returns.
 struct RankState {
   std::vector<float> vector;
   std::vector<float> losses;
@@ -74,7 +74,7 @@ struct RankRun {
   absl::Duration collective_timeout = absl::Seconds(20);
 };
 
-// One step of a model.
+// Makes one step of a model. Returns the ranks' mean loss.
 inline absl::StatusOr<float> RunBatch(GroupStep& step, Model& model, const Batch& batch, double learning_rate) {
   step.Begin();
   absl::StatusOr<float> loss = model.TrainBatch(batch);
@@ -130,7 +130,7 @@ inline RankState RunRank(const RankRun& run) {
   return state;
 }
 
-// `change` may make one rank's run differ from the others'.
+// Runs a group of `ranks` threads and returns their results. `change` may make one rank's run differ from the others'.
 inline std::vector<RankState> RunGroup(int ranks, const RankRun& base,
                                        const std::function<void(int rank, RankRun&)>& change = nullptr) {
   GroupOptions options;

@@ -23,9 +23,9 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Every combination of aggregation, overlap and order gives the same losses, parameters and buffers on all ranks. They
-// are those of one all-reduce after backward. With two ranks, whose sums have only one order, they are the same bit by
-// bit.
+// Every combination of aggregation, overlap and order gives the same losses, parameters and buffers on all ranks. These
+// equal the results of one all-reduce after backward. With two ranks, whose sums have only one order, they are equal
+// bit by bit.
 TEST(AggregationTest, EveryWayIsTheSameStep) {
   for (int ranks : {1, 2, 3, 4}) {
     const std::vector<RankState> plain = RunGroup(ranks, RunOf(Plain()));
@@ -44,7 +44,7 @@ TEST(AggregationTest, EveryWayIsTheSameStep) {
   }
 }
 
-// Passes every call on, and records the collectives.
+// A group that passes every call on to another group, and records the collectives.
 class CountingGroup : public Group {
  public:
   explicit CountingGroup(Group& group) : group_(group) {}
@@ -75,7 +75,7 @@ class CountingGroup : public Group {
   void SetDeadline(absl::Duration deadline) override { group_.SetDeadline(deadline); }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_.AllocateShared(bytes); }
 
-  // Whether the model is in a batch. Null: broadcasts and all-gathers are not recorded yet.
+  // Points to whether the model is in a batch. Null: broadcasts and all-gathers are not recorded yet.
   const bool* in_batch = nullptr;
   std::vector<std::string> calls;
 
@@ -87,7 +87,7 @@ class CountingGroup : public Group {
   Group& group_;
 };
 
-// Tells its group when it is in a batch.
+// A model that shows its CountingGroup when it is in a batch.
 class WatchedModel : public QuadraticModel {
  public:
   explicit WatchedModel(CountingGroup& group) : QuadraticModel(60, 3), group_(group) {}
@@ -170,7 +170,7 @@ TEST(AggregationTest, DifferentStepsAreNamed) {
   }
 }
 
-// Fails in its third batch, after backward has completed some gradients.
+// A model that fails in its third batch, after backward has completed some gradients.
 class FailingModel : public QuadraticModel {
  public:
   FailingModel() : QuadraticModel(500, 6) {}
@@ -223,8 +223,8 @@ TEST(AggregationTest, CountsWhatWasHidden) {
   }
 }
 
-// Passes every call on. But the parameters of the later layers are passed on only when the next forward pass has used
-// the first layer.
+// A group that holds back the parameters of the later layers until the next forward pass has used the first layer. It
+// passes all other calls on at once.
 class GatedGroup : public CountingGroup {
  public:
   explicit GatedGroup(Group& group) : CountingGroup(group) { in_batch = &not_watched_; }
@@ -239,7 +239,7 @@ class GatedGroup : public CountingGroup {
   }
 
   absl::Notification at_work;
-  bool in_time = true;  // Whether the forward pass came in time, each time.
+  bool in_time = true;  // Whether each forward pass came in time.
 
  private:
   void Await(const TensorList& values) {
@@ -249,7 +249,8 @@ class GatedGroup : public CountingGroup {
   const bool not_watched_ = false;
 };
 
-// In the second batch its first layer takes 200 ms. Then it lets the GatedGroup pass the later layers' parameters on.
+// A model whose first layer takes 200 ms in the second batch. After that it lets the GatedGroup pass the later layers'
+// parameters on.
 class FirstLayerModel : public QuadraticModel {
  public:
   static constexpr absl::Duration kFirstLayer = absl::Milliseconds(200);

@@ -11,8 +11,8 @@
 namespace hooke {
 namespace {
 
-// Like the test of this name in group_step_test.cc, but with LibTorch: its hooks report gradients, and batch norm has
-// buffers. Two groups run at a time in one process.
+// Shows the same as the test of this name in group_step_test.cc, but with LibTorch models. LibTorch's hooks report
+// gradients, and batch norm has buffers. Two groups run at a time in one process.
 TEST(AggregationTorchTest, EveryWayIsTheSameStep) {
   for (const std::string name : {"mlp", "resnet20"}) {
     RankRun base = RunOf(Plain());

@@ -18,7 +18,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// The state that a group's own optimizer loses when the group starts again; "" if there is none.
+// Returns a text for the state that a group's own optimizer loses when the group starts again. It is "state" if the
+// group has no optimizer here.
 std::string LostState(const std::optional<OptimizerOptions>& optimizer) {
   if (!optimizer.has_value()) return "state";
   if (OptimizerStateValues(*optimizer) == 0) return "";
@@ -67,28 +68,28 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
     if (!restored.ok()) return restored;
   }
   NoteRestart(step_);
-  // A group that is killed before its first exchange must also find its way back.
+  // A group that is killed before its first exchange must also find a state.
   if (KeepsValues() && HasState() && !state_step_.has_value()) state_->Take(step_, deps_.arena->vector());
   return step_;
 }
 
-// Whether the group's next start goes on from exactly the step of its state, with the values that the group had then.
-// That is so if its values depend on no other group, and if right after an exchange they are the center's.
+// Returns whether states have the group's values, so that the next start goes on from exactly the step of a state. That
+// requires that the values depend on no other group, and that right after an exchange they equal the center's.
 bool GroupTraining::KeepsValues() const {
   if (options_.rule == RuleName::kNone) return true;
   return options_.rule == RuleName::kAverage && options_.groups == 1 && options_.rhythm.delay == 0 &&
          options_.rhythm.fragments <= 1 && options_.encoding.compression == Compression::kNone;
 }
 
-// Whether a restarted group would miss anything that the servers do not have.
+// Returns whether there is a state to keep, which a restarted group would miss otherwise.
 bool GroupTraining::HasState() const {
   if (deps_.center == nullptr || options_.state_interval == absl::ZeroDuration()) return false;
   if (!options_.optimizer.has_value() || KeepsValues()) return true;
   return FactsOf(options_.rule).steps_locally && OptimizerStateValues(*options_.optimizer) > 0;
 }
 
-// Looks for the state of an earlier start. If that holds the group's values, the center becomes them again, since the
-// servers may have exchanges of later steps, some of them only of some blocks.
+// Looks for the state of an earlier start. If the state has the group's values, the center is set to them, except under
+// kNone. The servers may have taken exchanges of later steps, and some of these only for some blocks.
 absl::Status GroupTraining::RestoreState(Attached& attached) {
   if (!HasState()) return absl::OkStatus();
   GroupStateOptions options;
@@ -100,7 +101,7 @@ absl::Status GroupTraining::RestoreState(Attached& attached) {
   state_ = std::make_unique<GroupState>(std::move(options), deps_.group, deps_.center->servers(), deps_.reporter);
   if (options_.sender.incarnation() <= 1) return absl::OkStatus();
   const absl::Span<float> vector = deps_.arena->vector();
-  // Rank 0 has the center. The others need it if no state is found.
+  // Rank 0 has the center's values. The other ranks need them if no state is found.
   const absl::StatusOr<std::optional<uint64_t>> step = state_->Restore(vector, attached.last_sequence);
   if (!step.ok()) return step.status();
   state_step_ = *step;
@@ -137,8 +138,8 @@ std::optional<GroupTraining::OwnState> GroupTraining::RestoredState() const {
   return OwnState{state_->restored()->own, *state_step_};
 }
 
-// Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks learn
-// the outcome.
+// Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks
+// return the outcome.
 absl::StatusOr<Attached> GroupTraining::BeginFromCenter() {
   Attached attached;
   const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(deps_.arena->vector().size()));
@@ -158,7 +159,7 @@ absl::StatusOr<Attached> GroupTraining::BeginFromCenter() {
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
 
-// Makes the exchange and its schedule. Called when all ranks hold the center's values.
+// Makes the GroupExchange and its schedule. Called when all ranks hold the center's values.
 void GroupTraining::OpenExchange(const Attached& attached) {
   GroupExchangeOptions options;
   options.sender = options_.sender;
@@ -199,7 +200,7 @@ absl::Status GroupTraining::MakeGroupStep() {
   return absl::OkStatus();
 }
 
-// Says with which state a group that was started again goes on.
+// Sends a notice that says with which state a restarted group goes on.
 void GroupTraining::NoteRestart(uint64_t first_step) {
   const bool goes_on = options_.sender.incarnation() > 1 && first_step < options_.rhythm.steps_total;
   if (!goes_on || deps_.group->rank() != 0) return;
@@ -253,15 +254,16 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
   return absl::OkStatus();
 }
 
-// A state is taken right after an exchange, where a restarted group goes on. Under kNone that is after any step.
+// Returns whether to take a state after this step. A state is taken right after an exchange, because a restarted group
+// goes on from there. Under kNone it is taken after any step.
 bool GroupTraining::TakesState(const ExchangePlan& plan) const {
   if (!state_->wanted() || step_ >= options_.rhythm.steps_total) return false;
   if (options_.rule == RuleName::kNone) return true;
   return plan.begins && (plan.waits || !KeepsValues());
 }
 
-// Counts exchanges that missed a server only on another rank. A rank knows only its own servers. It learns from the
-// next step's collective that another rank has missed one.
+// Counts exchanges that missed a server only on another rank. A rank knows only of its own servers. The next step's
+// collective tells it that another rank has missed a server.
 void GroupTraining::NoteMissed() {
   if (!Exchanges()) return;
   group_skips_ = Skips() > 0;
@@ -279,7 +281,7 @@ ExchangeSchedule::Moment GroupTraining::MomentAt(uint64_t step) const { return {
 ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
   if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
-  // Under kNone, group 0 exchanges only so that others can read the center.
+  // Under kNone, group 0 exchanges only so that evaluations and exports find its values at the center.
   ExchangePlan plan;
   plan.begins = plan.waits = Publishes(step) || step == options_.rhythm.steps_total;
   return plan;
@@ -312,9 +314,9 @@ absl::Status GroupTraining::Finish(uint64_t step) {
   return deps_.group->Barrier();
 }
 
-// The last exchange of a training that ends before its last step, or whose last step was not known. Returns the
-// exchange's sequence. If there was an exchange after this very step, servers would take a second one for its
-// repetition. So the last one gets the next number.
+// Makes the last exchange of a training that ends before its last step, or whose last step was not known. Returns the
+// sequence number of this exchange. If there was an exchange after this step already, servers would take another one
+// with its number for a repetition. So the last exchange then gets the next number.
 absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
   if (exchange_->in_flight_since().has_value()) {
     if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
@@ -325,8 +327,8 @@ absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
   return sequence;
 }
 
-// Makes the servers save the center. It does so even if an earlier incarnation made the last exchange, because that one
-// may have failed here.
+// Makes the servers save the center. It does so even if an earlier incarnation made the last exchange, because that
+// incarnation may have failed while saving.
 absl::Status GroupTraining::SaveCenter(uint64_t step) {
   RankZeroWork save;
   save.attempt = [this, step](absl::Time deadline) {
@@ -335,7 +337,7 @@ absl::Status GroupTraining::SaveCenter(uint64_t step) {
   save.stop = [this] { deps_.center->Stop(); };
   absl::Status saved = InRankZero(*deps_.group, CallFor(options_.attach_timeout), save);
   if (saved.ok() || absl::IsAborted(saved) || absl::IsFailedPrecondition(saved)) return saved;
-  // A new start of the group may mend all other errors: it goes on from what the servers still have.
+  // A new start of the group may mend all other errors. It goes on from the values that the servers still have.
   return ForWantOf(WantedServer(saved),
                    absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
 }
@@ -344,7 +346,7 @@ absl::Status GroupTraining::WithCenter(const std::string& purpose, const std::fu
   deps_.reporter->Enter(Phase::EVALUATING);
   if (deps_.center == nullptr) return work();
   if (group_skips_) {
-    // A part of the center is away. Reading it would delay training at each evaluation.
+    // A server of the center does not answer. Waiting for it would delay training at each evaluation.
     if (deps_.group->rank() != 0) return absl::OkStatus();
     deps_.reporter->Notice(absl::StrCat("the center ", purpose, ": a server is away"));
     return absl::OkStatus();

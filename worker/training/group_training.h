@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_
 #define HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_
 
-// A rank's part in the training of its group, without the model and the data: those are the caller's. The built-in
-// trainer (worker/rank/trainer.h) and the C interface (worker/api/hooke.h) both train by it. The main header of the
-// folder. Every rank of the group makes the same calls, in lockstep:
+// A rank's part in the training of its group. The model and the data belong to the caller. The callers are the built-in
+// trainer (worker/rank/trainer.h) and the C interface (worker/api/hooke.h). The main header of the folder. Every rank
+// of the group makes the same calls, in lockstep:
 //
 //   Begin      attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector
 //   each step:
@@ -14,9 +14,9 @@
 //   Finish     a last exchange, which every server must take and write to disk
 //
 // A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, rank 0
-// decides and broadcasts; it does so for the question whether the center is there. If a server misses an exchange, only
-// its part of the slice is concerned, and the ranks need not agree. No later exchange makes up for the last one: if a
-// server misses that, the group fails, and is then started again.
+// decides and broadcasts. For example, it decides whether the center exists. If a server misses an exchange, that
+// concerns only the server's part of a rank's slice, and the ranks need not agree. No later exchange makes up for the
+// last one. If a server misses the last one, the group fails, and is then started again.
 
 #include <cstdint>
 #include <functional>
@@ -54,9 +54,9 @@ namespace hooke {
 struct GroupTrainingDependencies {
   Group* group = nullptr;
   const ModelLayout* layout = nullptr;
-  const Arena* arena = nullptr;  // It has the layout's sizes, and at least kTrainingStatistics statistics.
+  const Arena* arena = nullptr;  // The arena has the layout's sizes, and at least kTrainingStatistics statistics.
   Reporter* reporter = nullptr;
-  // Null: no servers. The group trains alone.
+  // Null: there are no servers, and the group trains alone.
   CenterClient* center = nullptr;
 };
 
@@ -85,7 +85,8 @@ struct GroupTrainingOptions {
   uint32_t groups = 1;  // Groups of the job.
   // GroupStateOptions::interval; 0: no state is kept.
   absl::Duration state_interval = absl::Seconds(30);
-  // Whether the center is looked at after this step; null: never. Under kNone group 0 then exchanges first.
+  // Returns whether the center is read after this step, for example to evaluate it; null: it never is. Under kNone
+  // group 0 exchanges before that.
   std::function<bool(uint64_t step)> publishes;
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
@@ -100,9 +101,9 @@ struct GroupTrainingOptions {
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
-// next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, and
-// those of the group's state. The caller may have more statistics behind them; Combine averages those over the ranks,
-// too.
+// next exchange, whether a rank's last exchange missed a server, and whether a rank's exchanges skip a server now.
+// Those of the group's state follow. The caller may have more statistics after these, which Combine averages over the
+// ranks, too.
 inline constexpr uint64_t kTrainingStatistics =
     kGroupStepStatistics + kExchangeScheduleStatistics + 2 + kGroupStateStatistics;
 
@@ -110,35 +111,36 @@ class GroupTraining {
  public:
   GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options);
 
-  // Collective, once. Returns the steps from which the group goes on: those that it has done in earlier starts, or, if
-  // its own values were kept, those that it had done then. Errors are those of the servers and of the group.
+  // Begins training. Collective, once. Returns the number of steps from which the group goes on. That is the number of
+  // steps in earlier starts of the group. If the servers kept the group's own values, it is the step of those values.
+  // Errors are those of the servers and of the group.
   absl::StatusOr<uint64_t> Begin();
 
-  // Whether parameters change on the ranks, not on the servers (GroupRule::StepsLocally). Valid after Begin.
+  // Returns whether parameters change on the ranks, not on the servers (GroupRule::StepsLocally). Valid after Begin.
   bool StepsLocally() const { return exchange_ == nullptr || exchange_->StepsLocally(); }
 
-  // For the model (GroupStep::Hooks). Valid after Begin.
+  // Returns the hooks for the model (GroupStep::Hooks). Valid after Begin.
   BatchHooks Hooks() { return group_step_->Hooks(); }
 
-  // A step begins.
+  // Begins a step (GroupStep::Begin).
   void BeginStep();
-  // For a program that calls no Hooks: GroupStep::GradientReady.
+  // Calls GroupStep::GradientReady, for a program that does not use Hooks.
   void GradientReady(size_t parameter) { group_step_->GradientReady(parameter); }
 
-  // Collective. Combines gradients, buffers and the loss, and steps the optimizer. Returns the ranks' mean loss. Steps
-  // that are not counted by EndStep leave no trace but this.
+  // Collective. Combines gradients, buffers and the loss, and steps the optimizer. Returns the ranks' mean loss. A step
+  // that EndStep does not count has no other effect.
   absl::StatusOr<float> Combine(float loss, double learning_rate);
 
   // Collective. Counts a step whose gradients are combined: done.step is the number of steps with this one. Exchanges
   // with the center if it is time.
   absl::Status EndStep(const StepDone& done);
 
-  // Whether the group's own state (group_state.h) is to be kept as it is after the last step. The same on all ranks.
-  // Valid after Begin and after EndStep.
+  // Returns whether the group's own state (group_state.h) after the last step is to be kept. The result is the same on
+  // all ranks. Valid after Begin and after EndStep.
   bool StateDue() const { return state_ != nullptr && state_->due(); }
-  // Keeps the state that is due: that of the group's optimizer, if it has one here, and `own`, the caller's. Not
-  // collective, but each rank must have called it before the next Combine. ABORTED: this start of the group has been
-  // replaced.
+  // Keeps the state that is due. It has the state of the group's optimizer, if Hooke steps one here, and the caller's
+  // state `own`. Not collective, but each rank must have called it before the next Combine. ABORTED: this start of the
+  // group has been replaced.
   absl::Status KeepState(absl::string_view own);
   // The caller's state with which this start goes on, and its step; nullopt: none was found. Valid after Begin.
   struct OwnState {
@@ -147,17 +149,18 @@ class GroupTraining {
   };
   std::optional<OwnState> RestoredState() const;
 
-  // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep does it by itself before an
-  // exchange, after the last step and where `publishes` says so.
+  // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep waits by itself before an exchange,
+  // after the last step, and where `publishes` says so.
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
 
-  // Collective, between steps. Calls `work` while the vector is the center, and puts the group's own vector back. If
-  // the center cannot be read because a server is away, it sends a notice instead, with `purpose` in it ("was not
-  // evaluated at step 7"), and returns OK. Without servers `work` sees the group's own vector.
+  // Collective, between steps. Sets the vector to the center's values, calls `work`, and puts the group's own values
+  // back. If the center cannot be read because a server is away, it sends a notice instead, with `purpose` in it ("was
+  // not evaluated at step 7"), and returns OK. Without servers `work` sees the group's own vector.
   absl::Status WithCenter(const std::string& purpose, const std::function<absl::Status()>& work);
 
-  // Collective, once, after the step `step`: usually rhythm.steps_total, but training may end early. The group's last
-  // values are then at the center, and the center is on disk, as far as the rule says so.
+  // Ends training after the step `step`, which is usually rhythm.steps_total; training may also end early. Collective,
+  // once. Afterwards the center has the group's last values, as far as the rule says so, and the servers have written
+  // it to disk.
   absl::Status Finish(uint64_t step);
 
  private:
@@ -194,7 +197,7 @@ class GroupTraining {
   // Null if there is no center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangeSchedule> schedule_;
-  std::unique_ptr<GroupState> state_;   // Null also if there is no state to keep.
+  std::unique_ptr<GroupState> state_;   // Null if there is no center or no state to keep.
   std::optional<uint64_t> state_step_;  // The step of the state with which this start goes on.
   uint64_t step_ = 0;                   // Steps done by the group.
   uint64_t last_begun_ = 0;             // The step after which the group began its last exchange.

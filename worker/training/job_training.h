@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_TRAINING_JOB_TRAINING_H_
 #define HOOKE_WORKER_TRAINING_JOB_TRAINING_H_
 
-// From what the coordinator and the worker say about a start of a group (GroupStart) to the objects that train.
+// Makes the objects that train from a GroupStart, in which the coordinator and the worker describe a start of a group.
 
 #include <cstdint>
 #include <memory>
@@ -28,28 +28,29 @@ namespace hooke {
 // limit.
 constexpr absl::Duration kStartTimeout = absl::Minutes(5);
 
-// The limit of a collective once all ranks are ready to train.
+// Returns the limit of a collective once all ranks are ready to train.
 absl::Duration CollectiveTimeout(const v1::GroupStart& start);
 
-// The limit of a group's collectives until then: kStartTimeout, or the collective timeout if that is longer.
+// Returns the limit of a group's collectives until all ranks are ready to train. It is kStartTimeout, or the collective
+// timeout if that is longer.
 absl::Duration StartTimeout(const v1::GroupStart& start);
 
-// INVALID_ARGUMENT names the field that is out of range, and what is allowed. An unset field of the job counts as its
-// default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
+// Checks the start. INVALID_ARGUMENT names the field that is out of range, and what is allowed. An unset field of the
+// job counts as its default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
 // Waits until all ranks are ready to train, and sets the limit of the group's later collectives. Ranks start one after
-// the other. From now on they run in step, so a rank that is late has failed or hangs. Collective.
+// the other. After this call they run in step, so a rank that is late has failed or hangs. Collective.
 absl::Status AwaitOthers(Group& group, const v1::GroupStart& start);
 
-// Numbers that a rank knows and the start does not.
+// Numbers that a rank knows and that are not in the start.
 struct RankNumbers {
   int rank = 0;
   uint64_t steps_per_epoch = 0;  // Steps of a group in an epoch; 0: not known.
 };
 
-// `job` is the start's job with its defaults (FillDefaults). rhythm.steps_total and `publishes` stay unset.
-// INVALID_ARGUMENT: a value of the job is out of range.
+// Returns the options with which the group trains. `job` is the start's job with its defaults (FillDefaults). The
+// fields rhythm.steps_total and `publishes` stay unset. INVALID_ARGUMENT: a value of the job is out of range.
 absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& start, const v1::JobSpec& job,
                                                        const RankNumbers& numbers);
 
@@ -65,8 +66,8 @@ struct DialedCenter {
   CenterClient client;
 };
 
-// Makes a client of the job's servers. Null: the start names no servers. `model` is stored with the center, for
-// exports.
+// Makes a client of the job's servers. Returns null if the start names no servers. `model` is stored with the center,
+// for exports.
 std::unique_ptr<DialedCenter> DialCenter(const v1::GroupStart& start, const v1::JobSpec& job,
                                          const RankNumbers& numbers, const ModelLayout& layout,
                                          const std::optional<v1::ModelDescription>& model, const ServerDialer& dial);

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A group of a job with one group, as a worker starts it.
+// Returns the start of a job's only group, as a worker makes it.
 v1::GroupStart Start(uint32_t ranks) {
   v1::GroupStart start;
   start.set_job_id("job-1");

@@ -33,8 +33,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return bytes.str();
 }
 
-// The session's options. Only concurrent collectives, which have a thread for each communicator, need MPI's full thread
-// support. Other jobs are spared its cost.
+// Returns the options of the MPI session. Only concurrent collectives need MPI's full thread support, because they have
+// a thread for each communicator. Other jobs avoid its cost.
 MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   const v1::CollectivesSpec& collectives = start.job().collectives();
   MpiSession::Options options;
@@ -149,7 +149,7 @@ std::unique_ptr<Reporter> RankProcess::MakeReporter() {
 }
 
 absl::Status RankProcess::Finish(uint64_t steps) {
-  // Tells the daemon before MPI ends. From then on the daemon limits how long the end may take.
+  // Reports the end of the task before MPI ends. From then on the daemon limits how long the end may take.
   reporter_->Done(steps);
   reporter_.reset();
   group_.reset();

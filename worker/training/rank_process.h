@@ -20,29 +20,29 @@
 
 namespace hooke {
 
-// NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no binary GroupStart.
+// Reads a binary GroupStart. NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no binary GroupStart.
 absl::StatusOr<v1::GroupStart> ReadStartFile(const std::string& path);
-// The same for a GroupStart as JSON.
+// Reads a GroupStart in JSON. NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no GroupStart in JSON.
 absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path);
 
-// Makes the kernel kill this process when the one that started it ends, because nobody else would end it. False: that
-// one has ended already.
+// Makes the kernel kill this process when its parent process ends, because nobody else would end it. False: the parent
+// has ended already.
 bool EndWithLauncher();
 
 struct RankProcessOptions {
-  std::string program;  // Its name in messages on the standard error.
-  // True: start MPI. False: this process is the whole group.
+  std::string program;  // The program's name in messages on the standard error.
+  // Whether to start MPI. Without MPI, this process is the whole group.
   bool mpi = true;
   // Receivers of the reports besides the worker. They are used on rank 0 only.
   std::function<std::vector<std::unique_ptr<EventSink>>()> more_sinks;
-  // Without a worker, rank 0 logs its progress on the standard error. True: only notices and failures.
+  // Without a worker, rank 0 logs its progress on the standard error. If `quiet`, it logs only notices and failures.
   bool quiet = false;
 };
 
 class RankProcess {
  public:
-  // Joins MPI and the group of all its ranks, and says hello to the worker, if `start` names one. Collective. Errors
-  // have been reported, as far as they can be: after one, the process ends by EndWithoutRank.
+  // Joins MPI and the group of all its ranks, and says hello to the worker, if `start` names one. Collective. An error
+  // was reported to the worker already, if that was possible. After an error the process ends by EndWithoutRank.
   static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const v1::GroupStart& start, RankProcessOptions options);
   ~RankProcess();
 
@@ -50,8 +50,8 @@ class RankProcess {
   Group& group() { return *group_; }
   Reporter& reporter() { return *reporter_; }
 
-  // The rank has done its task and leaves the group. Collective. OK: MPI has ended. After an error the process ends by
-  // EndWithoutRank.
+  // Leaves the group after the rank has done its task. Collective. OK: MPI has ended. After an error the process ends
+  // by EndWithoutRank.
   absl::Status Finish(uint64_t steps);
 
   // Reports the failure and ends the process with exit status 1, without exit handlers.
@@ -75,8 +75,8 @@ class RankProcess {
   std::unique_ptr<Group> group_;
 };
 
-// Prints the error as `program`'s and ends the process with exit status 1, without exit handlers: MPI's would wait for
-// the other ranks. `rank` may be -1: not known.
+// Prints the error as a message of `program` and ends the process with exit status 1. Runs no exit handlers, because
+// MPI's handlers would wait for the other ranks. If `rank` is -1, it is not known.
 [[noreturn]] void EndWithoutRank(const std::string& program, int rank, const absl::Status& why);
 
 }  // namespace hooke

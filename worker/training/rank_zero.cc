@@ -24,7 +24,7 @@ absl::Status Attempts(const RankZeroCall& call, const RankZeroWork& work, const 
   }
 }
 
-// Tells all ranks whether rank 0 is still working.
+// Sets `working` on all ranks to its value on rank 0: whether rank 0 still works. Collective.
 absl::Status BroadcastWorking(Group& group, bool& working) {
   uint64_t number = working ? 1 : 0;
   absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&number, 1));

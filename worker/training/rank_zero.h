@@ -5,7 +5,7 @@
 // longer than the limit of a collective.
 //
 // A second thread of rank 0 does the work. Meanwhile rank 0's first thread sends one small broadcast after another. So
-// the other ranks know that rank 0 still works, and all learn soon if a rank is gone.
+// the other ranks know that rank 0 still works, and all ranks soon notice if a rank is gone.
 
 #include <functional>
 
@@ -33,8 +33,8 @@ struct RankZeroWork {
   std::function<void()> stop;
 };
 
-// Collective. Rank 0 attempts the work; the others ignore `work`. All ranks return the outcome of the last attempt, or
-// the group's error. Until InRankZero returns, nothing else may use the objects that `attempt` uses.
+// Collective. Rank 0 attempts the work; the other ranks ignore `work`. All ranks return the outcome of the last
+// attempt, or the group's error. Until InRankZero returns, nothing else may use the objects that `attempt` uses.
 absl::Status InRankZero(Group& group, const RankZeroCall& call, const RankZeroWork& work);
 
 }  // namespace hooke
