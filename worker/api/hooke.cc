@@ -54,7 +54,8 @@ hooke_code Answer(const absl::Status& status) {
   return static_cast<hooke_code>(status.code());
 }
 
-// Runs `body` unless the job cannot be used here. Nothing that it throws reaches the caller, which is C.
+// Runs `body`, or returns an error if the job cannot be used in this process. An exception of `body` becomes an error
+// code, because the caller is C.
 hooke_code Guarded(const hooke_job* job, const std::function<absl::Status()>& body) try {
   if (job == nullptr) return Answer(absl::InvalidArgumentError("the job is NULL: call hooke_join first"));
   if (job->pid != getpid()) {
@@ -73,7 +74,7 @@ bool HasLauncher() {
   return false;
 }
 
-// A group that mpirun, or nobody, started, outside of any job.
+// Returns the start of a group outside of any job. mpirun started it, or the user's shell as a single process.
 v1::GroupStart StartWithoutJob() {
   v1::GroupStart start;
   start.set_task(v1::GroupStart::TRAIN);
@@ -142,7 +143,8 @@ absl::Status Leave(hooke_job* job) {
   return job->process->Finish(steps);
 }
 
-// The lines of a text, a traceback for instance, in one line that cannot control a terminal.
+// Returns the lines of a text, for example a traceback, as one line. It has no characters that could control a
+// terminal.
 std::string OneLine(absl::string_view text) {
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(text, absl::ByAnyChar("\r\n"), absl::SkipWhitespace())) {
@@ -159,7 +161,7 @@ absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
   return absl::OkStatus();
 }
 
-// hooke_type has DataType's numbers.
+// Returns a list of the one tensor `values`. The cast is valid because hooke_type has DataType's numbers.
 TensorList ListOf(void* values, uint64_t count, hooke_type type) {
   const auto data_type = static_cast<DataType>(type);
   return TensorList(data_type, absl::MakeSpan(static_cast<char*>(values), count * SizeOf(data_type)));
@@ -340,7 +342,7 @@ void hooke_fail(hooke_job* job, hooke_code code, const char* message) {
   const std::string text = hooke::OneLine(message == nullptr ? "the program gave up" : message);
   absl::Status why(static_cast<absl::StatusCode>(code), text);
   if (why.ok()) why = absl::UnknownError(text);
-  // A forked process must not touch what belongs to the rank.
+  // A forked process must not touch the rank's objects.
   if (job == nullptr || job->pid != getpid() || job->process == nullptr) {
     hooke::EndWithoutRank(hooke::kProgram, -1, why);
   }

@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kNameBytesMax = 1024;
 constexpr uint32_t kDimensionsMax = 16;
-constexpr uint64_t kValuesMax = uint64_t{1} << 40;  // More than any memory holds; sums of it do not overflow.
+// Limit for a tensor's values. It is more than any memory holds, and sums of such numbers do not overflow.
+constexpr uint64_t kValuesMax = uint64_t{1} << 40;
 
 absl::Status BadTensor(size_t index, const hooke_tensor& tensor, absl::string_view problem) {
   const std::string name = tensor.name == nullptr ? "" : absl::StrCat(" (", tensor.name, ")");
@@ -62,14 +63,14 @@ NamedShape ShapeOf(const hooke_tensor& tensor) {
   return {tensor.name, std::vector<uint64_t>(tensor.shape, tensor.shape + tensor.dimensions)};
 }
 
-// One line that says everything in which ranks may not differ.
+// Returns one line with all properties in which the ranks' tensors must be equal.
 std::string Describe(const hooke_tensor& tensor) {
   const NamedShape shape = ShapeOf(tensor);
   return absl::StrCat(tensor.kind == HOOKE_PARAMETER ? "parameter " : "buffer ", shape.name, " [",
                       absl::StrJoin(shape.shape, " x "), "]");
 }
 
-// Broadcasts rank 0's text of any length. Collective.
+// Replaces `text` by that of rank 0, which may have any length. Collective.
 absl::Status BroadcastText(Group& group, std::string& text) {
   uint64_t bytes = text.size();
   if (absl::Status status = BroadcastNumbers(group, absl::MakeSpan(&bytes, 1)); !status.ok()) return status;
@@ -131,7 +132,7 @@ absl::Status RankJob::CheckTensors(absl::Span<const hooke_tensor> tensors) const
   return absl::OkStatus();
 }
 
-// INVALID_ARGUMENT on all ranks if the lists differ from rank 0's.
+// Compares all ranks' lists of tensors with that of rank 0. INVALID_ARGUMENT on all ranks if one differs.
 absl::Status RankJob::CompareTensors(absl::Span<const hooke_tensor> tensors) {
   std::vector<std::string> own;
   own.reserve(tensors.size());

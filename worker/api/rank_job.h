@@ -1,9 +1,9 @@
 #ifndef HOOKE_WORKER_API_RANK_JOB_H_
 #define HOOKE_WORKER_API_RANK_JOB_H_
 
-// The training of a program that is not ours, as hooke.h describes it, in C++: the order of its calls, its list of
-// tensors, and its plan. GroupTraining does the training itself. The main header of the folder's library; hooke.cc
-// gives it to C.
+// The training of a user's own program, as hooke.h describes it, in C++. RankJob checks the order of the program's
+// calls, its list of tensors, and its plan. GroupTraining does the training itself. This is the main header of the
+// folder's library, and hooke.cc makes it available to C.
 
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +41,8 @@ class RankJob {
     ServerDialer dial;
   };
 
-  // `start` has passed CheckStart, or there is no job: then it names no servers, and its job only has what the program
-  // set.
+  // `start` has passed CheckStart, or there is no job. Without a job it names no servers, and its JobSpec has only the
+  // fields that the program set.
   RankJob(const v1::GroupStart& start, const Dependencies& deps);
 
   // The functions of hooke.h with these names. Their contracts are there.
@@ -57,11 +57,11 @@ class RankJob {
   absl::StatusOr<std::optional<GroupTraining::OwnState>> SavedState() const;
   absl::Status WithCenter(const std::function<absl::Status()>& work);
   absl::Status Evaluated(double accuracy, double loss, uint64_t samples);
-  // A collective of the program's own.
+  // Runs `call`, which makes a collective of the program's own.
   absl::Status Collective(const std::function<absl::Status(Group& group)>& call);
   absl::Status Finish();
 
-  // Whether the job should be finished before the rank leaves.
+  // Returns whether the job should be finished before the rank leaves.
   bool NeedsFinish() const { return stage_ == Stage::kTraining; }
   uint64_t step() const { return step_; }
 
@@ -84,7 +84,7 @@ class RankJob {
   const std::string rule_;
 
   Stage stage_ = Stage::kJoined;
-  absl::Status lost_;  // The error of a collective, after which the group is lost.
+  absl::Status lost_;  // The error of a failed collective. Once it is set, the group cannot be used any more.
   ModelLayout layout_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<DialedCenter> center_;

@@ -1,4 +1,4 @@
-// A program with a state of its own, through restarts of its group, with servers.
+// A program with a state of its own, whose group is restarted. With servers.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -27,10 +27,11 @@ namespace {
 
 constexpr uint64_t kSteps = 11;
 constexpr uint64_t kInterval = 3;
-// Three blocks, so that both ranks exchange some.
+// The vector has three blocks, so that each rank exchanges at least one.
 constexpr uint64_t kValues = 2 * kBlockValues + 10;
 
-// A program with momentum, and with targets from a random generator: both are its own state.
+// A program with momentum, whose targets come from a random generator. The momentum and the generator are its own
+// state.
 class Program {
  public:
   Program() : values_(kValues, 0.1f), velocity_(kValues) {
@@ -77,7 +78,8 @@ class Program {
   hooke_tensor tensor_ = {};
 };
 
-// Where a start of the group ends: rank `rank` leaves in step `step`, before or after the gradients are combined.
+// The point at which a start of the group ends. Rank `rank` leaves in step `step`, before or after the gradients are
+// combined.
 struct Death {
   uint64_t step = kSteps + 1;
   int rank = 0;
@@ -92,7 +94,7 @@ class RankJobRestartTest : public ::testing::Test {
     start.set_job_id(job_id_);
     start.set_incarnation(incarnation);
     start.set_job_key("key");
-    start.set_collective_timeout_seconds(0.3);  // The other rank waits so long for the dead one.
+    start.set_collective_timeout_seconds(0.3);  // The rank that is left waits this long for the dead one.
     for (const RestartableServer& server : servers_) start.add_servers(server.address());
     v1::JobSpec& job = *start.mutable_job();
     job.mutable_groups()->set_count(1);
@@ -125,7 +127,7 @@ class RankJobRestartTest : public ::testing::Test {
     return end;
   }
 
-  // False: the rank died, or the other one did.
+  // Trains to the end. False: this rank or the other one died.
   bool Train(RankJob& job, Program& program, int rank, const Death& death) {
     if (!job.Register(program.tensors()).ok() || !job.Begin({kSteps, 0}).ok()) return false;
     const auto saved = job.SavedState();
@@ -152,12 +154,12 @@ class RankJobRestartTest : public ::testing::Test {
   RestartableServer servers_[2];
   std::string job_id_ = "job-1";
   double state_seconds_ = 1e-9;
-  int restored_ = 0;  // Starts that went on with a state.
+  int restored_ = 0;  // Number of starts that went on with a kept state.
 };
 
-// A group that dies in any step, on any rank, ends bitwise as one that was not killed. If the rank dies after the
-// gradients are combined, the other one exchanges its blocks and then finds it dead, so the center has some blocks of
-// that step only.
+// A group that dies in any step, on any rank, ends with bitwise the same vector as one that was not killed. If a rank
+// dies after the gradients are combined, the other rank still exchanges its own blocks. Then the center has only some
+// blocks of that step.
 TEST_F(RankJobRestartTest, EndsAsIfNeverKilled) {
   for (const v1::AveragingSpec::Rule rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::NONE}) {
     job_id_ = absl::StrCat("plain-", rule);
@@ -174,7 +176,7 @@ TEST_F(RankJobRestartTest, EndsAsIfNeverKilled) {
   EXPECT_GE(restored_, 2 * static_cast<int>(kSteps));
 }
 
-// Where the group takes the center's values, it goes on with its own state all the same.
+// Under a rule where a restarted group takes the center's values, it still goes on with its own state.
 TEST_F(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
   EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {kSteps, 0, false}).empty());
   EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());

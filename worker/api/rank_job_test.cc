@@ -97,7 +97,7 @@ class RankJobTest : public ::testing::Test {
 
   void UseServer() { start_.add_servers("first:1"); }
 
-  // Runs `body` on all ranks of a new group.
+  // Runs `body` on each rank of a new group.
   void Run(int ranks, const Body& body) {
     start_.mutable_job()->mutable_groups()->set_ranks(static_cast<uint32_t>(ranks));
     GroupOptions options;
@@ -125,7 +125,7 @@ class RankJobTest : public ::testing::Test {
     EXPECT_EQ(*step, expected_step);
   }
 
-  // Makes steps up to the step `end`.
+  // Makes steps until the group has done `end` of them.
   static void Train(RankJob& job, Program& program, uint64_t end, float target) {
     while (job.step() < end) {
       program.Backward(target);
@@ -143,8 +143,8 @@ class RankJobTest : public ::testing::Test {
   v1::RankProgress progress_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The ranks' steps are those of one rank that sees the mean of their targets. It does not matter which gradients are
-// said to be ready, and in which order.
+// Several ranks make the same steps as one rank with the mean of their targets. It does not matter for which gradients
+// GradientReady is called, or in which order.
 TEST_F(RankJobTest, CombinesGradients) {
   std::vector<float> one;
   Run(1, [&](RankJob& job, Program& program, int) {
@@ -263,7 +263,8 @@ TEST_F(RankJobTest, OrderOfCalls) {
   });
 }
 
-// The mean loss is that of the ranks that know theirs. A step that is not counted leaves the number of steps alone.
+// The mean loss is the mean over the ranks that know their loss. A step without EndStep does not change the number of
+// steps.
 TEST_F(RankJobTest, Losses) {
   Run(3, [](RankJob& job, Program& program, int rank) {
     Begin(job, program, {});
@@ -278,7 +279,7 @@ TEST_F(RankJobTest, Losses) {
   });
 }
 
-// All ranks learn which gradients some rank has computed.
+// All ranks learn which gradients at least one rank has computed.
 TEST_F(RankJobTest, UsedGradients) {
   Run(3, [](RankJob& job, Program& program, int rank) {
     Begin(job, program, {});
@@ -288,8 +289,8 @@ TEST_F(RankJobTest, UsedGradients) {
   });
 }
 
-// Training exchanges by the interval. When it ends, the last values are at the center, wherever the end lies, and a
-// group that is started again goes on from there.
+// Training exchanges at each interval. When it ends, after any step, the center has the last values. A restarted group
+// goes on from there.
 TEST_F(RankJobTest, ExchangesAndEnds) {
   UseServer();
   struct Case {
@@ -323,7 +324,7 @@ TEST_F(RankJobTest, ExchangesAndEnds) {
   }
 }
 
-// While WithCenter works, the values are the center's; then they are the group's own again.
+// Inside WithCenter, the tensors have the center's values. Afterwards they have the group's own values again.
 TEST_F(RankJobTest, ShowsTheCenter) {
   UseServer();
   Run(2, [&](RankJob& job, Program& program, int) {
@@ -348,7 +349,7 @@ TEST_F(RankJobTest, ShowsTheCenter) {
 }
 
 // Under a rule that sends gradients the servers step, and the program's optimizer does not. The model is one block, so
-// the second server has nothing to hold.
+// the second server has no shard of it.
 TEST_F(RankJobTest, ServersStep) {
   RestartableServer servers[2];
   for (const RestartableServer& server : servers) start_.add_servers(server.address());
