@@ -1,7 +1,7 @@
-// hooke-remote: mpirun starts it in place of ssh, for each other node of a group on several nodes. It hands the command
-// to the worker's daemon on this node, by the unix socket of its group. The daemon's answer is its exit status.
+// hooke-remote: mpirun starts it in place of ssh, for each other node of a group on several nodes. It sends the command
+// to the worker's daemon on this node, over the unix socket of the group. Its exit status shows the daemon's answer.
 //
-// It ends before the command does. The daemon of the other node owns what the command starts.
+// It ends before the command does. The daemon on the other node owns the processes that the command starts.
 
 #include <stdlib.h>
 
