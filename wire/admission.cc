@@ -21,7 +21,8 @@ absl::string_view TextOf(const grpc_slice& slice) {
 struct CallHeaders {
   std::string method;
   CallCredential credential;
-  bool repeated = false;  // A part of the credential is there twice, so another reader may see another one.
+  // Whether a part of the credential occurs twice. Another reader of the metadata might then see the other value.
+  bool repeated = false;
 };
 
 CallHeaders HeadersOf(const grpc_metadata* metadata, size_t count) {
@@ -45,13 +46,14 @@ CallHeaders HeadersOf(const grpc_metadata* metadata, size_t count) {
   return headers;
 }
 
-// gRPC's C++ interface lets only encrypted ports examine metadata. Its C interface lets any port do so.
+// Credentials of a port that admit calls by their metadata. gRPC's C++ interface lets only encrypted ports examine
+// metadata, so this class uses the C interface.
 class AdmittingCredentials final : public grpc::ServerCredentials {
  public:
   explicit AdmittingCredentials(AdmissionOptions options)
       : options_(std::make_shared<const AdmissionOptions>(std::move(options))) {}
 
-  // The options decide alone.
+  // Ignored, because only the options decide which calls are admitted.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:

@@ -21,7 +21,7 @@ using ::testing::Not;
 
 const char* const kSecret = "0123456789abcdef";
 
-// Counts the calls that reach it.
+// A service that counts the calls that reach it.
 class Counted final : public v1::ParameterServer::Service {
  public:
   grpc::Status Identify(grpc::ServerContext*, const v1::IdentifyRequest*, v1::IdentifyResponse*) override {
@@ -98,7 +98,7 @@ TEST_F(AdmissionTest, TheTokenAdmits) {
   EXPECT_EQ(service_.calls(), 3);
 }
 
-// A call without the token, or with another one, is told what to do and reaches no method.
+// A call without the token, or with another token, reaches no method. Its error says what to do.
 TEST_F(AdmissionTest, OthersReachNoMethod) {
   Listen(token_);
   const ClusterToken other("fedcba9876543210");
@@ -112,7 +112,8 @@ TEST_F(AdmissionTest, OthersReachNoMethod) {
   EXPECT_EQ(service_.calls(), 0);
 }
 
-// A method that the service does not have is refused like any other: admission comes before methods.
+// A call of a method that the service does not have is refused like any other call, because admission comes before
+// methods.
 TEST_F(AdmissionTest, CoversMethodsThatDoNotExist) {
   Listen(token_);
   grpc::ClientContext context;
@@ -125,7 +126,7 @@ TEST_F(AdmissionTest, CoversMethodsThatDoNotExist) {
       grpc::StatusCode::UNAUTHENTICATED);
 }
 
-// A job's ranks may call the methods for ranks, about their own job.
+// With the credential of its job, a rank may call only the methods for ranks, and only about its own job.
 TEST_F(AdmissionTest, JobsCredentialReachesItsOwnCenterOnly) {
   Listen(token_);
   EXPECT_TRUE(Save(token_.ForJob("a-1"), "a-1").ok());
@@ -135,7 +136,7 @@ TEST_F(AdmissionTest, JobsCredentialReachesItsOwnCenterOnly) {
   EXPECT_THAT(status.error_message(), HasSubstr("is not enough for /hooke.v1.ParameterServer/Identify"));
 }
 
-// Admission and the method would else read different ones.
+// A call with two credentials is refused. Otherwise admission and the method might read different ones.
 TEST_F(AdmissionTest, TwoCredentialsInOneCallAreRefused) {
   Listen(token_);
   for (const auto& [first, second] : {std::pair("a-1", "b-2"), std::pair("b-2", "a-1")}) {
@@ -154,7 +155,7 @@ TEST_F(AdmissionTest, TwoCredentialsInOneCallAreRefused) {
   EXPECT_EQ(service_.calls(), 0);
 }
 
-// A server without a token takes calls with one, so that a cluster can be given its token program by program.
+// A server without a token admits calls that have a token. So a running cluster can get its token program by program.
 TEST_F(AdmissionTest, WithoutATokenEverybodyIsAdmitted) {
   Listen(ClusterToken());
   EXPECT_TRUE(Identify({}).ok());

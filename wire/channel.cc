@@ -16,7 +16,7 @@ using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 
-// gRPC's own call credentials refuse connections that are not encrypted. So the credential is added here.
+// Adds the credential to each call. gRPC's own call credentials refuse connections that are not encrypted.
 class AddCredential final : public Interceptor {
  public:
   explicit AddCredential(CallCredential credential) : credential_(std::move(credential)) {}

@@ -24,7 +24,8 @@ constexpr size_t kLeast = 16;
 constexpr size_t kMost = 4096;
 constexpr absl::string_view kMake = "make one with `(umask 077; openssl rand -hex 32 > FILE)`";
 
-// Secrets of unequal length differ at once: their length is no secret.
+// Compares in a time that does not depend on where the secrets differ. If their lengths differ it returns at once,
+// because the length is no secret.
 bool SameSecret(absl::string_view a, absl::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -33,7 +34,7 @@ absl::Status Refuse(absl::StatusCode code, const std::string& path, absl::string
   return absl::Status(code, absl::StrCat("the token file ", path, " ", why));
 }
 
-// Reads at most one byte more than a token and its end of line can have.
+// Returns the start of the file: at most one byte more than a token and its line end can have.
 absl::StatusOr<std::string> ReadStart(int file, const std::string& path) {
   std::string text(kMost + 3, '\0');
   size_t size = 0;
@@ -71,7 +72,7 @@ bool ClusterToken::Made(const CallCredential& credential) const {
 
 absl::StatusOr<ClusterToken> ReadClusterToken(const std::string& path) {
   if (path.empty()) return ClusterToken();
-  // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that has no writer would wait for ever.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) {
     return Refuse(absl::StatusCode::kNotFound, path, absl::StrCat("does not exist; ", kMake));

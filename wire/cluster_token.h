@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_CLUSTER_TOKEN_H_
 #define HOOKE_WIRE_CLUSTER_TOKEN_H_
 
-// The token of a cluster: a secret that all its programs share. Whoever has it may do whatever the cluster can do. No
-// function here logs it or puts it into an error.
+// The token of a cluster: a secret that all its programs share. Whoever has the token may do whatever the cluster can
+// do. No function of this file logs the token or puts it into an error.
 
 #include <string>
 #include <utility>
@@ -12,26 +12,28 @@
 
 namespace hooke {
 
-// What a caller adds to each call to be admitted (wire/channel.h). Without a secret it adds nothing.
+// The credential that a caller adds to each of its calls, so that the server admits them (OpenChannel in
+// wire/channel.h). If `secret` is empty, the caller adds nothing.
 struct CallCredential {
   std::string secret;
-  // Empty: the secret is the cluster's token. Otherwise the credential speaks for the ranks of this job only.
+  // If empty, `secret` is the cluster's token. Otherwise the credential is good for the ranks of this job only.
   std::string job_id;
 };
 
 class ClusterToken {
  public:
-  ClusterToken() = default;  // No token: everybody who reaches the cluster may call it.
+  ClusterToken() = default;  // Makes no token: everybody who reaches the cluster may call it.
   explicit ClusterToken(std::string secret) : secret_(std::move(secret)) {}
 
   bool empty() const { return secret_.empty(); }
 
-  // The credential of a program that holds the token.
+  // Returns the credential of a program that holds the token.
   CallCredential ForCalls() const { return {secret_, ""}; }
-  // The credential of a job's ranks. It does not tell the token. Without a token it is empty.
+  // Returns the credential of a job's ranks. Nobody can derive the token from it. Without a token it is empty.
   CallCredential ForJob(absl::string_view job_id) const;
 
-  // Whether this token made the credential. The time it takes does not depend on where two secrets differ.
+  // Returns whether this token made the credential. The time that this takes does not depend on where two secrets
+  // differ.
   bool Made(const CallCredential& credential) const;
 
  private:

@@ -36,7 +36,7 @@ class TokenFileTest : public ::testing::Test {
       testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".token";
 };
 
-// The line end is no part of the token, and no path means no token.
+// The line end is no part of the token. An empty path gives no token.
 TEST_F(TokenFileTest, HoldsOneLine) {
   for (const std::string end : {"", "\n", "\r\n"}) {
     const absl::StatusOr<ClusterToken> token = Read(kSecret + end);
@@ -58,7 +58,7 @@ TEST_F(TokenFileTest, IsRefusedWithTheReason) {
   ExpectRefused(std::string(kSecret) + "\xc3\xa4", Code::kInvalidArgument, "printable");
 }
 
-// Neither a missing file nor one that is no file makes the program wait or start without a token.
+// A missing file, a folder and a pipe are errors. The program neither waits nor starts without a token.
 TEST_F(TokenFileTest, MustBeAFile) {
   EXPECT_EQ(ReadClusterToken(path_ + ".none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ReadClusterToken(path_ + ".none").status().message()), HasSubstr("openssl rand -hex 32"));
@@ -68,7 +68,7 @@ TEST_F(TokenFileTest, MustBeAFile) {
   EXPECT_THAT(std::string(ReadClusterToken(pipe).status().message()), HasSubstr("no regular file"));
 }
 
-// A token that others can read is none, even if only their group can.
+// A token file that the group or others can read or write is refused.
 TEST_F(TokenFileTest, IsForItsOwnerOnly) {
   for (const mode_t mode : {0640, 0604, 0620, 0644, 0601}) {
     const absl::Status status = Read(kSecret, mode).status();
@@ -90,7 +90,7 @@ TEST(ClusterTokenTest, KnowsWhatItMade) {
   EXPECT_FALSE(token.Made(ClusterToken("another token of this length....").ForJob("a-1")));
 }
 
-// Without a token there is no credential that would fit.
+// A ClusterToken without a secret has made no credential, not even an empty one.
 TEST(ClusterTokenTest, NoTokenMadeNothing) {
   EXPECT_FALSE(ClusterToken().Made({}));
   EXPECT_FALSE(ClusterToken().Made({"x", ""}));
@@ -98,7 +98,7 @@ TEST(ClusterTokenTest, NoTokenMadeNothing) {
   EXPECT_TRUE(ClusterToken().ForJob("a-1").job_id.empty());
 }
 
-// A job's credential is good for that job only, and does not tell the token.
+// A job's credential is good for that job only, and does not contain the token.
 TEST(ClusterTokenTest, JobsCredentialIsForOneJob) {
   const ClusterToken token(kSecret);
   const CallCredential a = token.ForJob("a-1");
@@ -106,7 +106,7 @@ TEST(ClusterTokenTest, JobsCredentialIsForOneJob) {
   EXPECT_EQ(a.secret.size(), 64u);
   EXPECT_THAT(a.secret, Not(HasSubstr(kSecret)));
   EXPECT_FALSE(token.Made({a.secret, "a-2"}));
-  EXPECT_FALSE(token.Made({a.secret, ""}));  // It is not the token.
+  EXPECT_FALSE(token.Made({a.secret, ""}));  // The job's secret is not the token.
   EXPECT_FALSE(token.Made({kSecret, "a-1"}));
   EXPECT_EQ(token.ForJob("a-1").secret, a.secret);
 }

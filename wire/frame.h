@@ -25,7 +25,8 @@ enum class FrameKind : uint8_t {
   kRefusal = 3,
 };
 
-// The encoding of values, which algorithms/compression.h reads and writes. Messages with other numbers are refused.
+// The encoding of the values in a message. algorithms/compression.h encodes and decodes them. Messages with other
+// numbers are refused.
 enum class WireType : uint8_t { kFloat32 = 1, kFloat16 = 2, kBFloat16 = 3, kInt8 = 4, kInt4 = 5, kTopK = 6 };
 inline constexpr uint8_t kWireTypeMax = 6;
 

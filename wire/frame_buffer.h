@@ -60,7 +60,7 @@ class FramePool {
 // A received message.
 class IncomingFrame {
  public:
-  // Reads the kind of a message. INVALID_ARGUMENT as from ReadKind; INTERNAL if gRPC cannot return the bytes.
+  // Parses a message and reads its kind. INVALID_ARGUMENT as from ReadKind; INTERNAL if gRPC cannot return the bytes.
   static absl::StatusOr<IncomingFrame> Parse(const grpc::ByteBuffer& message);
 
   FrameKind kind() const { return kind_; }

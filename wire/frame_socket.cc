@@ -46,7 +46,8 @@ void SetOptions(int descriptor) {
   SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 }
 
-// Waits for the events. Returns false if the deadline has passed. The end of the connection counts as an event, too.
+// Waits for the poll events `events`. Returns false if the deadline has passed. The end of the connection counts as an
+// event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - SteadyTime();

@@ -28,7 +28,7 @@ class FrameSocket {
     absl::Duration send = absl::InfiniteDuration();     // For a whole message.
     absl::Duration receive = absl::InfiniteDuration();  // For a payload, and for a header from its first byte on.
   };
-  // Owns `descriptor`, a connected socket.
+  // Takes ownership of `descriptor`, a connected socket.
   explicit FrameSocket(int descriptor, const Timeouts& timeouts);
   explicit FrameSocket(int descriptor) : FrameSocket(descriptor, Timeouts()) {}
   ~FrameSocket();

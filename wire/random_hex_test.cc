@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// The text has eight digits for each word, and no two are equal.
+// The text has eight digits for each word, and two texts differ.
 TEST(RandomHex, HasDigitsThatDiffer) {
   const std::string one = RandomHex(4);
   EXPECT_EQ(one.size(), 32u);
