@@ -66,7 +66,8 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace) {
   if (absl::Status status = CheckNewFile(path, replace); !status.ok()) return status;
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
-  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });  // Does nothing after Publish.
+  // After Publish the temporary file is gone, so this does nothing.
+  const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });
   const int error = WriteBytes(temporary, text, Durable::kYes);
   if (error != 0) return Failed(path, "cannot be written", error);
   return Publish(temporary, path, replace);

@@ -10,7 +10,7 @@
 
 namespace hooke {
 
-// Checks that WriteNewFile could make the file; call it before the work that makes the content. FAILED_PRECONDITION:
+// Checks that WriteNewFile could make the file. Call it before the work that makes the content. FAILED_PRECONDITION:
 // the path is a folder or a device. ALREADY_EXISTS: it is a file, and `replace` is false.
 absl::Status CheckNewFile(const std::string& path, bool replace);
 

@@ -47,7 +47,7 @@ TEST_F(NewFileTest, ReplacesOnlyWhenAsked) {
 // If a file cannot be written, the error gives its path and the reason.
 TEST_F(NewFileTest, SaysWhyNot) {
   EXPECT_EQ(WriteNewFile(folder_, "x", true).message(), folder_ + ": is a folder; name a file");
-  // Even with `replace`, a file never takes a device's place.
+  // Even with `replace`, a device is never replaced by a file.
   EXPECT_EQ(WriteNewFile("/dev/full", "x", true).message(),
             "/dev/full: is no plain file, but a device, pipe or socket; name a file");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));

@@ -15,8 +15,8 @@ namespace hooke {
 // cannot be written, with the reason.
 absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
-// Writes the bytes over the start of the file `path`, and leaves what is behind them. Readers may see a part of them.
-// NOT_FOUND: there is no such file. Other errors are those of WriteWholeFile.
+// Writes the bytes over the start of the file `path`, and leaves the bytes after them. Readers may see a part of the
+// new bytes. NOT_FOUND: there is no such file. Other errors are those of WriteWholeFile.
 absl::Status OverwriteFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace hooke

@@ -12,7 +12,8 @@
 namespace hooke {
 namespace {
 
-// A file is replaced as a whole, and no other file is left beside it. If it cannot be written, the error names it.
+// A file is replaced as a whole, and no other file is left beside it. If the file cannot be written, the error names
+// it.
 TEST(WholeFileTest, IsThereWholeOrNotAtAll) {
   const std::string folder = testing::TempDir() + "/whole_file";
   std::filesystem::remove_all(folder);
@@ -29,7 +30,8 @@ TEST(WholeFileTest, IsThereWholeOrNotAtAll) {
   std::filesystem::remove_all(folder);
 }
 
-// The bytes behind a shorter text stay, and no file is made. If the disk is full, the error says so and names the file.
+// OverwriteFile leaves the bytes that follow a shorter text, and makes no new file. If the disk is full, the error says
+// so and names the file.
 TEST(WholeFileTest, OverwritesTheStart) {
   const std::string path = testing::TempDir() + "/overwritten";
   std::filesystem::remove(path);

@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Returns 0 or an errno.
+// Writes all of `bytes`. Returns 0 or an errno.
 int WriteAll(int file, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());

@@ -12,11 +12,12 @@ namespace hooke {
 enum class Durable { kNo, kYes };
 
 // Makes the file `path`, or empties it, and writes all of `bytes`. With Durable::kYes the bytes are on the disk on
-// return; a device or pipe has no disk, which is no error. Returns 0 or an errno. After an error the file may hold a
-// part of the bytes.
+// return. For a device or pipe there is nothing to sync, which is no error. Returns 0 or an errno. After an error the
+// file may hold a part of the bytes.
 int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable);
 
-// Writes all of `bytes` to the start of the file, which must exist. It does not become shorter. Returns 0 or an errno.
+// Writes all of `bytes` to the start of the file, which must exist. The file does not become shorter. Returns 0 or an
+// errno.
 int OverwriteBytes(const std::string& path, absl::string_view bytes);
 
 }  // namespace hooke
