@@ -56,7 +56,7 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const int out_fd = logs ? log_fd : options.output_fd;
   const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  // A pipe for the errno of a failed exec; a successful exec closes it.
+  // A pipe through which the child sends the errno of a failed exec. A successful exec closes it.
   int started[2];
   if (null_fd < 0 || pipe2(started, O_CLOEXEC) != 0) {
     const int error = errno;

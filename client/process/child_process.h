@@ -30,18 +30,18 @@ class Child {
 
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) = delete;
-  // Kills the child and waits for it, if it runs.
+  // Kills the child, if it still runs, and waits for its end.
   ~Child();
 
   pid_t pid() const { return pid_; }
 
-  // How the child ended, like "exit status 1" or "killed by signal 9 (Killed)"; nullopt while it runs.
+  // Returns how the child ended, like "exit status 1" or "killed by signal 9 (Killed)"; nullopt while it runs.
   const std::optional<std::string>& Ended();
 
-  // The exit code, once the child has ended. As in a shell, it is 128 + N if signal N ended the child.
+  // Returns the exit code, once the child has ended. As in a shell, it is 128 + N if signal N ended the child.
   int exit_code() const { return exit_code_; }
 
-  // Waits at most `wait` for the child's end; true if it has ended.
+  // Waits at most `wait` for the child's end. Returns true if it has ended.
   bool EndsWithin(absl::Duration wait);
 
   // Sends the signal to the child's whole process group. No effect once the child has ended.

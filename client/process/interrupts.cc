@@ -11,7 +11,7 @@ namespace hooke {
 Interrupts::Interrupts() {
   sigset_t signals;
   sigemptyset(&signals);
-  // SIGPIPE: nobody reads the command's output any more, as in `hooke run ... | head`.
+  // SIGPIPE means that nobody reads the command's output any more, as in `hooke run ... | head`.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     sigaddset(&signals, signal);
   }

@@ -57,7 +57,7 @@ absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& argum
     }
     if (absl::Now() > kill_at) child->Signal(SIGKILL);
   }
-  // The program has closed its output but may still run.
+  // The program has closed its output but may still run. If it does not end soon, it is killed.
   if (!child->EndsWithin(kStopGrace)) {
     child->Signal(SIGKILL);
     child->EndsWithin(kStopGrace);
