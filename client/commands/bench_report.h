@@ -17,7 +17,7 @@ struct TuningReport {
   std::string tuning;  // The text of the tuning file.
   // One line for each operation, kind of values and size: Hooke's default, and the fastest algorithm.
   std::string table;
-  // The number of rules, and how many measurements were left out for lack of time.
+  // A text with the number of rules, and of the measurements that were left out for lack of time.
   std::string notes;
 };
 

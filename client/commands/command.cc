@@ -30,7 +30,7 @@ std::string UnknownCommand(const Command& program, int argc, const char* const* 
 }
 
 // Moves the words after `hooke run ... --` into the invocation and returns the number of the others. They are not
-// parsed: whatever they look like, they are no flags of ours.
+// parsed, because they belong to the user's command even if they look like our flags.
 int TakeCommand(int argc, const char* const* argv, Invocation& invocation) {
   bool is_run = false;
   for (int i = 1; i < argc; ++i) {

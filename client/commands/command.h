@@ -43,10 +43,10 @@ struct Invocation {
   std::string token_file;
   std::string output = "table";
 
-  // The token file that flags and environment choose; "": none.
+  // Returns the absolute path of the token file that flags and environment choose; "" if they choose none.
   std::string absolute_token_file() const;
   bool json() const { return output == "json"; }
-  // $HOME/.hooke/up, or "" if there is no HOME.
+  // Returns $HOME/.hooke/up, or "" if there is no HOME.
   std::string default_state_dir() const;
 };
 
@@ -61,7 +61,7 @@ std::optional<ClusterToken> TokenOrReport(const Invocation& invocation, int& cod
 // returns null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
-// Adds --coordinator and --token-file.
+// Adds --coordinator, and all flags of AddTokenFlag.
 void AddCoordinatorFlag(Command& command, Invocation& invocation);
 void AddTokenFlag(Command& command, Invocation& invocation);
 void AddOutputFlag(Command& command, Invocation& invocation);

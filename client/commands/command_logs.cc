@@ -77,7 +77,7 @@ class LogReader {
   CoordinatorClient& coordinator_;
   const LogOptions& options_;
   v1::ReadLogRequest request_;
-  absl::Status stopped_;  // What `goes_on` said last.
+  absl::Status stopped_;  // The last result of `goes_on`.
 };
 
 int Logs(const Invocation& invocation, const LogOptions& options) {

@@ -69,7 +69,8 @@ absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, con
 
 constexpr char kOwner[] = "hooke run";
 
-// Refuses the cluster of another `hooke run`, which stops it at its own end.
+// Returns an error if the cluster in the folder belongs to another `hooke run`, because that run stops the cluster at
+// its own end.
 absl::Status CheckNoOtherRun(const std::string& state_dir) {
   const ClusterOwner owner = OwnerOf(state_dir);
   if (owner.command != kOwner) return absl::OkStatus();
@@ -79,7 +80,7 @@ absl::Status CheckNoOtherRun(const std::string& state_dir) {
                    "--state-dir, or start a cluster for both with `hooke up`"));
 }
 
-// Returns null if a cluster is there already: one that the user names, or one that `hooke up` runs.
+// Starts a cluster. Returns null if the user names a coordinator, or if `hooke up` runs a cluster already.
 absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invocation, const RunFlags& flags,
                                                           Interrupts& interrupts) {
   if (!invocation.coordinator.empty() || !invocation.environment_coordinator.empty()) return nullptr;
@@ -107,7 +108,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> StartIfNone(const Invocation& invo
   return cluster;
 }
 
-// OK while the log can be followed. CANCELLED: Ctrl-C. UNAVAILABLE: our own coordinator has ended.
+// Returns OK while the log can be followed. CANCELLED: Ctrl-C. UNAVAILABLE: our own coordinator has ended.
 absl::Status GoesOn(const Invocation& invocation, LocalCluster* cluster, Interrupts& interrupts) {
   if (interrupts.WaitFor(absl::ZeroDuration()).has_value()) return absl::CancelledError("interrupted");
   if (cluster == nullptr) return absl::OkStatus();
@@ -146,7 +147,8 @@ int Follow(const Invocation& invocation, const v1::JobSpec& spec, LocalCluster* 
   if (!job.ok()) return Report(invocation, job.status());
   if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
   if (!HasEnded(job->state())) {
-    // Nobody reads our output any more, as in `hooke run ... | head`. The signal that said so must not hurry the end.
+    // SIGPIPE came, because nobody reads our output any more, as in `hooke run ... | head`. It is taken here, because a
+    // pending signal would later shorten the cluster's stop.
     interrupts.WaitFor(absl::ZeroDuration());
     return Cancel(invocation, *coordinator, *job_id);
   }

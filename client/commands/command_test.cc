@@ -450,7 +450,7 @@ TEST_F(CommandTest, SendsTheTokenOfItsFile) {
                                       ": this cluster wants a token: give --token-file, or set HOOKE_TOKEN_FILE\n"));
   options.environment.push_back("HOOKE_TOKEN_FILE=" + file);
   EXPECT_EQ(RunProgram(options).exit_code, 0) << RunProgram(options).err;
-  // Streams, too.
+  // Calls with streams send the token, too.
   options.arguments = {"client/hooke", "watch", "fashion-1", "--coordinator", closed.address()};
   EXPECT_EQ(RunProgram(options).exit_code, 0) << RunProgram(options).err;
   options.arguments.insert(options.arguments.end(), {"--token-file", file + ".none"});

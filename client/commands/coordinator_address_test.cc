@@ -26,7 +26,8 @@ TEST_F(CoordinatorAddressTest, FlagThenEnvironmentThenLocalCluster) {
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");
   absl::StatusOr<ClusterFolder> cluster = ClusterFolder::Own(folder_, "hooke up");
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");  // The cluster is still starting.
+  // The cluster is still starting, so the default is chosen.
+  EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:7411");
   ASSERT_TRUE(cluster->Announce("127.0.0.1:4001").ok());
   EXPECT_EQ(*ChooseCoordinator({"", "", folder_}), "127.0.0.1:4001");
   EXPECT_EQ(*ChooseCoordinator({"", "b:2", folder_}), "b:2");

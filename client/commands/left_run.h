@@ -1,9 +1,9 @@
 #ifndef HOOKE_CLIENT_COMMANDS_LEFT_RUN_H_
 #define HOOKE_CLIENT_COMMANDS_LEFT_RUN_H_
 
-// A `hooke run` that is killed leaves its job in the cluster that it had started, where the next cluster of that folder
-// would run it again although nobody follows it. So the run writes the job's id into the folder, and the next cluster
-// cancels that job.
+// A `hooke run` that is killed leaves its job in the store of the cluster that it had started. The next cluster in that
+// folder would run the job again, although nobody follows it. So the run writes the job's id into the folder, and the
+// next cluster cancels that job.
 
 #include <string>
 
@@ -14,11 +14,11 @@ namespace hooke {
 
 // Writes the job of this run into the cluster's folder.
 absl::Status NoteRun(const std::string& state_dir, const std::string& job_id);
-// Must be called when the job has ended, or is cancelled.
+// Removes what NoteRun wrote. Must be called when the job has ended or is cancelled.
 void ForgetRun(const std::string& state_dir);
 
-// Cancels the job of a killed run, and says so on `invocation.err`. `invocation.coordinator` is that of the cluster
-// that was just started in the folder. Does nothing without such a job.
+// Cancels the job that a killed run left in the folder, and says so on `invocation.err`. `invocation.coordinator` is
+// the coordinator of the cluster that was just started there. Does nothing if there is no such job.
 void CancelLeftRun(const Invocation& invocation, const std::string& state_dir);
 
 }  // namespace hooke

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Prints its arguments, writes its pid to a file, becomes ready with a made-up address, and ends at SIGTERM.
+// A script that stands for a daemon. It prints its arguments, writes its pid to a file, becomes ready with a made-up
+// address, and ends at SIGTERM.
 constexpr char kDaemon[] = R"sh(#!/bin/sh
 echo "started with $*"
 while [ $# -gt 0 ]; do
@@ -69,8 +70,8 @@ class UpTest : public ::testing::Test {
     return pid;
   }
 
-  // Whether the process is gone within seconds. A killed process exists until its parent has waited for it, so this
-  // polls.
+  // Returns whether the process is gone within seconds. A killed process exists until its parent has waited for it, so
+  // this function polls.
   static bool IsGoneSoon(pid_t pid) {
     for (int i = 0; i < 500; ++i) {
       if (kill(pid, 0) != 0 && errno == ESRCH) return true;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
 #define HOOKE_CLIENT_COMMANDS_WATCH_COMMAND_H_
 
-// Shared by `hooke watch`, `hooke submit --watch` and `hooke run`.
+// Shows a job until it ends, for `hooke watch`, `hooke submit --watch` and `hooke run`.
 
 #include <string>
 
@@ -11,13 +11,13 @@
 
 namespace hooke {
 
-// Shows the job until it ends; on a terminal the picture is redrawn in place. After success the last line on `out` is
+// Shows the job until it ends. On a terminal the picture is redrawn in place. After success the last line on `out` is
 // "center test accuracy: 90.12 %". Returns the job's exit code, kFailed after `patience_seconds` without the
 // coordinator, or kInterrupted after Ctrl-C.
 int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
                   double patience_seconds, Interrupts& interrupts);
 
-// Why a job that has ended did not succeed: "job fashion-1 failed: ...".
+// Returns why a job that has ended did not succeed: "job fashion-1 failed: ...".
 std::string FailureText(const v1::JobStatus& job);
 
 constexpr double kDefaultPatienceSeconds = 300;
