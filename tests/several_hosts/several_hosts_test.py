@@ -28,7 +28,8 @@ train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate
 groups: {{count: 1, ranks: 4}}
 averaging: {{rule: elastic, interval: 4}}
 """
-# The word of a dead worker reaches the others in well under 2 s. The rest is for a machine that is busy.
+# Limit for the other workers to learn that a worker is dead. That usually takes well under 2 s. The rest is for a busy
+# machine.
 TOLD_SECONDS = 5
 WAIT_SECONDS = 90
 
@@ -174,7 +175,7 @@ class SeveralHosts(unittest.TestCase):
         memory = cluster.memory_folders()
         self.assertEqual(len(memory), 2)
 
-        # The worker of rank 0, where mpirun is.
+        # Kills the worker of rank 0, where mpirun runs.
         self.kill(job_id, workers[0], workers[1])
         second = cluster.trains(job_id, 2)
         self.assertNotIn(workers[0], second)
@@ -182,7 +183,7 @@ class SeveralHosts(unittest.TestCase):
         cluster.start_worker(int(workers[0][1:]))
         memory |= cluster.memory_folders()
 
-        # The worker without rank 0.
+        # Kills the worker without rank 0.
         self.kill(job_id, second[1], second[0])
         third = cluster.trains(job_id, 3)
         self.assertNotIn(second[1], third)
