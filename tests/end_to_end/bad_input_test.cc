@@ -103,7 +103,7 @@ TEST_F(BadInputTest, LogEndsWithTheCause) {
   JobText missing = job_;
   missing.data = "/no/such/folder";
   missing.ranks = 1;
-  missing.groups = 2;  // The other group is stopped when one has failed.
+  missing.groups = 2;  // When one group has failed, the other one is stopped.
   JobText diverges = job_;
   diverges.learning_rate = 1e3;
   const JobText jobs[] = {missing, diverges, missing, diverges};
@@ -177,7 +177,7 @@ TEST_F(BadInputTest, DamagedSnapshot) {
   EXPECT_THAT(cluster_->ServerOutput(1), ContainsRegex(absl::StrCat("snapshot ", newest.filename().string(),
                                                                     " in .* refused: .*; the previous one, ",
                                                                     older.filename().string(), ", is tried")));
-  // The model is complete: its file is as long as that of a job with undamaged snapshots.
+  // The model is complete, because its file is as long as that of a job with undamaged snapshots.
   EXPECT_EQ(fs::file_size(damaged), fs::file_size(sound));
 }
 

@@ -37,8 +37,8 @@ std::string ReadFile(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Polls until the condition holds or the deadline passes. For conditions that no event announces, such as another
-// process's file or /proc.
+// Polls until the condition holds or the deadline passes. It is meant for conditions that no event announces, such as
+// another process's file or /proc.
 bool PollUntil(absl::Time deadline, const std::function<bool()>& condition) {
   while (!condition()) {
     if (absl::Now() > deadline) return false;

@@ -23,8 +23,8 @@ struct ClusterOptions {
   int slots = 2;  // Slots of each worker.
   std::vector<std::string> server_flags;
   std::vector<std::string> worker_flags;
-  std::string host = "127.0.0.1";  // Where the servers listen, and where they are dialed.
-  std::string token;               // Of the cluster; empty: none. All programs get a file with it.
+  std::string host = "127.0.0.1";  // The host where the servers listen and are dialed.
+  std::string token;               // The cluster's token; empty: none. All programs get a file with it.
 };
 
 struct ProgramResult {

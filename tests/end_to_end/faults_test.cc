@@ -117,7 +117,7 @@ class FaultsTest : public ::testing::Test {
   std::string averaging_;  // The job's `averaging` section. Empty: elastic.
 };
 
-// SIGKILL of one rank: its group restarts from the center, the log gives the reason, and the job succeeds.
+// One rank gets SIGKILL. Its group restarts from the center, the log gives the reason, and the job succeeds.
 TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 60));
   const auto ranks = cluster_->RankPids(id_, 1);
@@ -132,7 +132,7 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   EXPECT_THAT(log, ContainsRegex("group 1 trains again, and is at step [0-9]+"));
 }
 
-// SIGKILL of one rank of a job with synchronous SGD: its group restarts. The other group does not hang in a round and
+// One rank of a job with synchronous SGD gets SIGKILL. Its group restarts. The other group does not hang in a round and
 // is not restarted, and the job succeeds.
 TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   averaging_ = "{rule: sync, grace_seconds: 2}";
@@ -149,8 +149,8 @@ TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {
   EXPECT_EQ(end->groups(0).incarnation(), 1u) << "the other group was lost, too:\n" << cluster_->Log(id_);
 }
 
-// SIGKILL of the coordinator, which is also a server, in the middle of a job, and a restart. Running groups go on, and
-// the center comes back from its snapshot. Jobs that were submitted before are still there. Both jobs succeed.
+// The coordinator, which is also a server, gets SIGKILL in the middle of a job and is restarted. Running groups go on,
+// and the center comes back from its snapshot. Jobs that were submitted before are still there. Both jobs succeed.
 TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   ClusterOptions options;
   options.server_flags = {"--snapshot-interval=1s"};
@@ -170,7 +170,7 @@ TEST_F(FaultsTest, KilledCoordinatorComesBackAndTheJobSucceeds) {
   EXPECT_EQ(second->state(), v1::JOB_STATE_SUCCEEDED) << second->reason();
 }
 
-// SIGKILL of the coordinator during `hooke watch`. Watch reports that the coordinator is away, and goes on within two
+// The coordinator gets SIGKILL during `hooke watch`. Watch reports that the coordinator is away, and goes on within two
 // seconds of its return. It never shows a group at step 0. One of three kills must be in time, because other work on
 // this machine may delay watch.
 TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
@@ -208,8 +208,8 @@ TEST_F(FaultsTest, WatchIsBackWithinTwoSecondsOfTheCoordinatorsReturn) {
   EXPECT_EQ(cluster_->Hooke({"cancel", id_}).status, 0);
 }
 
-// SIGKILL of the other server: groups go on training without waiting for it. Its shard comes back from the snapshot.
-// The job reports how far the shard went back, and succeeds.
+// The server that is not the coordinator gets SIGKILL. Groups go on training without waiting for it. After its restart,
+// its shard comes back from the snapshot. The job reports how far the shard went back, and succeeds.
 TEST_F(FaultsTest, KilledServerComesBack) {
   ClusterOptions options;
   // The long snapshot interval leaves several exchanges after a snapshot, so some are lost.
@@ -262,7 +262,7 @@ TEST_F(FaultsTest, KilledServerComesBack) {
   ExpectSuccess();
 }
 
-// SIGSTOP of a rank: `hooke watch` and the log name the rank within ten seconds, with the time and the step. Then the
+// A rank gets SIGSTOP. `hooke watch` and the log name the rank within ten seconds, with the time and the step. Then the
 // collective's deadline ends the group, and the group restarts.
 TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   ClusterOptions options;
@@ -278,7 +278,7 @@ TEST_F(FaultsTest, StoppedRankIsNamedAndReplaced) {
   EXPECT_THAT(cluster_->RankPids(id_, 0), Not(Contains(ranks[0]))) << "the stopped rank was left behind";
 }
 
-// SIGSTOP of a server: `hooke watch` names it within ten seconds while groups go on training. After SIGCONT the job
+// A server gets SIGSTOP. `hooke watch` names it within ten seconds while groups go on training. After SIGCONT the job
 // goes on and succeeds.
 TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, 120));
@@ -294,7 +294,7 @@ TEST_F(FaultsTest, StoppedServerIsNamedAndTrainingGoesOn) {
   ExpectSuccess();
 }
 
-// SIGSTOP of the coordinator: `hooke watch` itself reports it, and goes on when the coordinator is back.
+// The coordinator gets SIGSTOP. `hooke watch` itself reports that, and goes on when the coordinator is back.
 TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
   ASSERT_NO_FATAL_FAILURE(StartJob({}, kLongEpochs));
   absl::Notification watching;
@@ -311,7 +311,7 @@ TEST_F(FaultsTest, StoppedCoordinatorIsNamedByWatch) {
   EXPECT_TRUE(cluster_->Status(id_).ok());
 }
 
-// SIGKILL of a worker: its ranks end with it, and its group restarts on another worker.
+// A worker gets SIGKILL. Its ranks end with it, and its group restarts on another worker.
 TEST_F(FaultsTest, KilledWorkersGroupMovesToAnother) {
   ClusterOptions options;
   options.workers = 3;

@@ -27,7 +27,7 @@ inline std::string ToYaml(const JobText& job) {
                       "}\naveraging: ", job.averaging, "\n");
 }
 
-// So many epochs that a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
+// With this many epochs, a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
 // them.
 inline constexpr int kLongEpochs = 2000;
 

@@ -94,7 +94,8 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
   EXPECT_GT(share, 0.001);
   EXPECT_LT(share, 1.0);
 
-  // Each group's time splits without a rest. The ranks' numbers of a collective agree, or none would be known of all.
+  // The parts of each group's time add up to the whole. The ranks' numbers of a collective agree. Otherwise no
+  // collective would be known on all ranks.
   const ProgramResult split = cluster_->Hooke({"profile", *id, "--steps", "--output", "json"});
   ASSERT_EQ(split.status, 0) << split.output;
   const nlohmann::json steps = nlohmann::json::parse(split.output)["steps"];

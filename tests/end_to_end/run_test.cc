@@ -75,7 +75,7 @@ class RunTest : public ::testing::Test {
     return mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(30));
   }
 
-  // Whether the cluster of this test has gone, with all its daemons.
+  // Returns whether the cluster of this test has ended.
   bool ClusterIsGone() const { return !fs::exists(folder_ + "/.hooke/up/coordinator"); }
 
   const std::string folder_ = absl::StrCat("/tmp/hooke-run-test-", getpid());
@@ -117,7 +117,7 @@ TEST_F(RunTest, NamesAMissingProgram) {
 TEST_F(RunTest, CtrlCCancels) {
   const std::unique_ptr<Process> process = Start({"--", "sh", "-c", "echo ready $$; sleep 1000"});
   ASSERT_TRUE(Prints("rank 0: ready ")) << Output();
-  // A second run would lose the cluster when this one ends.
+  // A second run is refused, because it would lose the cluster when this run ends.
   EXPECT_EQ(Run({"--", "true"}), 1);
   EXPECT_THAT(Output(), HasSubstr(absl::StrCat("another `hooke run`, process ", process->pid(), ", has a cluster")));
   kill(process->pid(), SIGINT);
@@ -139,7 +139,7 @@ TEST_F(RunTest, TheJobOfAKilledRunIsNotRunAgain) {
               HasSubstr("hooke: job run-1 is cancelled, because the `hooke run` that followed it was killed"));
   EXPECT_THAT(Output(), HasSubstr("rank 0: second"));
   EXPECT_THAT(Output(), HasSubstr("hooke: submitted run-2"));
-  // The third has nothing to cancel.
+  // The third run has nothing to cancel.
   EXPECT_EQ(Run({"--", "echo", "third"}), 0) << Output();
   EXPECT_THAT(Output(), Not(HasSubstr("run-2 is cancelled")));
   EXPECT_TRUE(ClusterIsGone());

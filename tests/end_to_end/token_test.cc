@@ -1,5 +1,5 @@
-// A cluster with a token, as processes. It listens at 0.0.0.0 and is dialed there. To Hooke that is an address that
-// other machines reach, and Linux connects it to this machine.
+// A cluster with a token, as processes. The servers listen at 0.0.0.0 and are dialed there. Hooke takes 0.0.0.0 for an
+// address that other machines can reach, and Linux connects it to this machine.
 
 #include <filesystem>
 #include <fstream>
@@ -31,7 +31,7 @@ using ::testing::Not;
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
 constexpr char kToken[] = "2f6c1d5e90b7a3486f0c2b9d7e15a84c";
 
-// The files below `folder` that have `text` in them.
+// Returns the files below `folder` that contain `text`.
 std::vector<std::string> FilesWith(const std::string& folder, const std::string& text) {
   std::vector<std::string> found;
   std::error_code error;
@@ -74,8 +74,8 @@ class TokenTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
 };
 
-// Ranks reach their center with the credential of their job, and `hooke export` with the token. Nothing that any
-// program writes has the token in it, however much it logs.
+// Ranks reach their center with the credential of their job, and `hooke export` reaches it with the token. No program
+// writes the token into a file or its output, even at the most detailed log level.
 TEST_F(TokenTest, TrainsExportsAndTellsNobody) {
   StartCluster(2);
   const std::string& folder = cluster_->folder();
@@ -88,7 +88,7 @@ TEST_F(TokenTest, TrainsExportsAndTellsNobody) {
   EXPECT_EQ(job.servers_size(), 2);
   const ProgramResult exported = cluster_->Hooke({"export", job.job_id(), folder + "/model.safetensors"});
   EXPECT_EQ(exported.status, 0) << exported.output;
-  // The files that the command's rank can see: its start, its environment, and the command lines of all processes.
+  // This command prints what its rank can see: the start file, the environment, and the command lines of all processes.
   Succeed(
       "name: look\ncommand: [sh, -c, 'cat $HOOKE_START; env; ps -eo args']\ngroups: {count: 1, ranks: 1}\n"
       "averaging: {rule: none}\n");
@@ -127,7 +127,7 @@ TEST_F(TokenTest, OtherUsersAreRefused) {
   EXPECT_THAT(cluster_->Hooke({"jobs", "--token-file", other}).output, HasSubstr("is open to others than its owner"));
 }
 
-// A worker with another token goes on trying, says so once, and is never one of the nodes.
+// A worker with another token goes on trying and logs the refusal once. `hooke nodes` never lists it.
 TEST_F(TokenTest, AWorkerWithAnotherTokenNeverRegisters) {
   StartCluster(1);
   absl::Mutex mutex;
@@ -155,7 +155,7 @@ TEST_F(TokenTest, AWorkerWithAnotherTokenNeverRegisters) {
   (*worker)->Stop(absl::Seconds(10));
 }
 
-// A program that has a token file in its flags or environment, and cannot read it, does not start without a token.
+// If a program's flags or environment name a token file that it cannot read, it does not start.
 TEST_F(TokenTest, DaemonsNeedTheirToken) {
   StartCluster(1);
   for (const char* program : {"hooke-server", "hooke-worker"}) {
