@@ -3,9 +3,9 @@
 
 // Decides who may write the initial values of a center. Pure: it knows no threads, sockets or clocks.
 //
-// The first group that attaches gets the right to initialize, for the time of a lease. Each block that it sends renews
-// the lease. So a huge center may take long to send, but the group must not pause. The other groups wait. If the lease
-// ends before the center has its values, the next group that asks gets the right.
+// The first group that attaches gets the right to initialize, for the time of a lease. Each block that the group sends
+// renews the lease. So a huge center may take long to send, but the group must not pause. The other groups wait. If the
+// lease ends before the center has its values, the next group that asks gets the right.
 
 #include <cstdint>
 #include <optional>

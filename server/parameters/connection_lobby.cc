@@ -12,10 +12,10 @@
 namespace hooke {
 namespace {
 
-// Bytes that are read and dropped at a time, of a connection that is being refused.
+// How many bytes are read at a time, and dropped, from a connection that is being refused.
 constexpr size_t kDropBytes = 64 << 10;
 
-// Whether the peer has closed the connection or it is broken.
+// Returns whether the connection has ended: the peer closed it, or it is broken.
 bool HasEnded(ssize_t received) { return received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR); }
 
 }  // namespace

@@ -51,8 +51,8 @@ class ConnectionLobby {
   // False: there is no connection.
   bool CloseOldest();
 
-  // AppendTo adds the descriptors to poll, and deadline() returns until when to poll. Pass the polled entries to
-  // Receive, and call nothing else in between.
+  // Adds the descriptors to poll, until deadline() at most. Pass the polled entries to Receive, and call nothing else
+  // in between.
   void AppendTo(std::vector<pollfd>& polled) const;
   absl::Time deadline() const;
 
@@ -86,7 +86,7 @@ class ConnectionLobby {
   Progress Drop(Leaving& leaving) const;
 
   const Limits limits_;
-  std::list<Waiting> waiting_;  // The oldest is first; so it is in leaving_.
+  std::list<Waiting> waiting_;  // In both lists the oldest connection is first.
   std::list<Leaving> leaving_;
 };
 

@@ -131,7 +131,7 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
           "connects",
           std::strerror(error), sessions_.size(), lobby_.waiting());
     }
-    // A silent connection makes room for one that may say who it is.
+    // A connection that has sent nothing is closed, so that another one can be accepted.
     if (lobby_.CloseOldest()) continue;
     accepts_again_ = now + kAcceptPause;
     return;

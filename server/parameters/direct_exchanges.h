@@ -39,13 +39,13 @@ class DirectExchanges {
   struct Options {
     ParameterStore* store = nullptr;  // Outlives this.
     std::shared_ptr<spdlog::logger> logger;
-    std::string host;  // Address or name of this host to listen at.
+    std::string host;  // The address or name of this host at which to listen.
     // Sessions at a time, one per rank; more are refused with UNAVAILABLE. At most half of the files that the process
     // may open: the rest is for snapshots and for gRPC.
     size_t sessions_max = 8192;
     ConnectionLobby::Limits lobby = {};
   };
-  // After OK it accepts connections. UNAVAILABLE: it cannot listen.
+  // Listens and begins to accept connections. UNAVAILABLE: it cannot listen.
   static absl::StatusOr<std::unique_ptr<DirectExchanges>> Listen(Options options);
   // Calls Stop.
   ~DirectExchanges();

@@ -10,8 +10,8 @@
 namespace hooke {
 namespace {
 
-// How many of the `values` values from `first` on are in the block that holds `first`. If no block holds it, returns
-// all, so that they are refused together.
+// Returns how many of the `values` values from `first` on are in the block that holds `first`. If no block holds
+// `first`, returns `values`, so that all of them are refused together.
 uint64_t ValuesOfBlock(const Shard& shard, uint64_t first, uint64_t values) {
   const Partition& partition = shard.plan().partition;
   if (first >= partition.values()) return values;

@@ -35,7 +35,7 @@ class ExchangeSession {
   // of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of
   // the message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
-  // Valid after the opening: the rank that sends on this stream.
+  // Returns the rank that sends on this stream. Valid after the opening.
   const v1::Sender& sender() const { return sender_; }
 
   // Receive in parts, for streams that can receive values directly into place. Call Open once. For each message of
@@ -43,7 +43,7 @@ class ExchangeSession {
   // like floats and as long as their headers announce.
   absl::Status Open(const v1::Sender& sender);
   absl::Status CheckHeader(const ValuesHeader& header) const;
-  // The header of the answer. `header` has passed CheckHeader.
+  // Returns the header of the answer. `header` has passed CheckHeader.
   ValuesHeader AnswerHeader(const ValuesHeader& header) const;
   absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 

@@ -26,18 +26,19 @@ class InMemoryStorage : public Storage {
   absl::Status Remove(absl::string_view name) override;
   std::string Describe() const override { return "memory"; }
 
-  // The bytes of a committed file; empty if there is none.
+  // Returns the bytes of a committed file; empty if there is none.
   std::string Get(absl::string_view name) const;
   // Writes a file past all checks, as a crash or a bad disk would leave it.
   void Put(absl::string_view name, std::string bytes);
-  // Bytes of all files that were read so far.
+  // Returns the number of bytes that were read so far, from all files.
   uint64_t bytes_read() const { return *bytes_read_; }
-  // Damage a file as a flipped bit or a short write would.
+  // Flips one bit of a file.
   void FlipBit(absl::string_view name, uint64_t bit);
+  // Cuts a file to its first `bytes` bytes.
   void Truncate(absl::string_view name, uint64_t bytes);
   // From now on only this many more bytes can be written; then writes fail with RESOURCE_EXHAUSTED.
   void SetFreeBytes(uint64_t bytes);
-  // From now on every Commit fails with `status` (OK: none does).
+  // From now on every Commit fails with `status`. If `status` is OK, Commits succeed again.
   void FailCommits(absl::Status status);
 
  private:

@@ -17,7 +17,7 @@ absl::Status CheckNumber(absl::string_view field, double value, double most) {
   return absl::InvalidArgumentError(absl::StrCat("job.", field, " is ", value, "; 0 to ", most, " is allowed"));
 }
 
-// OK if a whole number, which may be 0, is at most what the table of keys allows.
+// Returns OK if a whole number, which may be 0, is at most the limit in the table of job keys.
 absl::Status CheckAtMost(absl::string_view field, uint64_t value) {
   const auto most = static_cast<uint64_t>(RangeOf(absl::StrCat("averaging.", field)).max);
   if (value <= most) return absl::OkStatus();
@@ -85,7 +85,7 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   absl::StatusOr<Encoding> sent = ReadShardEncoding(job, *name);
   if (!sent.ok()) return sent.status();
   read.sent = *sent;
-  // Only the rule that answers with differences uses this one.
+  // Only the rule that answers with differences uses this encoding.
   read.options.answers = AnswerEncoding(read.sent, /*answers_center=*/false);
   absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule(read.options);
   if (!rule.ok()) return rule.status();

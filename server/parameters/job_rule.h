@@ -24,10 +24,10 @@ struct JobRule {
   RoundOptions round;
 };
 
-// INVALID_ARGUMENT names the field that is out of range, and what is allowed.
+// Reads the job's update rule. INVALID_ARGUMENT names the field that is out of range, and what is allowed.
 absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job);
 
-// OK if `value` is 1 to `most`. Otherwise INVALID_ARGUMENT names JobSpecForShard's `field` and what is allowed.
+// Returns OK if `value` is 1 to `most`. Otherwise INVALID_ARGUMENT names JobSpecForShard's `field` and what is allowed.
 absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t most);
 
 }  // namespace hooke

@@ -50,7 +50,7 @@ struct NamedState {
   KeptStateId id;
 };
 
-// Reads the name of a file as KeptStateName writes it. nullopt: it is no state.
+// Reads a file's name that KeptStateName has written. nullopt: the file is no state.
 std::optional<NamedState> ParseName(absl::string_view name) {
   const std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
   if (parts.size() != 5 || parts[4] != kSuffix) return std::nullopt;
@@ -170,8 +170,8 @@ absl::Status KeptStates::Writer::Commit(const KeptStateId& keeps) {
   return absl::FailedPreconditionError(absl::StrCat("job ", owner_.job_id, " has ended"));
 }
 
-// Removes the owner's states that are older than `newest`, but `keeps`. Newer ones are of a later start, whose state
-// came first. One that cannot be removed stays counted, and is tried again the next time.
+// Removes the owner's states that are older than `newest`, except `keeps`. Newer states belong to a later start, which
+// has kept its state already. A state that cannot be removed stays counted, and the next Prune tries again.
 void KeptStates::Prune(const KeptStateOwner& owner, const KeptStateId& newest, const KeptStateId& keeps, Job& job) {
   std::vector<KeptStateId> old = List(owner);
   old.erase(

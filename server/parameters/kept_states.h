@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_PARAMETERS_KEPT_STATES_H_
 
 // The ranks' own states in storage, for later starts of their groups: one file for each state, beside the snapshots.
-// docs/snapshot.md describes the format. A state is bytes; nobody here looks into it.
+// docs/snapshot.md describes the format. This class does not interpret the bytes of a state.
 //
 // Thread-safe. No lock is held while a file is read or written.
 
@@ -50,7 +50,7 @@ struct KeptStateOwner {
 // The bytes of a state, as its header announces them.
 struct KeptStateSize {
   uint64_t bytes = 0;
-  uint32_t crc32 = 0;  // That of zlib.
+  uint32_t crc32 = 0;  // CRC-32 of the bytes, as zlib computes it.
 };
 
 class KeptStates {
@@ -60,12 +60,13 @@ class KeptStates {
   struct Options {
     std::shared_ptr<Storage> storage;
     std::shared_ptr<spdlog::logger> logger;
-    uint64_t job_bytes_max = uint64_t{16} << 30;  // Of all states of a job here, those that are being written included.
+    // Limit for all states of a job here, including those that are being written.
+    uint64_t job_bytes_max = uint64_t{16} << 30;
   };
   static constexpr uint64_t kStateBytesMax = uint64_t{1} << 40;
   static constexpr uint64_t kStepMax = uint64_t{1} << 53;
 
-  // Finds the states in storage. Reads none.
+  // Finds the states in storage by their file names. Reads no file.
   static absl::StatusOr<std::unique_ptr<KeptStates>> Open(Options options);
 
   // A state that is being written. Without Commit it leaves nothing behind. Does not outlive the KeptStates.
@@ -77,8 +78,8 @@ class KeptStates {
 
     // DATA_LOSS: more bytes than announced. Other errors are those of the storage.
     absl::Status Append(absl::string_view bytes);
-    // Call it once, last. OK: the state is on disk, and all others of the owner are removed but `keeps`. DATA_LOSS: the
-    // bytes are not those that were announced. FAILED_PRECONDITION: the job's states were removed meanwhile.
+    // Call it once, last. OK: the state is on disk, and the owner's older states except `keeps` are removed. DATA_LOSS:
+    // the bytes are not those that were announced. FAILED_PRECONDITION: the job's states were removed meanwhile.
     absl::Status Commit(const KeptStateId& keeps);
 
    private:
@@ -101,7 +102,7 @@ class KeptStates {
   absl::StatusOr<std::unique_ptr<Writer>> Begin(const KeptStateOwner& owner, const KeptStateId& id,
                                                 const KeptStateSize& size);
 
-  // The owner's states, the newest first.
+  // Returns the owner's states, the newest first.
   std::vector<KeptStateId> List(const KeptStateOwner& owner) const;
 
   // Reads one state from front to back.
@@ -110,7 +111,8 @@ class KeptStates {
     explicit Reader(std::unique_ptr<StorageReader> file) : file_(std::move(file)) {}
 
     const KeptStateSize& size() const { return size_; }
-    // The next bytes, at most `bytes`; "" at the end. DATA_LOSS: they are not those that were written.
+    // Returns the next bytes, at most `bytes`; "" at the end. DATA_LOSS: the file does not hold the bytes that were
+    // written.
     absl::StatusOr<std::string> Read(uint64_t bytes);
 
    private:
@@ -123,21 +125,21 @@ class KeptStates {
     uint32_t crc32_ = 0;
   };
 
-  // NOT_FOUND: there is no such state. DATA_LOSS: its header is damaged.
+  // Opens a state. NOT_FOUND: there is no such state. DATA_LOSS: its header is damaged.
   absl::StatusOr<std::unique_ptr<Reader>> Read(const KeptStateOwner& owner, const KeptStateId& id) const;
 
   // Removes all states of a job; writers that are at work fail. After an error call it again.
   absl::Status RemoveJob(absl::string_view job_id);
 
   std::vector<std::string> jobs() const;           // Jobs that have a state here, sorted.
-  uint64_t bytes(absl::string_view job_id) const;  // Of the job's states in storage.
+  uint64_t bytes(absl::string_view job_id) const;  // Size of the job's states in storage.
 
  private:
   using Key = std::tuple<uint32_t, uint32_t, KeptStateId>;  // Group, rank and state.
   // KeptStates::mutex_ guards all fields.
   struct Job {
-    std::map<Key, uint64_t> files;  // With their lengths.
-    uint64_t pending_bytes = 0;     // Announced by writers at work.
+    std::map<Key, uint64_t> files;  // The lengths of the states in storage.
+    uint64_t pending_bytes = 0;     // Bytes that running writers have announced.
     std::set<Key> pending;
     bool removed = false;
   };
@@ -152,7 +154,8 @@ class KeptStates {
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
 };
 
-// "fashion-1.0-3.0000000002.000000000000001500.state" is of group 0, rank 3, incarnation 2 and step 1500.
+// Returns a state's file name. For example, "fashion-1.0-3.0000000002.000000000000001500.state" is of job fashion-1,
+// group 0, rank 3, incarnation 2 and step 1500.
 std::string KeptStateName(const KeptStateOwner& owner, const KeptStateId& id);
 
 }  // namespace hooke

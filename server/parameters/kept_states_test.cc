@@ -60,7 +60,7 @@ class KeptStatesTest : public ::testing::Test {
   const KeptStateOwner owner_ = {"job-1", 2, 5};
 };
 
-// What was kept is read back, also after a restart of the server.
+// After Commit, a state is listed and read back unchanged, also after a restart of the server.
 TEST_F(KeptStatesTest, KeepsAndReads) {
   ASSERT_TRUE(Keep(owner_, {1, 70}, "momentum").ok());
   ASSERT_TRUE(Keep({"job-1", 2, 4}, {1, 70}, "").ok());
@@ -74,7 +74,7 @@ TEST_F(KeptStatesTest, KeepsAndReads) {
   EXPECT_EQ(states_->bytes("job-1"), 2 * 40u + 8);
 }
 
-// The file of docs/snapshot.md.
+// The bytes of a state's file are those of the example in docs/snapshot.md.
 TEST_F(KeptStatesTest, WritesTheDocumentedBytes) {
   ASSERT_TRUE(Keep({"job-1", 0, 1}, {2, 16}, "abc").ok());
   EXPECT_EQ(absl::BytesToHexString(storage_->Get("job-1.0-1.0000000002.000000000000000016.state")),
@@ -88,7 +88,8 @@ TEST_F(KeptStatesTest, WritesTheDocumentedBytes) {
             "616263");
 }
 
-// The newest state stays, and the one that all ranks have. A later start's state is newer, whatever its step.
+// The newest state stays, and so does the state that Commit was told to keep. A later start's state is newer, whatever
+// its step.
 TEST_F(KeptStatesTest, RemovesOldStates) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());
   ASSERT_TRUE(Keep(owner_, {1, 20}, "b", {1, 10}).ok());
@@ -100,7 +101,7 @@ TEST_F(KeptStatesTest, RemovesOldStates) {
   EXPECT_THAT(states_->List(owner_), ElementsAre(KeptStateId{2, 25}, KeptStateId{2, 15}));
 }
 
-// A state of an earlier start that comes late removes none of a later start.
+// If a state of an earlier start comes late, it removes no state of a later start.
 TEST_F(KeptStatesTest, ALateOldStateRemovesNoNewerOne) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());
   ASSERT_TRUE(Keep(owner_, {2, 15}, "b", {1, 10}).ok());
@@ -110,7 +111,7 @@ TEST_F(KeptStatesTest, ALateOldStateRemovesNoNewerOne) {
   EXPECT_TRUE(left.front() == (KeptStateId{2, 15}));
 }
 
-// Bytes that are not those announced are not kept, and the state before stays.
+// If the bytes differ from those announced, they are not kept, and the previous state stays.
 TEST_F(KeptStatesTest, RefusesOtherBytes) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());
   {
@@ -148,7 +149,7 @@ TEST_F(KeptStatesTest, FindsDamage) {
   }
 }
 
-// A job has so much room and no more, with what is being written. The message has the numbers.
+// A job's states have a limit of bytes, which includes states that are being written. The error has the numbers.
 TEST_F(KeptStatesTest, HasABound) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, std::string(400, 'a')).ok());
   auto writer = states_->Begin({"job-1", 0, 0}, {1, 10}, {400, 0}).value();
@@ -161,7 +162,7 @@ TEST_F(KeptStatesTest, HasABound) {
   EXPECT_EQ(states_->Begin(owner_, {1, 1}, {uint64_t{1} << 41, 0}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Two streams do not write one file at the same time.
+// A state that is being written is refused on a second stream.
 TEST_F(KeptStatesTest, OneWriterForEachState) {
   auto writer = states_->Begin(owner_, {1, 10}, {1, Checksum("a")}).value();
   EXPECT_EQ(Keep(owner_, {1, 10}, "a").code(), absl::StatusCode::kUnavailable);
@@ -169,7 +170,7 @@ TEST_F(KeptStatesTest, OneWriterForEachState) {
   EXPECT_TRUE(writer->Commit({}).ok());
 }
 
-// A full disk is said, and leaves nothing behind.
+// If the disk is full, the error says so, and no part of the state stays.
 TEST_F(KeptStatesTest, FullDisk) {
   storage_->SetFreeBytes(50);
   EXPECT_EQ(Keep(owner_, {1, 10}, std::string(100, 'a')).code(), absl::StatusCode::kResourceExhausted);
@@ -177,7 +178,7 @@ TEST_F(KeptStatesTest, FullDisk) {
   EXPECT_THAT(storage_->List().value(), IsEmpty());
 }
 
-// The states of a job go with the job, also one that is being written meanwhile.
+// RemoveJob removes all states of the job. A state that is being written meanwhile is not kept either.
 TEST_F(KeptStatesTest, RemovesAJob) {
   ASSERT_TRUE(Keep(owner_, {1, 10}, "a").ok());
   ASSERT_TRUE(Keep({"job-2", 0, 0}, {1, 10}, "b").ok());

@@ -11,11 +11,11 @@
 namespace hooke {
 namespace {
 
-// Exclusive. With four bytes each, their bytes still fit in 64 bits.
+// A vector has fewer values than this. With four bytes each, its bytes still fit in 64 bits.
 constexpr uint64_t kMaxValues = uint64_t{1} << 60;
 constexpr size_t kMaxNameBytes = 255;
 
-// Product of the dimensions. INVALID_ARGUMENT if it reaches kMaxValues or a dimension is 0.
+// Returns the product of the dimensions. INVALID_ARGUMENT if it reaches kMaxValues or a dimension is 0.
 absl::StatusOr<uint64_t> CountValues(const v1::Parameter& parameter) {
   uint64_t values = 1;
   for (const uint64_t dimension : parameter.shape()) {
@@ -59,7 +59,7 @@ absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout) {
       return AtParameter(i, parameter, "has the name of an earlier one; names are unique");
     absl::StatusOr<uint64_t> values = CountValues(parameter);
     if (!values.ok()) return AtParameter(i, parameter, values.status().message());
-    total += *values;  // Cannot overflow: both are below 2^60.
+    total += *values;  // This cannot overflow, because both numbers are below 2^60.
     if (total >= kMaxValues)
       return AtParameter(i, parameter, "brings the layout to 2^60 values or more; fewer are allowed");
   }

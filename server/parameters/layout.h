@@ -11,13 +11,14 @@
 
 namespace hooke {
 
-// The number of values in the vector that `layout` describes. INVALID_ARGUMENT names the first parameter that breaks a
-// rule, and the rule. There is at least one parameter, and all have fewer than 2^60 values together. Names are unique
-// and have 1 to 255 bytes. The type is FLOAT32, and no dimension is 0. A description of the model that is out of range
-// is INVALID_ARGUMENT, too.
+// Returns the number of values in the vector that `layout` describes. INVALID_ARGUMENT names the first parameter that
+// breaks a rule, and the rule. The rules: there is at least one parameter, and all have fewer than 2^60 values
+// together. Names are unique and have 1 to 255 bytes. The type is FLOAT32, and no dimension is 0. If the description of
+// the model is out of range, that is INVALID_ARGUMENT, too.
 absl::StatusOr<uint64_t> CheckLayout(const v1::Layout& layout);
 
-// FAILED_PRECONDITION names the first parameter that differs, with its name, type and shape on both sides.
+// Returns OK if the layouts are equal. FAILED_PRECONDITION names the first parameter that differs, with its name, type
+// and shape on both sides.
 absl::Status CompareLayouts(const v1::Layout& center, const v1::Layout& group);
 
 }  // namespace hooke

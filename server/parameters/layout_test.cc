@@ -74,7 +74,7 @@ TEST(CheckLayout, RefusesWhatIsOutOfRange) {
   }
 }
 
-// A group with another model is told which parameter differs first, and how.
+// For a group with another model, the error names the first parameter that differs, and how it differs.
 TEST(CompareLayouts, NamesTheFirstDifference) {
   const v1::Layout center = MakeLayout({MakeParameter("fc1.weight", {512, 784}), MakeParameter("fc1.bias", {512})});
   EXPECT_TRUE(CompareLayouts(center, center).ok());

@@ -46,8 +46,8 @@ absl::StatusOr<int> ListenTcp(const std::string& host, uint16_t* port) {
   return status;
 }
 
-// Listens in Linux's abstract namespace. The socket needs no folder, and it is gone with its process, whatever ends
-// that.
+// Listens in Linux's abstract namespace. The socket needs no folder, and it disappears with its process, whatever ends
+// the process.
 absl::StatusOr<int> ListenLocally(const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

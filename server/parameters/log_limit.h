@@ -16,7 +16,8 @@ class LogLimit {
  public:
   LogLimit(uint64_t lines_max, absl::Duration period) : lines_max_(lines_max), period_(period) {}
 
-  // If a line may be written now, the number of lines that were left out since the last one; otherwise nullopt.
+  // If a line may be written now, returns the number of lines that were left out since the last one. Otherwise returns
+  // nullopt.
   std::optional<uint64_t> Take(absl::Time now) {
     if (now >= until_) {
       until_ = now + period_;

@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// Only so many lines are written in a period. The first line of the next period says how many are missing.
+// At most `lines_max` lines are written in a period. The first line of the next period says how many are missing.
 TEST(LogLimit, CountsWhatItLeavesOut) {
   LogLimit limit(2, absl::Seconds(10));
   const absl::Time now = absl::UnixEpoch();

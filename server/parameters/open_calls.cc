@@ -12,7 +12,8 @@ OpenCalls::Call::~Call() {
 bool OpenCalls::Close(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   closed_ = true;
-  // Holds the lock, or a handler might return meanwhile and its context be gone. TryCancel does not wait.
+  // The lock is held, because otherwise a handler might return meanwhile and destroy its context. TryCancel does not
+  // wait.
   for (grpc::ServerContext* context : open_) context->TryCancel();
   const auto none_open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_.empty(); };
   return mutex_.AwaitWithTimeout(absl::Condition(&none_open), timeout);

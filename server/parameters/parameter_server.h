@@ -48,7 +48,7 @@ struct ParameterServerOptions {
       absl::Seconds(20);
   // The clock for the snapshot interval, leases, measured speeds and waits for other groups.
   std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>();
-  std::string server_id;  // The answer to Identify, with `instance`.
+  std::string server_id;  // The server's identity. The answer to Identify has it and `instance`.
   std::string instance;
   // Address or name of this host where exchanges without gRPC are accepted, on a free port. "": nowhere.
   std::string direct_host;
@@ -63,8 +63,8 @@ struct ParameterServerStats {
   std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };
 
-// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of them asks for the key of
-// the caller's job, or checks that a credential of a job is that job's.
+// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of these methods asks for the
+// key of the caller's job, or checks that the caller's credential is for that job.
 std::set<std::string> MethodsForRanks();
 
 class ParameterServer {
@@ -87,13 +87,13 @@ class ParameterServer {
   // they are intact. Returns at once; Stop ends the work. Call it once, when the server listens.
   virtual void LoadInBackground() = 0;
 
-  // Call it when the job has ended. Writes the job's last snapshot and frees its memory. Pull still serves the center,
+  // Writes the job's last snapshot and frees its memory. Call it when the job has ended. Pull still serves the center,
   // from the snapshot; Attach and Exchange are refused with FAILED_PRECONDITION. Also OK for a job that is already
   // sealed or not held here. After an error nothing is freed: call again.
   virtual absl::Status Seal(absl::string_view job_id) = 0;
 
-  // Frees the job's shard for good, in memory and on disk. Only the coordinator's word is a reason for this call. OK if
-  // the job is not held here. FAILED_PRECONDITION: the shard here is of another job with that id, whose key is not
+  // Frees the job's shard for good, in memory and on disk. Call it only if the coordinator has ordered it. OK if the
+  // job is not held here. FAILED_PRECONDITION: the shard here is of another job with that id, whose key is not
   // `job_key`, or all its snapshots are damaged; it stays. UNAVAILABLE: call again.
   virtual absl::Status Forget(const std::string& job_id, const std::string& job_key) = 0;
 

@@ -9,7 +9,7 @@
 namespace hooke {
 namespace {
 
-// For users, who read or save a center. Groups get other texts.
+// Returns the error for users who read or save a center. Groups get other texts.
 absl::Status NoCenter(absl::string_view job_id) {
   return absl::NotFoundError(absl::StrCat("job ", job_id, " has no center on this server: it failed or was cancelled ",
                                           "before its first values, or it ran on other servers"));
@@ -197,7 +197,7 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.key = shard->plan().job.job_key();
     job.shard = nullptr;
     job.sealed = initialized;
-    if (!initialized) jobs_.erase(job_id);  // There is nothing to keep.
+    if (!initialized) jobs_.erase(job_id);  // The center has no values, so there is nothing to keep.
   }
   if (absl::Status status = states_->RemoveJob(job_id); !status.ok()) {
     options_.logger->warn("states of job {} stay until the next start: {}", job_id, std::string(status.message()));
@@ -334,7 +334,8 @@ absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl:
   const auto found = jobs_.find(job_id);
   if (found == jobs_.end()) return nullptr;
   std::shared_ptr<Job> job = found->second;
-  if (job->unloaded) return nullptr;  // It has not changed, so nobody need wait until it is loaded.
+  // An unloaded shard has not changed, so the caller need not wait until it is loaded.
+  if (job->unloaded) return nullptr;
   if (!AwaitIdle(*job)) {
     return absl::UnavailableError(absl::StrCat("a snapshot of job ", job_id, " is still being written; try again"));
   }

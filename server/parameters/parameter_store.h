@@ -67,29 +67,27 @@ class ParameterStore {
   // snapshots are all damaged is lost. Returns early after StopWaiting. Call it once, from a thread of its own.
   void LoadRest();
 
-  // Makes the job's shard, or attaches to it. READY also means that a snapshot is on disk.
-  // INVALID_ARGUMENT: the request is out of range.
-  // FAILED_PRECONDITION: another job had this id, the layout or the job file differs, or the job is sealed.
-  // ABORTED: a later incarnation of the group has attached.
-  // RESOURCE_EXHAUSTED: the disk is full, or there is no memory (max_center_bytes or the machine's); none stays taken.
-  // UNAVAILABLE: the disk failed, or the job is not loaded.
-  // DATA_LOSS: the job is lost.
+  // Makes the job's shard, or attaches to it. READY also means that a snapshot is on disk. INVALID_ARGUMENT: the
+  // request is out of range. FAILED_PRECONDITION: another job had this id, the layout or the job file differs, or the
+  // job is sealed. ABORTED: a later incarnation of the group has attached. RESOURCE_EXHAUSTED: the disk is full, or
+  // there is no memory (max_center_bytes or the machine's); no memory stays reserved. UNAVAILABLE: the disk failed, or
+  // the job is not loaded. DATA_LOSS: the job is lost.
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
-  // The shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: the key is wrong. NOT_FOUND:
-  // attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not loaded.
+  // Returns the shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: the key is wrong.
+  // NOT_FOUND: attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not
+  // loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender);
 
-  // The snapshot from which the sender's shard was loaded. nullopt: the shard was made here, it is not in memory, or
-  // the sender's key is wrong.
+  // Describes the snapshot from which the sender's shard was loaded. OriginOf returns nullopt if the shard was made
+  // here, is not in memory, or the sender's key is wrong.
   struct Origin {
     absl::Time snapshot;    // When the snapshot was written.
-    uint64_t sequence = 0;  // Shard::HighestSequence of the sender's group in it.
+    uint64_t sequence = 0;  // Shard::HighestSequence of the sender's group in that snapshot.
   };
   std::optional<Origin> OriginOf(const v1::Sender& sender);
 
-  // Call it when all initial values are written. The center is initialized from now on, and after OK a first snapshot
-  // is on disk.
+  // Marks the center as initialized. Call it when all initial values are written. After OK a first snapshot is on disk.
   absl::Status FinishInitialize(absl::string_view job_id, const Speaker& speaker);
 
   struct CenterHeader {
@@ -113,10 +111,10 @@ class ParameterStore {
   // is not loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
   absl::Status Save(const v1::Sender& sender);
 
-  // The ranks' own states of running jobs. Seal and Forget remove those of their job.
+  // Returns the ranks' own states of running jobs. Seal and Forget remove the states of their job.
   KeptStates& states() { return *states_; }
 
-  // Call it when the server stops: exchanges that wait for other groups, now or later, end with UNAVAILABLE.
+  // Ends exchanges that wait for other groups, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
   // See ParameterServer::Seal.
@@ -144,7 +142,7 @@ class ParameterStore {
     bool unloaded = false;         // The job runs, and its shard is in snapshots only.
     bool sealed = false;
     std::string key;  // JobSpecForShard.job_key; set if the job was found on disk or is sealed.
-    // Not OK: why the shard cannot be had. No snapshot is readable, or there is no room for it.
+    // Not OK: why the shard cannot be had. No snapshot is readable, or there is no room for the shard.
     absl::Status lost;
     // Shard::updates() of the shard's last snapshot; nullopt: there is none yet.
     std::optional<uint64_t> written_updates;
@@ -158,8 +156,8 @@ class ParameterStore {
 
   void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations);
   void RemoveOrphanStates();
-  // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it has
-  // not by then. OK does not mean that the job has a shard: ShardOf tells.
+  // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it is not
+  // loaded by then. After OK the job may still have no shard; ShardOf returns the reason.
   absl::Status AwaitLoaded(absl::string_view job_id);
   void LoadClaimed(const std::string& job_id, Job& job);
   void VerifySealed(const std::string& job_id);
@@ -171,7 +169,7 @@ class ParameterStore {
   absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> ShardOf(absl::string_view job_id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Marks the job as busy for the calling thread, which must call Release. Waits at most a minute for another thread.
-  // Null: there is no such job in memory, or it is not loaded yet.
+  // Null: the job has no shard in memory, for example because it is not loaded yet.
   absl::StatusOr<std::shared_ptr<Job>> Claim(absl::string_view job_id);
   void Release(Job& job);
   // Waits at most kJobBusyMax until no thread is busy with the job. False: one still is.

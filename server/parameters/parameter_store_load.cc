@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(ParameterSt
   return store;
 }
 
-// Removes the states of jobs that have ended or have no center here. A crash may have come between the removal of a
-// center and that of the states.
+// Removes the states of jobs that have ended or have no center here. They are left over if a crash came after the
+// removal of a center and before the removal of its states.
 void ParameterStore::RemoveOrphanStates() {
   for (const std::string& job_id : states_->jobs()) {
     {
@@ -58,8 +58,8 @@ void ParameterStore::FindOnDisk(const std::string& job_id, const std::vector<uin
   jobs_[job_id] = std::move(job);
 }
 
-// Only this job is affected; the others go on. UNAVAILABLE lets its groups wait as for a server that is not there, so
-// their steps are kept.
+// Returns and logs the error for a job whose shard has no room in memory. Other jobs go on. With UNAVAILABLE, the job's
+// groups wait as if the server were away, so their steps are kept.
 absl::Status ParameterStore::NoRoom(absl::string_view job_id, const absl::Status& why) const {
   absl::Status status = absl::UnavailableError(absl::StrCat(
       "the center of job ", job_id, " is kept on this server's disk, but there is no room to load it: ", why.message(),
@@ -81,7 +81,7 @@ void ParameterStore::LoadRest() {
   // Running jobs come first, because their groups wait for them.
   for (const std::string& job_id : unloaded) {
     if (stopping()) return;
-    AwaitLoaded(job_id).IgnoreError();  // It logs what is wrong with the job.
+    AwaitLoaded(job_id).IgnoreError();  // AwaitLoaded logs its error.
   }
   for (const std::string& job_id : sealed) {
     if (stopping()) return;

@@ -25,7 +25,7 @@ using ::testing::Not;
 
 using ParameterStoreLoadTest = TestStore;
 
-// A center is on disk before the group hears that it is initialized: a crash right after loses nothing.
+// A center is on disk before the group learns that it is initialized. So a crash right after that loses nothing.
 TEST_F(ParameterStoreLoadTest, InitializedCenterSurvivesACrash) {
   MakeCenter({});
   EXPECT_THAT(storage_->List().value(), ElementsAre("job-1.000000000001.snapshot"));
@@ -99,9 +99,8 @@ TEST_F(ParameterStoreLoadTest, LostJob) {
   EXPECT_TRUE(store_->Seal("job-1").ok());
 }
 
-// A stored center that no longer fits, because the limit was lowered, does not keep the server from starting. Calls for
-// its job return an error that says what to do, and the other jobs are loaded. Once there is room, the center is loaded
-// unchanged.
+// If a stored center no longer fits, because the limit was lowered, the server still starts. Calls for its job return
+// an error that says what to do, and the other jobs are loaded. Once there is room, the center is loaded unchanged.
 TEST_F(ParameterStoreLoadTest, AStoredCenterThatDoesNotFit) {
   TestCenter large;
   large.job_id = "job-0";
@@ -130,8 +129,8 @@ TEST_F(ParameterStoreLoadTest, AStoredCenterThatDoesNotFit) {
   EXPECT_EQ(Read("job-0").value(), Ramp(0, 40));
 }
 
-// A server with 1,000 finished jobs starts without reading their values: it reads a few hundred bytes of each. Their
-// values are read when somebody asks for them, and verified by LoadRest.
+// A server with 1,000 finished jobs starts without reading their values. It reads a few hundred bytes of each job. The
+// values are read when somebody asks for them, and LoadRest verifies them.
 TEST_F(ParameterStoreLoadTest, StartsWithoutReadingValues) {
   constexpr int kJobs = 1000;
   constexpr uint64_t kValueBytes = 4000;
@@ -198,7 +197,7 @@ TEST_F(ParameterStoreLoadTest, VerifiesFinishedCentersInTheBackground) {
   EXPECT_EQ(Read("job-2").status().code(), absl::StatusCode::kDataLoss);
 }
 
-// LoadRest ends soon when the server stops: it begins no further shard.
+// When the server stops, LoadRest begins no further shard.
 TEST_F(ParameterStoreLoadTest, LoadRestEndsWhenTheServerStops) {
   MakeCenter({});
   ASSERT_TRUE(store_->Seal("job-1").ok());

@@ -97,7 +97,7 @@ TEST_F(ParameterStoreTest, DiskUse) {
   EXPECT_EQ(store_->disk_use().bytes, sealed.bytes);
 }
 
-// A full disk fails the snapshot, not the exchanges. The snapshot before stays, and when there is room again the next
+// A full disk fails the snapshot, not the exchanges. The previous snapshot stays. When there is room again, the next
 // one succeeds.
 TEST_F(ParameterStoreTest, FullDisk) {
   MakeCenter({});
@@ -202,7 +202,7 @@ TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   EXPECT_EQ(status, absl::UnavailableError("this parameter server is stopping; try again"));
 }
 
-// A group that asks again and again is logged only when its answer changes.
+// If a group attaches again and again, a line is logged only when the answer changes.
 TEST_F(ParameterStoreTest, LogsChangedAnswersOnly) {
   const auto lines = [this]() {
     const std::string log = log_.str();
@@ -318,7 +318,7 @@ TEST_F(ParameterStoreTest, ManyThreads) {
   for (uint32_t job = 0; job < 3; ++job) EXPECT_EQ(Read(name(job)).value().size(), 10u);
 }
 
-// File names sort by version and nothing else in the folder is taken for a snapshot.
+// ListSnapshots returns each job's generations in ascending order. Files with other names are not taken for snapshots.
 TEST(ListSnapshots, KnowsItsFiles) {
   InMemoryStorage storage;
   for (const char* name :

@@ -28,8 +28,8 @@ namespace hooke {
 // Thread-safe.
 class RankSeats {
  public:
-  // `patience` is how long a new stream waits for an ended stream to leave. Ended streams that wait for no round leave
-  // at once.
+  // `patience` is how long a new stream waits for an ended stream to leave. Ended streams leave at once, unless they
+  // wait for a round.
   explicit RankSeats(absl::Duration patience = absl::Seconds(3),
                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>())
       : patience_(patience), clock_(std::move(clock)) {}

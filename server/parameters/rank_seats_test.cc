@@ -103,7 +103,7 @@ TEST(RankSeats, AStreamThatHangsMakesRoom) {
   hanging.join();
 }
 
-// Only one stream waits for a seat: a later stream ends its wait.
+// Only one stream waits for a seat, because a later stream ends the wait of an earlier one.
 TEST(RankSeats, OnlyTheLastWaitsForASeat) {
   RankSeats seats(kPatience);
   Waiting four(&seats, 4);

@@ -58,8 +58,8 @@ class ReferenceBlock {
   // The first `parameters` values are parameters, the rest buffers.
   ReferenceBlock(const ReferenceRule& rule, uint64_t parameters, std::vector<double> values);
 
-  // Makes one group's step under async, ssp or downpour, in a job of `groups` groups. `staleness` is how often others
-  // have changed the center since this group last got it.
+  // Makes one group's step under async, ssp or downpour, in a job of `groups` groups. `staleness` is how often other
+  // groups have changed the center since this group last got it.
   void StepAlone(const ReferenceSent& sent, uint64_t staleness, uint32_t groups);
 
   // Makes a round with contributions of some of the `live` live groups. A full round has `interval` steps of each live

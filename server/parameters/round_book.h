@@ -59,12 +59,13 @@ class RoundBook {
     ExchangeId id;
     bool first = false;  // The block is the rank's first one, or the first one of a fragment.
     bool late = false;   // The contribution is from an older center than the present one.
-    Contribution from;   // The caller keeps `from.values` alive while the contribution is queued.
+    // The contribution itself. The caller keeps `from.values` alive while the contribution is queued.
+    Contribution from;
   };
   // The updates of a block so far.
   struct History {
     uint64_t version = 0;             // The number of its updates.
-    absl::Span<const uint64_t> seen;  // For each group: the version of its copy.
+    absl::Span<const uint64_t> seen;  // For each group: the version of its copy of the block.
   };
 
   struct Pass {
@@ -80,7 +81,7 @@ class RoundBook {
     uint32_t group = 0;
     uint32_t rank = 0;
     ExchangeId id;
-    bool opens = false;  // The exchange begins with this block.
+    bool opens = false;  // Whether the exchange begins with this block.
     // Null if the exchange opens a pass, or if its first block came before a restart.
     std::shared_ptr<const Pass> pass;
   };
@@ -88,7 +89,7 @@ class RoundBook {
   struct ClosedRound {
     uint64_t block = 0;
     std::vector<Contribution> contributions;  // Ascending by group.
-    std::vector<uint32_t> live;               // The groups that train, ascending: see LiveGroups.
+    std::vector<uint32_t> live;               // The groups that train, ascending (LiveGroups).
     std::vector<uint32_t> missing;            // Groups that the round has waited for in vain.
     std::vector<Member> members;
     std::shared_ptr<const Pass> pass;  // The round waited for this pass's groups; null: for all awaited groups.
@@ -97,12 +98,13 @@ class RoundBook {
   enum class Fate { kDropped, kQueued, kClosed };
   struct Decision {
     Fate fate = Fate::kQueued;
-    // The group had a contribution in the queue, which this one has replaced.
+    // Whether the arrival has replaced an earlier contribution of the group in the queue.
     bool replaces = false;
-    // kQueued: call Look again then, if nothing has closed the round before.
+    // If the fate is kQueued: the time at which to call Look, if nothing has closed the round before.
     absl::Time again = absl::InfiniteFuture();
     const char* reason = "";
-    ClosedRound round;  // kClosed: apply it. Then call Settle, unless it could not be applied.
+    // If the fate is kClosed: the round to apply. Then call Settle, unless the round could not be applied.
+    ClosedRound round;
   };
   // Takes a contribution.
   Decision Arrive(absl::Time now, const Arrival& arrival, const History& history);

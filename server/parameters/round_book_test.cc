@@ -18,7 +18,8 @@ using Groups = std::vector<uint32_t>;
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
 
-// A book and what its shard tells it: the blocks' versions, and which one each group has. The time is virtual.
+// A RoundBook, and the data that a shard passes to it: each block's version, and the version of each group's copy. The
+// time is virtual.
 class TestBook {
  public:
   explicit TestBook(const RoundBook::Options& options)
@@ -27,7 +28,7 @@ class TestBook {
         seen_(options.blocks, std::vector<uint64_t>(options.groups)),
         begun_(options.blocks, std::vector<bool>(options.groups)) {}
 
-  // A group's incarnation attaches after `steps` steps.
+  // Attaches a group's incarnation, which has made `steps` steps.
   void Attach(uint32_t group, uint32_t incarnation = 1, uint64_t steps = 0) {
     book.NoteCome(group);
     book.roster().Enter(group, steps);
@@ -84,7 +85,7 @@ class TestBook {
   std::vector<std::vector<bool>> begun_;  // Whether the group's incarnation has had an answer at the block.
 };
 
-// A job of `groups` groups, of which all have attached.
+// Returns the book of a job of `groups` groups, all of which have attached.
 TestBook MakeBook(uint32_t groups, uint64_t blocks, uint32_t quorum = 0, bool drops_late = false, uint32_t ranks = 1) {
   TestBook book({groups, ranks, blocks, {quorum, kGrace}, drops_late});
   for (uint32_t group = 0; group < groups; ++group) book.Attach(group);
@@ -156,7 +157,7 @@ TEST(RoundBook, AQuorumMustBeThere) {
   EXPECT_STREQ(test.Look(0).reason, "fewer groups than the quorum have contributed");
   EXPECT_EQ(test.Arrive(1, 1, 0).again, second + kGrace);
   test.book.Withdraw(0, 1);
-  test.book.Withdraw(0, 1);  // It has nothing more to withdraw.
+  test.book.Withdraw(0, 1);  // Group 1 has nothing more to withdraw.
   EXPECT_EQ(test.Look(0).again, absl::InfiniteFuture());
   test.now += kGrace;
   EXPECT_EQ(test.Arrive(2, 1, 0).again, test.now + kGrace);
@@ -196,8 +197,8 @@ TEST(RoundBook, TheFirstBlockDecidesForTheExchange) {
   EXPECT_EQ(In(test.Arrive(1, 2, 0)), (Groups{0, 1, 2}));
 }
 
-// After a restart of the server nobody knows who was in the round of the exchange's first block. So the other blocks
-// wait for all awaited groups, and they open no pass.
+// After a restart the server does not know which groups were in the round of the exchange's first block. So the other
+// blocks wait for all awaited groups, and they open no pass.
 TEST(RoundBook, AfterARestartALaterBlockWaitsForAll) {
   TestBook test = MakeBook(2, 2);
   EXPECT_EQ(test.Arrive(0, 7, 1).fate, Fate::kQueued);
@@ -247,7 +248,7 @@ TEST(RoundBook, ADeadGroupIsLiveOnceForEachRank) {
   EXPECT_EQ(test.Arrive(0, 2, 1, 1).round.live, (Groups{0}));
 }
 
-// A group that ends is not awaited any more: a look closes the round of those that wait for it.
+// A group that ends is not awaited any more. The next Look closes the round of the groups that wait for it.
 TEST(RoundBook, WhoEndsIsNotAwaited) {
   TestBook test = MakeBook(2, 2, /*quorum=*/2);
   test.Arrive(0, 1, 0);
@@ -303,8 +304,8 @@ class Simulation {
   static constexpr uint64_t kExchanges = 6;
   struct Group {
     bool attached = false, queued = false, dead = false;
-    uint64_t block = 0;      // The next one to send.
-    uint64_t exchanges = 0;  // That are done.
+    uint64_t block = 0;      // The next block to send.
+    uint64_t exchanges = 0;  // Exchanges that are done.
   };
   static bool IsDead(const Group& group) { return group.dead; }
 
@@ -319,7 +320,7 @@ class Simulation {
       return;
     }
     test_.now += absl::Milliseconds(1);
-    ASSERT_NO_FATAL_FAILURE(LookEverywhere());  // A window may have passed.
+    ASSERT_NO_FATAL_FAILURE(LookEverywhere());  // A grace window may have passed.
     own.queued = true;
     ASSERT_NO_FATAL_FAILURE(GoOn(test_.Arrive(group, own.exchanges + 1, own.block)));
   }
@@ -348,7 +349,7 @@ class Simulation {
     for (uint64_t block = 0; block < kBlocks; ++block) ASSERT_NO_FATAL_FAILURE(GoOn(test_.Look(block)));
   }
 
-  // Everybody waits: only time can close a round.
+  // Lets a grace window pass. All groups wait, so only time can close a round.
   void PassWindow() {
     absl::Time again = absl::InfiniteFuture();
     for (uint64_t block = 0; block < kBlocks; ++block) {

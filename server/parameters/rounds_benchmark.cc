@@ -1,6 +1,6 @@
 // Measures the CPU time that an exchange of a center costs a server, under rules with rounds, for few groups and for
-// many. Threads act as groups, without sockets. `tests/benchmarks/run rounds` runs this and compares. It checks that
-// each round is of all groups.
+// many. Threads act as groups, without sockets. This program checks that every round has the contributions of all
+// groups. `tests/benchmarks/run rounds` runs it, and compares the CPU time with few groups to that with many.
 
 #include <benchmark/benchmark.h>
 

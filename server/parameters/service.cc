@@ -18,7 +18,7 @@ namespace {
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "this parameter server is stopping; try again"}; }
 
-// A call's index within its service, in the order of proto/parameter_server.proto.
+// Returns a call's index within its service, in the order of proto/parameter_server.proto.
 int MethodIndex(const char* name) {
   return v1::Frame::descriptor()->file()->service(0)->FindMethodByName(name)->index();
 }
@@ -32,12 +32,13 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
     if (!more.ok()) return more.status();
     if (!*more) return session.Finish();
   }
-  // Read cannot tell a broken stream from one that ended.
+  // Read returns false for a broken stream as well as for one that the client has ended. IsCancelled tells these apart.
   if (context.IsCancelled()) return absl::CancelledError("Initialize was cancelled before its end");
   return session.Finish();
 }
 
-// gRPC keeps receiving while a message is applied, and sends one answer while the next is computed.
+// Applies the messages of a stream and sends their answers. gRPC keeps receiving while a message is applied, and sends
+// one answer while the next is computed.
 absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream, ParameterStore* store,
                             RankSeats::Stream& seat) {
   ExchangeSession session(store);
@@ -132,7 +133,7 @@ grpc::Status ParameterService::RunInitialize(grpc::ServerContext* context,
   const OpenCalls::Call call(&calls_, context);
   if (!call.admitted()) return Stopping();
   const absl::Status status = ReadInitialize(reader, options_, *context);
-  // A whole shard has passed through gRPC's buffers. Without this the allocator would keep their memory.
+  // A whole shard has passed through gRPC's buffers. Without malloc_trim the allocator would keep their memory.
   malloc_trim(0);
   return Reply(*context, "Initialize", status);
 }

@@ -29,7 +29,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   };
   explicit ParameterService(Options options);
 
-  // See OpenCalls::Close.
+  // Ends all calls (OpenCalls::Close), and all waits for a seat (RankSeats::Stop).
   bool Close(absl::Duration timeout);
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,

@@ -72,7 +72,7 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
     begins = book_.Begin(speaker.group, {speaker.incarnation, attached.last_sequence});
   }
   if (begins) NoteBegun(speaker.group);
-  WakeAll();  // Threads of an earlier incarnation may be waiting.
+  WakeAll();  // Threads of an earlier incarnation may be waiting, and must end.
   return attached;
 }
 
@@ -116,7 +116,7 @@ absl::Status Shard::WriteInitial(absl::Time now, const Speaker& speaker, uint64_
   absl::StatusOr<uint64_t> index = FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckFinite(speaker.group, first, values); !status.ok()) return status;
-  // Hold mutex_ during the copy: a sender that has lost its right must not write into an initialized center.
+  // mutex_ is held during the copy, because a sender that has lost its right must not write into an initialized center.
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = CheckInitializer(speaker); !status.ok()) return status;
   attach_.right->until = std::max(attach_.right->until, now + attach_.right->lease);
@@ -148,8 +148,8 @@ void Shard::StopWaiting() {
   WakeAll();
 }
 
-// Takes each block's mutex, so that no thread is between its check and its wait. A thread that checked before the
-// change is waiting by then, and is woken.
+// Wakes all waiting threads. It takes each block's mutex, so that no thread is between its check and its wait. A thread
+// that checked before the change is waiting by then, and is woken.
 void Shard::WakeAll() {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);

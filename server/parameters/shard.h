@@ -13,7 +13,7 @@
 // While this process lives, every exchange is applied exactly once: the shard remembers the last exchange of each group
 // with each block. A repeat changes nothing. Its answer is the stored one or, under rules that answer with the center,
 // the present center. A shard restored from a snapshot knows only the exchanges before the snapshot. So its
-// last_sequence may be lower than the last sequence that a group was answered.
+// last_sequence may be lower than the sequence of a group's last answered exchange.
 //
 // Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
@@ -57,9 +57,9 @@ class Shard {
   // Returns the range of the whole vector that this shard's block `block` < blocks() holds.
   Range BlockRange(uint64_t block) const { return plan_.BlockRange(plan_.blocks.begin + block); }
 
-  // Whether all initial values of the center have been written.
+  // Returns whether all initial values of the center have been written.
   bool initialized() const;
-  // The shard's version: the number of updates of its blocks since it was initialized.
+  // Returns the shard's version: the number of updates of its blocks since it was initialized.
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
 
   // Returns the highest sequence of the group that was applied to any block; 0: none.
@@ -68,7 +68,8 @@ class Shard {
   struct Attached {
     AttachAnswer answer = AttachAnswer::kWait;
     std::string reason;
-    bool changed = true;  // `answer` differs from this incarnation's last answer, so it is worth a log line.
+    // Whether `answer` differs from this incarnation's last answer, so that it is worth a log line.
+    bool changed = true;
     // The lowest, over all blocks, of the group's last applied sequences. The largest uint64 if the shard has no
     // blocks.
     uint64_t last_sequence = 0;
@@ -92,11 +93,11 @@ class Shard {
   // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
   // initialize; attach again. INVALID_ARGUMENT: the block or a value is not allowed.
   absl::Status WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first, absl::Span<const float> values);
-  // Marks the center as initialized; call it when all blocks are written. OK, without effect, if it is initialized
+  // Marks the center as initialized. Call it when all blocks are written. OK, without effect, if it is initialized
   // already.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
-  // OK if the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
+  // Checks that the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
   // NOT_FOUND: the incarnation is a later one, which has not attached here.
   absl::Status CheckSpeaker(const Speaker& speaker) const;
 
@@ -123,15 +124,15 @@ class Shard {
 
   // Writes one block of the center as it was after step `sequence` of the job's only group, which goes on from there in
   // a new incarnation. Only for shards that MayRewind. FAILED_PRECONDITION: this incarnation has exchanged the block
-  // already, so a late message must not undo that. Other errors are those of ApplyBlock.
+  // already, and a late message must not undo that exchange. Other errors are those of ApplyBlock.
   absl::Status Rewind(const Exchange& to, absl::Span<const float> values);
-  // Whether the job has one group, and its rule keeps no state on the servers.
+  // Returns whether the job has one group, and its rule keeps no state on the servers.
   bool MayRewind() const { return plan_.job.groups() == 1 && rule_->traits().state_values == 0; }
 
-  // Ends all exchanges; call it when the job has ended. A block that is copied afterwards never changes again, so every
+  // Ends all exchanges. Call it when the job has ended. A block that is copied afterwards never changes again, so every
   // copy holds all exchanges that were answered. Threads that wait in ApplyBlock get FAILED_PRECONDITION.
   void Close();
-  // Call it when the server stops: threads that wait in ApplyBlock, now or later, get UNAVAILABLE.
+  // Ends waits in ApplyBlock, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
   // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
@@ -149,9 +150,9 @@ class Shard {
   // Returns, by group, the highest incarnation that has attached; 0: none.
   std::vector<uint32_t> Incarnations() const;
 
-  // RestoreBlock and RestoreState restore a snapshot, before any other thread sees the shard. Lengths are those of
-  // CopyBlock and Incarnations. Groups that had attached are awaited; a group that does not return costs the others one
-  // grace window.
+  // Restores one block of a snapshot. Call RestoreBlock and RestoreState before any other thread sees the shard.
+  // Lengths are those of CopyBlock and Incarnations. Groups that had attached are awaited. A group that does not return
+  // costs the others one grace window.
   void RestoreBlock(uint64_t block, BlockCopy copy);
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
@@ -164,12 +165,14 @@ class Shard {
     uint64_t block = 0;  // Index within the shard.
     absl::Span<const float> values;
     absl::Span<float> answer;
-    bool moderate = false;  // AllModerate(values): algorithms/finite.h.
+    bool moderate = false;  // The result of AllModerate(values) (algorithms/finite.h).
     // For rounds: how the round ended for this waiting thread. The thread that ends the wait sets this under the
     // block's mutex. If the outcome is OK, the answer is written.
     std::optional<absl::Status>* outcome = nullptr;
-    bool has_closed = false;  // This turn has closed a round, so the others of the round have their outcomes.
-    // This turn has closed a round that had waited for a group in vain. So rounds of other blocks may be complete.
+    // Whether this turn has closed a round, so that the other turns of the round have their outcomes.
+    bool has_closed = false;
+    // Whether this turn has closed a round that had waited for a group in vain. Rounds of other blocks may then be
+    // complete.
     bool has_dismissed = false;
   };
   struct Block {
@@ -191,17 +194,18 @@ class Shard {
 
   // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // INVALID_ARGUMENT: there is no such group, rank or incarnation.
+  // Checks the numbers of a speaker. INVALID_ARGUMENT: there is no such group, rank or incarnation.
   absl::Status CheckNumbers(const Speaker& speaker) const;
   absl::Status CheckOpen(const Speaker& speaker) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckExchange(const Exchange& exchange, uint64_t block) const;
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
-  // OK if a thread may go on waiting; otherwise the reason why it must not.
+  // Returns OK if a thread may go on waiting. Otherwise returns the reason why it must not.
   absl::Status CheckWaiting(const Turn& turn) const;
   absl::Status ApplyTurn(Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
-  // Whether a group makes no step after step `sequence`. False for all steps if the rule does not step the center.
+  // Returns whether a group makes no step after step `sequence`. False for all steps if the rule does not step the
+  // center.
   bool IsLastStep(uint64_t sequence) const;
   void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(book_mutex_);
   absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
@@ -219,7 +223,7 @@ class Shard {
   void EndReplaced(const Turn& by, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Whether the block is the rank's first one here, or the first one of a fragment.
+  // Returns whether the block of `turn` is the rank's first one on this server, or the first one of a fragment.
   bool IsFirstOfItsPart(const Turn& turn) const;
   // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
@@ -227,8 +231,8 @@ class Shard {
   size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, and uses `turn`'s answer as scratch memory. `live` is the number of live
-  // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN; its values and state are as
-  // they were.
+  // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN. Its values and state then stay
+  // as they were.
   absl::Status Update(absl::Span<const Contribution> from, size_t live, const Turn& turn, Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Does Update's work in cases in which the result may be infinite or NaN.
@@ -248,7 +252,7 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // Indexed by group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
-  // Guards the members that are about all groups and all blocks. Last in the lock order.
+  // Guards the data of all groups and all blocks together. Last in the lock order.
   mutable absl::Mutex book_mutex_;
   RoundBook book_ ABSL_GUARDED_BY(book_mutex_);
   std::vector<GroupPace> paces_ ABSL_GUARDED_BY(book_mutex_);  // Indexed by group.

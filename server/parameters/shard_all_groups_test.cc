@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kRate = 0.5;
 constexpr uint64_t kSteps = 40;
-// A grace window for tests in which no thread waits it out. It is longer than everything else that these tests do.
+// A grace window that no thread may wait out. It is longer than all else that these tests do.
 constexpr absl::Duration kLong = absl::Seconds(10);
 constexpr absl::Duration kAtOnce = absl::Seconds(8);
 
@@ -47,7 +47,7 @@ bool HasHad(const Shard& shard, uint64_t rounds, absl::Duration patience) {
   return shard.updates() >= rounds;
 }
 
-// A group that comes before the others makes no step alone: the first round has both groups and takes their mean.
+// A group that comes before the other makes no step alone. The first round has both groups and takes their mean.
 TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, kLong), 1);
@@ -63,8 +63,8 @@ TEST(ShardAllGroups, TheFirstRoundWaitsForGroupsThatHaveNotCome) {
   }
 }
 
-// The others wait once for a group that never comes. That group has trained nothing, so the distances of the others
-// count in full.
+// The other groups wait once for a group that never comes. That group has trained nothing, so the distances of the
+// others count in full.
 TEST(ShardAllGroups, AGroupThatNeverComesCostsOneGraceWindow) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const auto shard = MakeShard(Request(rule, 2, absl::Seconds(1)), 1);
@@ -117,7 +117,7 @@ TEST(ShardAllGroups, AGroupThatIsStartedAgainIsAwaitedAgain) {
   EXPECT_FALSE(HasHad(*shard, 11, absl::Milliseconds(200))) << "they did not wait for it";
   EXPECT_TRUE(Send(*shard, {2, 0, 2}, 2, 4).ok());  // The new incarnation continues the group's steps.
   others.join();
-  EXPECT_FLOAT_EQ(shard->CopyBlock(0).values[0], -12 * kRate);  // The last round: (1 + 1 + 4) / 3.
+  EXPECT_FLOAT_EQ(shard->CopyBlock(0).values[0], -12 * kRate);  // In the last round the mean is (1 + 1 + 4) / 3.
   EXPECT_EQ(shard->updates(), 11u);
 }
 

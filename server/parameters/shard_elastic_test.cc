@@ -131,7 +131,7 @@ class Schedule {
     group.open.pop_back();
   }
 
-  // Moves the expected center, once for each exchange: d = alpha (x - c); c <- c + d.
+  // Moves the expected center by the formula, once for each exchange: d = alpha (x - c); c <- c + d.
   void CountOnce(Group& group, uint64_t block) {
     if (group.counted[block] == group.sequence) return;
     const Range range = shard_->BlockRange(block);

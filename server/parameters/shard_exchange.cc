@@ -26,7 +26,7 @@ absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float>
   std::optional<absl::Status> outcome;
   turn.outcome = &outcome;
   absl::Status status = ApplyTurn(turn, blocks_[*index]);
-  // The block's mutex is free now, so the threads that wake do not go to sleep again at it.
+  // The block's mutex is free now, so the woken threads need not wait for it.
   if (turn.has_closed) blocks_[*index].changed.SignalAll();
   if (turn.has_dismissed) WakeAll();
   if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
@@ -60,7 +60,7 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
 
 absl::Status Shard::ApplyTurn(Turn& turn, Block& block) {
   absl::MutexLock lock(&block.mutex);
-  // Check again: a last snapshot may have copied this block since CheckOpen.
+  // The check is repeated here, because a last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
   const ExchangeId last = block.applied[turn.speaker.group];
   if (turn.id == last) return Repeat(turn, block);
@@ -138,8 +138,8 @@ absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
   return absl::OkStatus();
 }
 
-// Whether the group's contribution is from an older center than the present one. False if the group has just begun: it
-// read the center outside of exchanges, so the shard does not know which version it has.
+// Returns whether the group's contribution is from an older center than the present one. False if the group has just
+// begun. Such a group read the center outside of exchanges, so the shard does not know its version.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
   const uint32_t group = turn.speaker.group;
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
@@ -184,14 +184,15 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
     return status;
   }
   ++block.version;
-  // Count after the change. Then a snapshot that reads the old count may be written once more, but no change is missed.
+  // The update is counted after the change. So a snapshot that reads the old count may be written once more, but no
+  // change is missed.
   updates_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
 
-// Even finite contributions can make the center infinite. It would stay infinite and spoil all groups. So the block is
-// copied first, and restored if the result is not finite. The copy is cheap: the block is in the cache, and an
-// optimizer's step reads and writes more than the copy does.
+// Applies the rule, and restores the block if the result is not finite. Even finite contributions can make the center
+// infinite, which would spoil all groups for good. So the block is copied first. The copy is cheap: the block is in the
+// cache, and an optimizer's step reads and writes more than the copy does.
 absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center,
                                  const Turn& turn) const {
   const std::vector<float> values(center.values.begin(), center.values.end());
@@ -207,7 +208,7 @@ absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const Cent
           : absl::StrCat("the state of the block at value ", turn.first, " infinite or not a number");
   std::copy(values.begin(), values.end(), center.values.begin());
   std::copy(state.begin(), state.end(), center.state.begin());
-  constexpr size_t kNamed = 4;  // A gRPC status has little room.
+  constexpr size_t kNamed = 4;  // At most this many groups are named, because a gRPC status has little room.
   const auto name = [](std::string* out, const Contribution& each) { absl::StrAppend(out, each.group); };
   const std::string more = from.size() > kNamed ? absl::StrCat(" and ", from.size() - kNamed, " more") : "";
   return absl::InvalidArgumentError(

@@ -17,8 +17,8 @@
 namespace hooke {
 namespace {
 
-// Compares in a time that does not depend on where the keys differ. So the time does not tell how much of `key` is
-// right.
+// Compares in a time that does not depend on where the keys differ. So nobody can guess a key piece by piece from the
+// time.
 bool SameKey(absl::string_view center_key, absl::string_view key) {
   if (center_key.size() != key.size()) return false;
   volatile unsigned char differs = 0;
@@ -30,9 +30,9 @@ constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
-constexpr double kAppliedBytes = 24;  // Per block and group: ids of the last exchange and answer.
-constexpr double kWindowBytes = 64;   // Per rank: its AnswerWindow without the answers.
-constexpr double kGroupBytes = 256;   // Per group: everything else that a shard keeps for it.
+constexpr double kAppliedBytes = 24;  // For each block and group: the ids of the last exchange and of the last answer.
+constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
+constexpr double kGroupBytes = 256;   // For each group: everything else that a shard keeps for it.
 // Memory with rounds. kSeatBytes is per rank: the place of its exchange, and its contribution to the round that it
 // waits for. kLiveBytes is per rank and group: whether the group is in that round, and whether it is live.
 constexpr double kSeatBytes = 240;
@@ -51,7 +51,8 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
       absl::StrCat("job.shard_index is ", job.shard_index(), "; 0 to ", job.shard_count() - 1, " are allowed"));
 }
 
-// The functions below count memory. The counts are upper bounds, in floating point so that no product overflows.
+// Returns the bytes of a full block's values. This function and those below count memory as upper bounds, in floating
+// point so that no product overflows.
 double BlockBytes(const ShardPlan& plan) {
   return sizeof(float) * static_cast<double>(std::min(plan.partition.block_values(), plan.partition.values()));
 }
@@ -75,7 +76,8 @@ double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
   const double all_seats = groups * plan.job.ranks();
-  const double watched = std::min(all_seats, blocks);  // Blocks that are copied while they change.
+  // How many blocks may be copied at the same time while they change.
+  const double watched = std::min(all_seats, blocks);
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
                       blocks * (groups * kAppliedBytes + kBlockObjectBytes);
   const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
@@ -108,7 +110,7 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
 
 // Compares the fields that were not compared before, and names the first that differs.
 absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
-  group.set_compression(center.compression());  // Compared before. Unset and none mean the same.
+  group.set_compression(center.compression());  // The compression was compared before. Unset and none mean the same.
   google::protobuf::util::MessageDifferencer differencer;
   // For a server, an optional field that is 0 means the same as an absent one.
   differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);

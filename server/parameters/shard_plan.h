@@ -33,9 +33,11 @@ struct ShardPlan {
   v1::Layout layout;  // The whole center.
   v1::JobSpecForShard job;
   JobRule rule;
-  Partition partition{0};      // The whole center.
-  Range blocks;                // This shard's blocks; none if there are more servers than blocks.
-  uint32_t window_blocks = 1;  // Sent as AttachResponse.window_blocks. Answers kept for each rank.
+  Partition partition{0};  // The whole center.
+  Range blocks;            // This shard's blocks; may be empty if there are more servers than blocks.
+  // The window of a rank, which is sent as AttachResponse.window_blocks. The shard keeps this many answers for each
+  // rank.
+  uint32_t window_blocks = 1;
   // An upper bound of the shard's memory. It counts values and the rule's state, copies of blocks while they change,
   // the records of blocks, groups and ranks, and the layout. It also counts the answers kept and the messages of all
   // connections.
@@ -55,18 +57,20 @@ uint32_t ChooseWindow(const ShardPlan& plan);
 // allowed. `block_values` >= 1.
 absl::StatusOr<ShardPlan> PlanShard(const v1::AttachRequest& request, uint64_t block_values = kBlockValues);
 
-// PERMISSION_DENIED if `key` is not the center's key, which means that the sender does not belong to job `job_id`. Two
-// empty keys are equal.
+// Checks a sender's key. PERMISSION_DENIED if `key` is not the center's key, which means that the sender does not
+// belong to job `job_id`. Two empty keys are equal.
 absl::Status CheckKey(absl::string_view job_id, absl::string_view center_key, absl::string_view key);
 
-// FAILED_PRECONDITION if the center of this id belongs to another job than the group's. The message tells the user what
-// to do. Jobs with equal keys are one job, also if both keys are empty.
+// Checks that the center belongs to the group's job. FAILED_PRECONDITION if the center of this id belongs to another
+// job. The message tells the user what to do. Jobs with equal keys are one job, also if both keys are empty.
 absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);
 
-// FAILED_PRECONDITION names the first difference between the center's plan and the group's. Keys are compared first.
+// Checks that the plans are equal. FAILED_PRECONDITION names the first difference between the center's plan and the
+// group's. Keys are compared first.
 absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
 
-// A job id is 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT otherwise.
+// Checks that a job id has 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT
+// otherwise.
 absl::Status CheckJobId(absl::string_view job_id);
 
 }  // namespace hooke

@@ -76,7 +76,7 @@ bool WantsFresh(const ReferenceRule& rule) { return rule.mixing == ReferenceMixi
 // The state of a group at one block. Rounds are numbered from 1.
 struct Seat {
   uint64_t sequence = 0;  // The group's steps in its last exchange, even if that was dropped.
-  bool begun = false;     // This incarnation has exchanged the block.
+  bool begun = false;     // Whether this incarnation has exchanged the block.
   bool awaited = true;    // True from when it attaches or sends until a round has waited for it in vain.
   uint64_t missed = 0;    // The last round that waited for the group in vain.
   uint64_t answered = 0;  // The round whose center the group has.
@@ -162,8 +162,9 @@ class Rounds {
     seats_[group].answered = block_.updates();
   }
 
-  // Whether the shard drops the group's next values because they are from an older center. False under rules that do
-  // not drop them, and for a group that has just begun, because the shard does not know its center.
+  // Returns whether the shard drops the group's next values because they are from an older center. False under rules
+  // that do not drop late values. Also false for a group that has just begun, because the shard does not know its
+  // center.
   bool IsLate(uint32_t group) const {
     return WantsFresh(rule_) && seats_[group].begun && seats_[group].answered != block_.updates();
   }
@@ -307,7 +308,7 @@ class Interleaved {
     own.block = (own.block + 1) % blocks_.size();
   }
 
-  // How many exchanges were dropped as a whole, and how many single blocks of other exchanges.
+  // How many exchanges were dropped as a whole, and how many single blocks of other exchanges were dropped.
   int dropped_whole = 0, dropped_blocks = 0;
 
  private:
@@ -315,7 +316,7 @@ class Interleaved {
     uint64_t sequence = 0, steps = 0;
     std::vector<float> values;
     uint64_t block = 0;          // The next block to send.
-    bool drop = false;           // The whole exchange is dropped.
+    bool drop = false;           // Whether the whole exchange is dropped.
     uint64_t round = 0;          // The round at the exchange's first block.
     std::vector<uint32_t> live;  // The groups that were live in that round.
   };
@@ -325,8 +326,8 @@ class Interleaved {
     Exchange& own = groups_[group];
     ReferenceBlock& block = blocks_[own.block];
     Seat& seat = seats_[own.block][group];
-    // Late gradients are dropped: the whole exchange if it begins late, otherwise the blocks at which a later exchange
-    // has overtaken it.
+    // Late gradients are dropped. If an exchange begins late, the whole exchange is dropped. Otherwise only the blocks
+    // are dropped at which a later exchange has overtaken it.
     const bool overtaken = own.block > 0 && gone_on_[own.block] > own.round;
     if (own.block == 0) {
       own.drop = WantsFresh(rule_) && seat.begun && seat.answered != block.updates();

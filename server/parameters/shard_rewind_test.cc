@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 
 constexpr absl::Time kNow = absl::UnixEpoch();
 
-// A center of two blocks of one group under rule average, whose group has exchanged once with the first block.
+// Makes a shard with a center of two blocks, for a job of `groups` groups. Group 0 has attached and initialized it.
 std::unique_ptr<Shard> MakeShard(uint32_t groups = 1, v1::AveragingSpec::Rule rule = v1::AveragingSpec::AVERAGE) {
   TestCenter center;
   center.values = 4;
@@ -37,7 +37,7 @@ absl::Status Exchange(Shard& shard, uint32_t incarnation, uint64_t sequence, uin
   return shard.ApplyBlock({{0, 0, incarnation}, sequence, first}, {0.5f, 0.5f}, absl::MakeSpan(answer));
 }
 
-// After a restart the group writes all blocks back, as often as it must, and goes on from there.
+// After a restart the group writes all blocks back, and may do so twice. It goes on from there.
 TEST(ShardRewind, ReplacesValuesAndSequences) {
   const auto shard = MakeShard();
   ASSERT_TRUE(Exchange(*shard, 1, 6, 0).ok());
@@ -52,7 +52,8 @@ TEST(ShardRewind, ReplacesValuesAndSequences) {
   EXPECT_THAT(shard->CopyBlock(0).values, ElementsAre(1.0f, 2.0f));
 }
 
-// Neither a late message of the rewind nor one of the earlier start changes the center after that.
+// After the group has gone on, a late message of the rewind changes nothing. Nor does a late message of the earlier
+// start.
 TEST(ShardRewind, RefusesLateMessages) {
   const auto shard = MakeShard();
   ASSERT_TRUE(shard->Attach(kNow, {0, 0, 2}, absl::Seconds(20)).ok());
@@ -65,13 +66,13 @@ TEST(ShardRewind, RefusesLateMessages) {
   EXPECT_EQ(shard->Rewind({{0, 0, 3}, 3, 0}, {1.5f, 2.5f}).code(), absl::StatusCode::kNotFound) << "attach first";
 }
 
-// Only a group that has the center for itself may do so, and only if the servers keep nothing else for it.
+// A group may rewind the center only if it is the job's only group.
 TEST(ShardRewind, IsForOneGroupOnly) {
   EXPECT_TRUE(MakeShard()->MayRewind());
   EXPECT_FALSE(MakeShard(2)->MayRewind());
 }
 
-// Values that no center may have are refused.
+// Rewind refuses an infinite value, and values that do not begin at a block's first value.
 TEST(ShardRewind, RefusesInfinity) {
   const auto shard = MakeShard();
   EXPECT_EQ(shard->Rewind({{}, 3, 0}, {1.0f, INFINITY}).code(), absl::StatusCode::kInvalidArgument);

@@ -45,8 +45,8 @@ bool Shard::IsFirstOfItsPart(const Turn& turn) const {
   return OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
 }
 
-// The thread wakes when it has an outcome, when the book's time to look again has come, and when a group has come or
-// gone.
+// Waits until the round has an outcome for `turn`. The thread wakes when it has an outcome, when the book's time to
+// look again has come, and when a group has come or gone.
 absl::Status Shard::AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block) {
   const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
   while (true) {
@@ -79,7 +79,8 @@ absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, 
     // itself, one after another under the mutex.
     AnswerWithCenter(*each, block);
   }
-  block.waiting = std::vector<const Turn*>();  // Frees the memory, which over all blocks is much.
+  // Frees the memory, because the memory of all blocks together would be large.
+  block.waiting = std::vector<const Turn*>();
   turn.has_closed = true;
   if (!status.ok()) return status;
   turn.has_dismissed = !round.missing.empty();
@@ -98,7 +99,8 @@ void Shard::EndReplaced(const Turn& by, Block& block) {
   block.changed.SignalAll();
 }
 
-// Others are woken because the book may want to look at the block at another time now.
+// Takes the turn's contribution out of the round. The other threads are woken, because the book may now have another
+// time to look again.
 void Shard::LeaveRound(const Turn& turn, Block& block) {
   block.waiting.erase(std::find(block.waiting.begin(), block.waiting.end(), &turn));
   if (block.waiting.empty()) block.waiting = std::vector<const Turn*>();
@@ -111,7 +113,7 @@ void Shard::LeaveRound(const Turn& turn, Block& block) {
 // after the grace window is dismissed, so later exchanges do not wait for it.
 //
 // A thread that waits names one group that is behind, and only that group's exchanges wake it. If every arrival woke
-// all, a block would cost the cube of the number of groups.
+// all threads, the cost of a block would grow with the cube of the number of groups.
 absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
   if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
   std::vector<uint32_t>& awaited = block.awaited;

@@ -151,7 +151,7 @@ v1::AttachRequest FragmentsRequest(uint32_t groups) {
   return request;
 }
 
-// Sends the fragment that the shard chooses; the group asks for it before each exchange.
+// Asks the shard which fragment is next, and sends that fragment.
 void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
   const auto pace = shard.TellPace(absl::UnixEpoch(), {group, 0, 1}, 0);
   ASSERT_TRUE(pace.ok()) << pace.status();
@@ -225,7 +225,7 @@ TEST(ShardRounds, AreExact) {
     const auto rule = seed % 3 == 0 ? v1::AveragingSpec::AVERAGE : v1::AveragingSpec::SYNC;
     const auto shard = MakeRoundsShard(MakeRoundsRequest(rule, groups));
     const std::vector<GroupPlan> plans = RandomPlans(seed, groups, kExchanges);
-    // Answers follow one another: for each round, those of its blocks.
+    // Each group's answers, in order: for each round, the answers of its blocks.
     std::vector<std::vector<float>> answers(groups);
     std::vector<std::thread> threads;
     for (uint32_t group = 0; group < groups; ++group) {

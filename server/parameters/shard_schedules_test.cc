@@ -29,7 +29,8 @@ namespace {
 constexpr uint64_t kValues = 10;
 constexpr uint64_t kParameters = 7;  // The blocks have 4 parameters; 3 parameters and a buffer; and 2 buffers.
 constexpr uint64_t kBlocks = 3;
-constexpr uint64_t kBound = 4;  // More than the 3 steps of the longest exchange, so some group may always go on.
+// The bound on staleness. It is more than the 3 steps of the longest exchange, so some group may always go on.
+constexpr uint64_t kBound = 4;
 constexpr absl::Duration kGrace = absl::Seconds(10);
 // Less than the grace window. A call within this time has not waited out the window.
 constexpr absl::Duration kAtOnce = absl::Seconds(8);
@@ -232,7 +233,7 @@ class Schedule {
     group.answered.push_back(block);
   }
 
-  // Whether this group is ahead of each other group at the block by no more than the bound.
+  // Returns whether this group is ahead of each other group at the block by no more than the bound.
   bool IsWithinBound(const Group& group, uint64_t block) const {
     if (rule_.staleness_bound == 0) return true;
     for (const Group& other : groups_) {
@@ -254,7 +255,7 @@ class Schedule {
     sent.steps = group.sequence - (own.begun ? own.applied : group.start);
     sent.values = {group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.begin),
                    group.expected_sent.begin() + static_cast<std::ptrdiff_t>(range.end)};
-    // The shard does not know which center a group has read that has just begun.
+    // If a group has just begun, the shard does not know which center it has read.
     const uint64_t staleness = own.begun ? blocks_[block].updates() - own.seen : 0;
     blocks_[block].StepAlone(sent, staleness, static_cast<uint32_t>(groups_.size()));
   }

@@ -27,7 +27,7 @@ std::unique_ptr<Shard> MakeShard(const TestCenter& center, uint64_t block_values
   return Shard::Create(PlanShard(MakeAttachRequest(center), block_values).value()).value();
 }
 
-// Lets `speaker` initialize the shard. Afterwards the first incarnation of each other group has attached.
+// Lets `speaker` initialize the shard. Then attaches the first incarnation of each other group.
 void Initialize(Shard& shard, const Speaker& speaker = {}) {
   ASSERT_EQ(shard.Attach(kNow, speaker, kLease).value().answer, AttachAnswer::kInitialize);
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
@@ -129,7 +129,7 @@ TEST(Shard, RepeatsAWindowOfAnswers) {
   EXPECT_EQ(shard->updates(), kWindowBlocks + 1);
 }
 
-// Blocks may come in any order: the center is the same as with ascending blocks.
+// Blocks may come in any order, and the center is the same as with ascending blocks.
 TEST(Shard, BlocksComeInAnyOrder) {
   const auto forward = MakeInitializedShard({});
   const auto backward = MakeInitializedShard({});

@@ -35,7 +35,7 @@ void Put(std::string* to, T number) {
   to->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-// Takes a number off the front of `from`, which is long enough.
+// Removes a number from the front of `from` and returns it. `from` must be long enough.
 template <typename T>
 T Take(absl::string_view* from) {
   T number;
@@ -60,7 +60,8 @@ uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes) {
          4 * plan.partition.Values(plan.blocks).size() * (1 + uint64_t{plan.rule.traits.state_values});
 }
 
-// The request for this shard, which says all that is constant about it. PlanShard reads it back.
+// Returns a serialized AttachRequest for this shard, which has everything constant about it. PlanShard makes the plan
+// from it again.
 std::string Description(const ShardPlan& plan) {
   v1::AttachRequest request;
   request.mutable_sender()->set_job_id(plan.job_id);
@@ -99,7 +100,8 @@ absl::Status WriteSnapshot(const Shard& shard, bool sealed, StorageWriter& to) {
   Put(&prefix, static_cast<uint32_t>(description.size()));
   Put(&prefix, FileBytes(plan, description.size()));
   Put(&prefix, plan.partition.block_values());
-  Put(&prefix, shard.updates());  // Read before the blocks are copied: later changes make the next snapshot due.
+  // The count is read before the blocks are copied, so that changes during the copy make the next snapshot due.
+  Put(&prefix, shard.updates());
   Put(&prefix, uint32_t{sealed});
   if (absl::Status status = AppendSection(std::move(prefix), to); !status.ok()) return status;
   if (absl::Status status = AppendSection(description, to); !status.ok()) return status;
@@ -161,7 +163,7 @@ absl::Status SnapshotReader::ReadDescription(const Prefix& prefix) {
   if (!plan.ok())
     return absl::DataLossError(
         absl::StrCat("at byte ", start, ": the description is wrong: ", plan.status().message()));
-  // Checked before anything is read or allocated by the plan's numbers.
+  // This check comes before anything is read or allocated with the plan's numbers.
   if (FileBytes(*plan, prefix.description_bytes) != prefix.file_bytes) {
     return absl::DataLossError(
         absl::StrCat("at byte ", start, ": the description does not fit the file's ", prefix.file_bytes, " bytes"));

@@ -21,8 +21,8 @@
 
 namespace hooke {
 
-// Appends a snapshot of `shard` and commits it. Each block is consistent; exchanges go on meanwhile. `sealed`: the job
-// has ended.
+// Appends a snapshot of `shard` and commits it. Each block is consistent; exchanges go on meanwhile. `sealed` says
+// whether the job has ended.
 absl::Status WriteSnapshot(const Shard& shard, bool sealed, StorageWriter& to);
 
 // Reads one snapshot from front to back. DATA_LOSS: the bytes are not those that were written; the message says what is
@@ -49,7 +49,7 @@ class SnapshotReader {
   absl::StatusOr<Prefix> ReadPrefix();
   absl::Status ReadDescription(const Prefix& prefix);
   absl::Status ReadIncarnations();
-  // Reads `bytes` bytes and the CRC-32 behind them, which it checks. `what` names the section in errors.
+  // Reads `bytes` bytes and the CRC-32 after them, and checks it. `what` names the section in errors.
   absl::StatusOr<std::string> ReadSection(absl::string_view what, uint64_t bytes);
 
   std::unique_ptr<StorageReader> from_;
@@ -61,12 +61,12 @@ class SnapshotReader {
   uint64_t next_block_ = 0;
 };
 
-// Restores the shard, initialized, and reads the snapshot to its end. `clock` is for Shard::Create.
+// Returns the snapshot's shard, which is initialized. Reads the snapshot to its end. `clock` is for Shard::Create.
 absl::StatusOr<std::unique_ptr<Shard>> ReadShard(
     SnapshotReader snapshot, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
-// OK if every byte up to the end of the snapshot is as it was written. CANCELLED: `cancelled`, which is asked before
-// each block, returned true.
+// Returns OK if every byte up to the end of the snapshot is as it was written. CANCELLED: `cancelled`, which is asked
+// before each block, returned true.
 absl::Status VerifySnapshot(SnapshotReader snapshot, absl::FunctionRef<bool()> cancelled);
 
 }  // namespace hooke

@@ -34,7 +34,7 @@ class SnapshotHistory {
     std::shared_ptr<spdlog::logger> logger;
     std::string job_id;
   };
-  // `generations`: those that storage holds, ascending.
+  // `generations` are those that storage holds, ascending.
   SnapshotHistory(Options options, const std::vector<uint64_t>& generations);
 
   // Writes the next generation, then removes all but it and the newest readable one before it.
@@ -52,11 +52,11 @@ class SnapshotHistory {
   // Removes all of the job's snapshots. The newest is removed last, so that it is still there if this stops half-way.
   absl::Status RemoveAll();
 
-  // Bytes that the job's snapshots take in storage, as they were when last written or found.
+  // Returns the bytes that the job's snapshots take in storage, as they were when last written or found.
   uint64_t bytes() const;
 
  private:
-  // Looks at the file's size and remembers it; one that cannot be opened counts as empty.
+  // Stores the file's size in `bytes_`. A file that cannot be opened counts as empty.
   void NoteSize(uint64_t generation);
   static bool NeverCancelled() { return false; }
   // Opens the newest snapshot that `open` accepts. Logs the others.
@@ -72,10 +72,10 @@ class SnapshotHistory {
   uint64_t highest_ ABSL_GUARDED_BY(mutex_) = 0;                // The highest generation so far.
 };
 
-// "fashion-1.000000000007.snapshot".
+// Returns the file's name, such as "fashion-1.000000000007.snapshot".
 std::string SnapshotName(absl::string_view job_id, uint64_t generation);
 
-// The generations in storage, ascending, by job id. Files with other names are ignored.
+// Returns the generations in storage, ascending, by job id. Files with other names are ignored.
 absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> ListSnapshots(Storage& storage);
 
 }  // namespace hooke

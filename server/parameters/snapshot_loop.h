@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SNAPSHOT_LOOP_H_
 #define HOOKE_SERVER_PARAMETERS_SNAPSHOT_LOOP_H_
 
-// Writes snapshots at regular intervals: a thread that calls a function, which Stop calls a last time.
+// Writes snapshots at regular intervals. A thread calls a function for each, and Stop calls it a last time.
 
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ class SnapshotLoop {
 
  private:
   void Run();
-  // False: the thread had already ended.
+  // Ends the thread and waits for it. False: the thread had already ended.
   bool EndThread();
 
   const absl::Duration interval_;

@@ -85,7 +85,8 @@ TEST(Snapshot, KeepsTheModelsDescription) {
     ASSERT_TRUE(WriteSnapshot(*shard, false, *storage.Create(kName).value()).ok());
     const auto restored = ReadShard(SnapshotReader::Open(storage.Open(kName).value()).value()).value();
     EXPECT_EQ(restored->plan().layout.SerializeAsString(), request.layout().SerializeAsString());
-    // Groups of both kinds attach to it: a program may be replaced while a job waits.
+    // Groups with and without a description attach to the restored shard, because a program may be replaced while a job
+    // waits.
     EXPECT_TRUE(ComparePlans(restored->plan(), PlanShard(MakeAttachRequest({}), 2).value()).ok());
     EXPECT_TRUE(ComparePlans(restored->plan(), PlanShard(request, 2).value()).ok());
   }
@@ -151,7 +152,7 @@ TEST_F(SnapshotTest, WorkedExample) {
             "4b40b185");
 }
 
-// A file cut at any byte, or with anything behind its end, is refused.
+// A file that is cut at any byte, or has more bytes after its end, is refused.
 TEST_F(SnapshotTest, RefusesAnyOtherLength) {
   const std::string good = storage_.Get(kName);
   for (size_t bytes = 0; bytes < good.size(); ++bytes) {
@@ -192,7 +193,7 @@ TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
     storage_.Put(kName, changed);
     return Verify();
   };
-  const size_t block = good.size() - 40;  // The last one: two exchanges, the version, a value.
+  const size_t block = good.size() - 40;  // The last block has two exchanges, the version and a value.
   ASSERT_TRUE(verify_with(block, 36, good.size() - 8, std::string(4, '\0')).ok());
   EXPECT_EQ(verify_with(0, 44, 40, "\7"),
             absl::DataLossError("at byte 40: sealed is 7; 0 and 1 are allowed: no server wrote this"));
@@ -221,7 +222,7 @@ TEST_F(SnapshotTest, RefusesOtherFiles) {
   EXPECT_EQ(Verify().code(), absl::StatusCode::kDataLoss);
 }
 
-// The mark of an ended job's last snapshot is restored.
+// A snapshot restores whether it is the last one of an ended job.
 TEST_F(SnapshotTest, Sealed) {
   EXPECT_FALSE(SnapshotReader::Open(storage_.Open(kName).value())->sealed());
   EXPECT_TRUE(WriteSnapshot(*shard_, true, *storage_.Create(kName).value()).ok());

@@ -53,7 +53,8 @@ absl::Status KeepStateSession::Finish() {
   if (absl::Status status = CheckSender(*store_, sender_); !status.ok()) return status;
   if (absl::Status status = writer_->Commit(keeps_); !status.ok()) return status;
   writer_.reset();
-  // The job may have ended after its states were removed and before this one was there.
+  // The job may have ended meanwhile. If its states were removed before this one was committed, this one is still
+  // there.
   absl::Status after = store_->Find(sender_).status();
   if (!absl::IsFailedPrecondition(after)) return absl::OkStatus();
   store_->states().RemoveJob(sender_.job_id()).IgnoreError();

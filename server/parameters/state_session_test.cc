@@ -44,7 +44,8 @@ class StateSessionTest : public TestStore {
     return session.Finish();
   }
 
-  // The steps of the header, then the state.
+  // Fetches the rank's states, as the group's given incarnation. Returns the steps in the header, and then the bytes of
+  // the state of `step`.
   std::vector<std::string> Fetch(uint32_t incarnation, std::optional<uint64_t> step, absl::Status* status = nullptr) {
     v1::FetchStateRequest request;
     *request.mutable_sender() = MakeSender(center_, 0, 1, incarnation);

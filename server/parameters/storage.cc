@@ -21,7 +21,8 @@ namespace {
 
 constexpr absl::string_view kPart = ".part";
 
-// The code tells the caller what to do: if the disk is full, an operator frees space; otherwise a group tries again.
+// Makes a Status from an errno. Its code tells the caller what to do. If the disk is full, an operator frees space.
+// Otherwise a group tries again.
 absl::Status FileError(absl::string_view what, absl::string_view path, int error) {
   const std::string message = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
   if (error == ENOENT) return absl::NotFoundError(message);
@@ -41,7 +42,7 @@ class File {
   }
 
   int get() const { return descriptor_; }
-  // Closes now, to see its error.
+  // Closes the file now, so that the caller sees the error. False: closing failed.
   bool Close() { return close(std::exchange(descriptor_, -1)) == 0; }
 
  private:

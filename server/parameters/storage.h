@@ -28,8 +28,8 @@ class StorageWriter {
   virtual ~StorageWriter() = default;
 
   virtual absl::Status Append(absl::string_view bytes) = 0;
-  // After OK the file is complete under its name and survives a power failure; it has replaced any earlier file of that
-  // name. Call it once, last.
+  // Gives the file its name. After OK the file is complete and survives a power failure, and it has replaced any
+  // earlier file of that name. Call it once, last.
   virtual absl::Status Commit() = 0;
 };
 
@@ -38,9 +38,10 @@ class StorageReader {
   virtual ~StorageReader() = default;
 
   virtual uint64_t size() const = 0;
-  // When the file was committed, by the clock of its disk.
+  // Returns when the file was committed, by the clock of its disk.
   virtual absl::Time written() const = 0;
-  // The next `bytes` bytes, or fewer at the end of the file. Never takes more memory than the file has bytes left.
+  // Returns the next `bytes` bytes, or fewer at the end of the file. Never takes more memory than the file has bytes
+  // left.
   virtual absl::StatusOr<std::string> Read(uint64_t bytes) = 0;
 };
 
@@ -48,18 +49,19 @@ class Storage {
  public:
   virtual ~Storage() = default;
 
-  // A name is 1 to 200 characters of [A-Za-z0-9._-], not starting with a dot, not ending with ".part".
+  // Begins to write a file. Its name is 1 to 200 characters of [A-Za-z0-9._-]; it does not start with a dot or end with
+  // ".part".
   virtual absl::StatusOr<std::unique_ptr<StorageWriter>> Create(absl::string_view name) = 0;
   virtual absl::StatusOr<std::unique_ptr<StorageReader>> Open(absl::string_view name) = 0;
-  // Names of all committed files, sorted.
+  // Returns the names of all committed files, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List() = 0;
-  // OK too if there is no such file.
+  // Removes the file. Also returns OK if there is no such file.
   virtual absl::Status Remove(absl::string_view name) = 0;
-  // "/var/lib/hooke/centers", for messages.
+  // Returns the place of the files for messages, such as "/var/lib/hooke/centers".
   virtual std::string Describe() const = 0;
 };
 
-// Checks a name as Create takes it. INVALID_ARGUMENT names what is wrong and what is allowed.
+// Checks that Create accepts the name. INVALID_ARGUMENT says what is wrong and what is allowed.
 absl::Status CheckStorageName(absl::string_view name);
 
 // Keeps files in `folder`, and makes it and its parents if necessary. Removes what interrupted writes left there, so

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Tests that both storages must pass. The folder is removed at the end, also of a failed test.
+// Runs each test with the real storage and with that in memory. The folder is removed at the end, even after a failure.
 class StorageTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -51,7 +51,7 @@ TEST_P(StorageTest, WritesAndReads) {
   EXPECT_EQ(reader->Read(1).value(), "");
 }
 
-// A file that was not committed is not there. A committed file is replaced in one step.
+// A file does not exist before its Commit. A committed file is replaced in one step.
 TEST_P(StorageTest, NothingIsSeenBeforeCommit) {
   Write("a", "old");
   {
@@ -95,14 +95,14 @@ TEST(FolderStorage, RemovesLeftovers) {
   std::filesystem::remove_all(folder);
 }
 
-// A folder that cannot be made is an error that names it.
+// If the folder cannot be made, the error names it.
 TEST(FolderStorage, NamesTheFolderItCannotUse) {
   const absl::Status status = OpenFolderStorage("/dev/null/centers").status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot make folder /dev/null/centers: "));
 }
 
-// The disk of the in-memory storage fills up and breaks on demand.
+// A test can fill up or break the disk of the in-memory storage.
 TEST(InMemoryStorage, Faults) {
   InMemoryStorage storage;
   storage.SetFreeBytes(4);

@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// A center of one parameter "w" with `values` values. The rule is elastic.
+// Describes a center of one parameter "w" with `values` values. The rule is elastic.
 struct TestCenter {
   std::string job_id = "job-1";
   std::string job_key = "a job's key";
@@ -28,8 +28,9 @@ struct TestCenter {
 // Returns the request with which rank 0 of a group's incarnation attaches.
 v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group = 0, uint32_t incarnation = 1);
 
-// Returns such a request under a rule that steps the center. The job has plain SGD at this learning rate, an exchange
-// after each step, rounds without a grace window, one epoch of 100 steps, and no buffers.
+// Returns the request of MakeAttachRequest with `rule`, under which the servers step the center. The job has plain SGD
+// at this learning rate, an exchange after each step, rounds without a grace window, one epoch of 100 steps, and no
+// buffers.
 v1::AttachRequest MakeStepRequest(const TestCenter& center, v1::AveragingSpec::Rule rule, double learning_rate);
 
 v1::Sender MakeSender(const TestCenter& center, uint32_t group = 0, uint32_t rank = 0, uint32_t incarnation = 1);

@@ -30,9 +30,9 @@ class TestGroup {
   // Returns the shard's present values.
   absl::StatusOr<std::vector<float>> Pull();
 
-  // One exchange of this rank's `blocks`, in this order; each answer is subtracted from x. After `break_after` answers
-  // the stream is cut once, while the next blocks are sent and unanswered. These blocks are sent again on a second
-  // stream.
+  // Describes one exchange of this rank's `blocks`, in this order. Each answer is subtracted from x. After
+  // `break_after` answers the stream is cut once, while the next blocks are sent and unanswered. These blocks are sent
+  // again on a second stream.
   struct Call {
     uint64_t sequence = 0;
     std::vector<uint64_t> blocks;

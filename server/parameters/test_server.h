@@ -58,7 +58,7 @@ class TestServer {
 
  private:
   std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<grpc::Server> server_;  // Destroyed first, because it uses the service.
+  std::unique_ptr<grpc::Server> server_;  // Destroyed before the ParameterServer, because it uses its service.
   std::string address_;
 };
 

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_PARAMETERS_TEST_STORE_H_
 #define HOOKE_SERVER_PARAMETERS_TEST_STORE_H_
 
-// The fixture of a store's tests: a store over storage in memory, which outlives the store like a disk.
+// The fixture of a store's tests: a store with storage in memory. Like a disk, the storage outlives the store.
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -56,7 +56,7 @@ class TestStore : public ::testing::Test {
     }
   }
 
-  // Moves the first block by `by`.
+  // Makes an exchange that moves the first block of the center by `by`.
   void Exchange(const std::string& job_id, uint64_t sequence, float by) {
     const auto shard = store_->Find(SenderOf(job_id)).value();
     std::vector<float> x = shard->CopyBlock(0).values;

@@ -1,7 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_WAIT_CLOCK_H_
 #define HOOKE_SERVER_PARAMETERS_WAIT_CLOCK_H_
 
-// A clock for waits. It is steady: setting the machine's clock makes no wait longer or shorter. Tests bring their own.
+// A clock for waits. It is steady: setting the machine's clock makes no wait longer or shorter. Tests use a clock of
+// their own (test_clock.h).
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -15,7 +16,7 @@ class WaitClock {
  public:
   virtual ~WaitClock() = default;
   virtual absl::Time Now() const = 0;
-  // Like SteadyCondition::WaitUntil, with a deadline on this clock.
+  // Waits like SteadyCondition::WaitUntil, with a deadline on this clock.
   virtual void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 };

@@ -16,7 +16,8 @@ struct DialOptions {
   // The kinds of stream that an exchange tries, in this order, before it uses gRPC.
   bool local = true;   // A Unix socket.
   bool direct = true;  // TCP without gRPC.
-  // What the calls add for servers of a cluster with a token.
+  // The credential that each call carries (wire/cluster_token.h). Servers of a cluster with a token refuse calls
+  // without it.
   CallCredential credential = {};
 };
 
