@@ -26,7 +26,7 @@ class OutgoingFrame {
   OutgoingFrame& operator=(OutgoingFrame&&) = delete;
   ~OutgoingFrame();
 
-  // The memory of the values: uninitialized, aligned to 64 bytes. Fill it before Seal.
+  // Returns the memory of the values, which is uninitialized and aligned to 64 bytes. Fill it before Seal.
   absl::Span<char> payload() const;
   // Writes the header and returns the finished message. `header` must announce as many bytes as payload() has.
   grpc::ByteBuffer Seal(const ValuesHeader& header) &&;

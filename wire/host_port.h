@@ -26,8 +26,8 @@ struct HostPort {
 // Parses an address: "host:1", "127.0.0.1:0", "[::1]:7". The message of INVALID_ARGUMENT gives the allowed form.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 
-// OK if `text` can be dialed. INVALID_ARGUMENT if it is no HOST:PORT or its port is 0; the message gives the allowed
-// form.
+// Returns OK if `text` can be dialed. INVALID_ARGUMENT if it is no HOST:PORT or its port is 0. The message gives the
+// allowed form.
 absl::Status CheckDialAddress(absl::string_view text);
 
 }  // namespace hooke

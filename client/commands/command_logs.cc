@@ -53,8 +53,8 @@ class LogReader {
   }
 
  private:
-  // While a job has nothing to log, the coordinator sends empty chunks. A host that vanishes never breaks a stream, so
-  // a silent stream is opened anew.
+  // Reads one stream of log chunks to its end. While a job has nothing to log, the coordinator sends empty chunks. If a
+  // host vanishes, its streams never break. So a stream on which nothing comes for kSilence is given up.
   absl::Status ReadStream(absl::Time& answered) {
     constexpr absl::Duration kSilence = absl::Seconds(60);
     constexpr absl::Duration kPoll = absl::Milliseconds(200);

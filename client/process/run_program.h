@@ -32,7 +32,7 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal);
-  // True if `text` appears on stdout within `wait`.
+  // Returns whether `text` appears on stdout within `wait`.
   bool Prints(const std::string& text, absl::Duration wait);
   // Waits for the program's end. A program that still runs after `wait` is killed; its exit code is then 137.
   ProgramOutcome Wait(absl::Duration wait = absl::Seconds(30));

@@ -272,8 +272,8 @@ void ClusterState::AwaitLastWords(const Job& job, Instant now) {
   last_words_due_.insert(record.job_id);
 }
 
-// Stopped groups still print while they end. Users look for the cause at the end of the log, so it is logged once more
-// after these lines.
+// Logs the cause of a failed job once more, after its stopped groups have ended. These still print while they end, and
+// users look for the cause at the end of the log.
 void ClusterState::SayLastWords(Instant now) {
   for (auto it = last_words_due_.begin(); it != last_words_due_.end();) {
     const Job* job = FindJob(*it);

@@ -67,7 +67,7 @@ class ClusterState {
 
   // ---- Jobs ----
 
-  // New jobs get numbers above this one.
+  // Makes new jobs get numbers above this one.
   void ReserveNumbers(uint64_t highest);
 
   struct Submission {
@@ -75,13 +75,14 @@ class ClusterState {
     bool is_new = false;
     JobRecord job;  // Set if `is_new`: the record to store and then to pass to EndSubmit.
   };
-  // INVALID_ARGUMENT, FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored.
-  // RESOURCE_EXHAUSTED: too many jobs wait or run.
+  // Checks a submission, and makes the record of its job if the submission is new. INVALID_ARGUMENT,
+  // FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored. RESOURCE_EXHAUSTED: too
+  // many jobs wait or run.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
   // Completes the submission that BeginSubmit returned. If `stored`, the job now exists. Otherwise the state is as if
   // the job had never been submitted.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
-  // NOT_FOUND: no such job. A job that has ended stays as it is.
+  // Cancels the job and stops its groups. A job that has ended stays as it is. NOT_FOUND: no such job.
   absl::Status Cancel(const std::string& job_id, Instant now);
 
   // Takes the traces of jobs that were forgotten before this process started. New jobs get higher numbers than these.
@@ -92,12 +93,13 @@ class ClusterState {
 
   // ---- Workers ----
 
-  // INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live daemon has that name.
+  // Begins a worker's session, after its hello. INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live
+  // daemon has that name.
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
-  // ABORTED: the session was ended, for example by a newer one. INVALID_ARGUMENT: a worker may not send this message
-  // after its hello. After an error the caller ends the session.
+  // Takes a message that a worker sent after its hello. ABORTED: the session was ended, for example by a newer one.
+  // INVALID_ARGUMENT: a worker may not send this message. After an error the caller ends the session.
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
-  // The session's stream has ended. Its groups are left alone until the lease runs out.
+  // Notes that the session's stream has ended. The worker's groups are left alone until its lease runs out.
   void Gone(SessionId session, Instant now);
 
   // ---- Servers and time ----
@@ -117,7 +119,7 @@ class ClusterState {
   // ---- What people see ----
 
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
-  // NOT_FOUND: there is no such job.
+  // Returns OK if the job exists. NOT_FOUND: there is no such job.
   absl::Status CheckKnown(const std::string& job_id) const;
   struct JobList {
     std::vector<v1::JobStatus> jobs;  // Newest first, without notices.
@@ -131,7 +133,7 @@ class ClusterState {
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
-  // Whether the job's log needs no more lines: the job has ended and, if it failed, its cause was logged last.
+  // Returns whether the job's log needs no more lines. The job has ended and, if it failed, its cause was logged last.
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
@@ -271,7 +273,7 @@ class ClusterState {
   // cluster_state_time.cc
   void Place(Instant now);
   void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
-  // Which servers would hold the job's center if its first group started now?
+  // Returns the servers that would hold the job's center if its first group started now.
   ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& key) const;
   void FixServers(Job& job, Instant now);

@@ -134,7 +134,8 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& pa
   }
 }
 
-// A rank knows only of the servers that it exchanges with itself, so each rank's list is kept.
+// Stores which servers a rank misses. A rank knows only of the servers with which it exchanges itself, so each rank's
+// list is kept.
 void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report) {
   std::vector<v1::AbsentServer> absent;
   for (const v1::AbsentServer& server : report.event().progress().absent_servers()) {
@@ -223,7 +224,7 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
          now);
 }
 
-// A worker may write only into the logs of groups that it may be running.
+// Logs the lines of a group's output. A worker may write only into the logs of groups that it may be running.
 void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
   const GroupKey key = KeyOf(lines.group());
   if (worker.occupants.count(key) == 0 || FindJob(key.job_id) == nullptr) return;

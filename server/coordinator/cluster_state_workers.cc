@@ -126,8 +126,8 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
   }
 }
 
-// After its hello a worker sends its unacknowledged events before the first heartbeat. By then a group that is placed
-// here but neither runs nor has ended is lost.
+// Takes the worker's unconfirmed groups for lost, at its first heartbeat. A worker sends its unacknowledged events
+// between its hello and that heartbeat. So a group that is placed there, but neither runs nor has ended, is lost.
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {

@@ -94,15 +94,16 @@ class Coordinator {
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
-  // NOT_FOUND: no such job. Other errors are those of JobLog::Read.
+  // Returns lines of the job's log (JobLog::Read). NOT_FOUND: no such job. Other errors are those of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
   // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
   // profiles that are still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
-  // `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile; DATA_LOSS: its file is damaged.
+  // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile. DATA_LOSS: its
+  // file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // Whether the job has ended and every line about it is written. The last line is written some time after the job's
-  // end.
+  // Returns whether the job has ended and every line about it is written. The last line is written some time after the
+  // job's end.
   bool LogIsComplete(const std::string& job_id);
   // Waits until the job's version differs from `seen`, `timeout` of real time has passed, or Stop is called. Then
   // returns the job's version.
@@ -135,8 +136,8 @@ class Coordinator {
   // Returns the sessions that are to be ended, or that have more to send than acknowledgements that never waited for
   // the store. It returns a session only once, until there is something new to send.
   std::vector<Ready> TakeReady();
-  // From now on calls `tell` when TakeReady has something new. Any thread may call it, without locks, and for a moment
-  // even after another OnReady. `tell` must return soon, and may be null.
+  // Sets a function `tell`, which is called when TakeReady has something new. Any thread may call it, without locks,
+  // and for a moment even after another OnReady. `tell` must return soon, and may be null.
   void OnReady(std::function<void()> tell);
 
   // ---- Time ----
@@ -191,7 +192,7 @@ class Coordinator {
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteOnce() ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const WriteBatch& batch, const Journal::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // With Writer::kCaller: writes everything that waits. Otherwise it does nothing.
+  // Writes everything that waits, with Writer::kCaller. Otherwise it does nothing.
   void WriteHere() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CoordinatorOptions options_;

@@ -32,7 +32,7 @@ class CoordinatorFixture : public testing::Test {
   // Lets time pass. Meanwhile the `alive` workers send heartbeats and obey commands. Server b:1 sends heartbeats if
   // `server_lives`.
   void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);
-  // Returns the job's id.
+  // Submits an example job and returns its id.
   std::string Submit(ExampleGroups groups = {});
   v1::JobStatus Status(const std::string& job_id) { return *coordinator_->Status(job_id, now_); }
   std::string Log(const std::string& job_id) { return coordinator_->ReadLog(job_id, 0, 1 << 20)->text; }

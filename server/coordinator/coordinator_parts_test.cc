@@ -33,7 +33,7 @@ class CoordinatorPartsTest : public CoordinatorFixture {
     return {id_, 0, 1};
   }
 
-  // Like StartOnTwo, and then the ranks train.
+  // Does what StartOnTwo does, and then lets the ranks train.
   GroupKey RunOnTwo() {
     GroupKey key = StartOnTwo();
     a_.Progress(key, 5, now_);

@@ -28,7 +28,7 @@ constexpr int kWorkers = 2;
 constexpr int kUsers = 4;
 constexpr int kJobsPerUser = 5;
 
-// One user: submits jobs, watches each to its end, reads its log.
+// Acts as one user, who submits jobs, watches each to its end, and reads its log.
 void Use(Coordinator& coordinator, int user, absl::Time deadline) {
   for (int i = 0; i < kJobsPerUser; ++i) {
     const absl::StatusOr<std::string> id =
@@ -52,7 +52,7 @@ void Use(Coordinator& coordinator, int user, absl::Time deadline) {
   }
 }
 
-// One worker: finishes all that it is told to start.
+// Acts as one worker, which finishes every group that it is told to start.
 void Work(Coordinator& coordinator, int number, const std::atomic<bool>& stop) {
   FakeWorker worker(absl::StrCat("w", number), 3);
   ASSERT_TRUE(worker.Connect(coordinator, InstantNow()).ok());

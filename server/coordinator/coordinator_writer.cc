@@ -25,7 +25,8 @@ void Coordinator::WriteUntilEnd() {
   }
 }
 
-// The coordinator has no clock of its own. `latest_`, which moves with each tick, tells when the store may be retried.
+// Returns whether the writer has work now. The coordinator has no clock of its own, so `latest_`, which moves with each
+// tick, decides whether the store may be tried again.
 bool Coordinator::HasWork() const { return queue_.HasWork(latest_.steady >= store_retry_at_); }
 
 void Coordinator::WriteHere() {

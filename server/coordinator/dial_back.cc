@@ -17,8 +17,8 @@
 namespace hooke {
 namespace {
 
-// gRPC's texts lead from the whole to the cause: "failed to connect to all addresses; last error: UNKNOWN:
-// ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused".
+// Returns the last part of a gRPC text, which has the cause. A text is, for example, "failed to connect to all
+// addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused".
 std::string CauseOf(const std::string& text) {
   const size_t before = text.rfind(": ");
   std::string cause = before == std::string::npos ? text : text.substr(before + 2);

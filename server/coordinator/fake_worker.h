@@ -46,7 +46,7 @@ class FakeWorker {
   // Kills the daemon with its groups. Another daemon takes its place.
   void Crash(Instant now);
   bool connected() const { return session_ != 0; }
-  // Whether this session's welcome has come.
+  // Returns whether this session's welcome has come.
   bool welcomed() const { return session_ != 0 && welcomed_; }
 
   // Takes the commands that wait for the worker, and obeys them. A group that is told to stop ends at once, unless

@@ -41,12 +41,12 @@ class JobLog {
     bool ours = false;  // True: the line is the coordinator's own.
   };
 
-  // INTERNAL: the folder cannot be created.
+  // Opens the logs in `options.folder`. INTERNAL: the folder cannot be created.
   static absl::StatusOr<JobLog> Open(JobLogOptions options);
 
-  // `job_id` must be one that the coordinator made, because it becomes a file's name. Line ends inside a line become
-  // spaces. Lines past their bound are dropped without an error. RESOURCE_EXHAUSTED, INTERNAL: the file cannot be
-  // written; the message has its name and the cause.
+  // Appends lines to the job's log. `job_id` must be one that the coordinator made, because it becomes a file's name.
+  // Line ends inside a line become spaces. Lines past their bound are dropped without an error. RESOURCE_EXHAUSTED,
+  // INTERNAL: the file cannot be written; the message has its name and the cause.
   absl::Status Append(absl::string_view job_id, absl::Span<const Line> lines);
 
   // Returns whole lines from byte `offset` on. They have about `bytes_max` bytes at most, but at least one line is

@@ -41,7 +41,7 @@ struct ProfileKey {
 
 class ProfileStore {
  public:
-  // INTERNAL: the folder cannot be created or read.
+  // Opens the profiles in `options.folder`. INTERNAL: the folder cannot be created or read.
   static absl::StatusOr<ProfileStore> Open(ProfileStoreOptions options);
 
   // Replaces the rank's profile by `profile`, a serialized v1::RankProfile. RESOURCE_EXHAUSTED: the job is at its
@@ -53,7 +53,7 @@ class ProfileStore {
 
   // Returns the kept profiles of a job, ordered by group and rank.
   std::vector<ProfileKey> List(const std::string& job_id) const;
-  // NOT_FOUND: there is no such profile, or its write was cut short. DATA_LOSS: its file is damaged.
+  // Returns a profile. NOT_FOUND: there is no such profile, or its write was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> Read(const ProfileKey& key) const;
 
  private:

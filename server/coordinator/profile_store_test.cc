@@ -21,7 +21,7 @@ class ProfileStoreTest : public testing::Test {
   }
   ~ProfileStoreTest() override { std::filesystem::remove_all(folder_); }
 
-  // A profile of about `bytes` bytes.
+  // Returns a profile of about `bytes` bytes.
   static std::string Profile(size_t bytes) {
     v1::RankProfile profile;
     profile.set_machine(std::string(bytes, 'm'));

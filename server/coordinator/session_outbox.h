@@ -20,9 +20,9 @@ namespace hooke {
 
 class SessionOutbox {
  public:
-  // `after` is the batch to wait for; 0: none. If the start of a group is still held, a stop of that group waits for
-  // the start's batch. A stop that overtook its start would stop nothing, and the group would then run on. Of clock
-  // echoes only the newest is kept.
+  // Adds a command. `after` is the batch for which it waits; 0: none. If the start of a group is still held, a stop of
+  // that group waits for the start's batch. A stop that overtook its start would stop nothing, and the group would then
+  // run on. Of clock echoes only the newest is kept.
   void Add(v1::WorkerCommand command, uint64_t after);
   // Acknowledges the group's events up to `number`. Acknowledgements of a group merge into one EventsSeen with the
   // highest number.

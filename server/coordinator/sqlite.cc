@@ -13,7 +13,7 @@ SqliteStatement& SqliteStatement::Bind(int position, int64_t value) {
   return Note(sqlite3_bind_int64(statement_.get(), position, value));
 }
 
-// An empty string_view may hold a null pointer, which SQLite would bind as NULL.
+// Binds "" instead of the data of an empty string_view. That may be a null pointer, which SQLite would bind as NULL.
 SqliteStatement& SqliteStatement::BindText(int position, absl::string_view value) {
   return Note(sqlite3_bind_text64(statement_.get(), position, value.empty() ? "" : value.data(), value.size(),
                                   SQLITE_TRANSIENT, SQLITE_UTF8));

@@ -358,7 +358,8 @@ absl::Status SqliteJobStore::Damaged(const std::string& job_id, const char* what
                                           "): restore it from a copy, or move it away to start without jobs"));
 }
 
-// Takes the exclusive lock first, so that nobody else can change the file afterwards.
+// Locks the file, sets SQLite's options, and begins a transaction. It takes the exclusive lock before the schema is
+// read, so that nobody else can change the file afterwards.
 absl::Status LockAndSetUp(SqliteDatabase& database) {
   for (const char* sql : {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
                           "PRAGMA foreign_keys = ON", "BEGIN IMMEDIATE"}) {
@@ -368,7 +369,7 @@ absl::Status LockAndSetUp(SqliteDatabase& database) {
   return absl::OkStatus();
 }
 
-// Ends the transaction that LockAndSetUp began.
+// Creates, checks or upgrades the schema, and ends the transaction that LockAndSetUp began.
 absl::Status CheckOrCreateSchema(SqliteDatabase& database) {
   absl::StatusOr<int64_t> application = database.Number("PRAGMA application_id");
   absl::StatusOr<int64_t> version = database.Number("PRAGMA user_version");

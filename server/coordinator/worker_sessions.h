@@ -37,12 +37,12 @@ class WorkerSessions {
 
   // `coordinator` must outlive this object.
   WorkerSessions(Coordinator& coordinator, std::function<Instant()> clock);
-  // After Serve, Join must have been called.
+  // If Serve was called, Join must have been called too.
   ~WorkerSessions();
   WorkerSessions(const WorkerSessions&) = delete;
   WorkerSessions& operator=(const WorkerSessions&) = delete;
 
-  // Must be called once, before the server is started.
+  // Adds this object's completion queue to the server. Must be called once, before the server is started.
   void AddTo(grpc::ServerBuilder& builder) { queue_ = builder.AddCompletionQueue(); }
   // Starts the thread. `service` must be registered with the server, which must have started.
   void Serve(Service& service);
@@ -90,7 +90,7 @@ class WorkerSessions {
   // Begins the next write, if there is something to send and no write under way.
   void Send(Stream& stream);
   void Cancel(Stream& stream);
-  // The worker has ended its session, or has sent a wrong message.
+  // Ends the stream with `status`, because the worker has ended its session or has sent a wrong message.
   void End(Stream& stream, const absl::Status& status);
 
   // Decodes a stream's message. The result lives until the next call. Null: the bytes are no valid message.

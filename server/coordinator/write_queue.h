@@ -57,7 +57,7 @@ class WriteQueue {
   // or null if the job is forgotten. Only one batch may be out at a time.
   WriteBatch Take(bool may_change_jobs, const std::function<const JobRecord*(const std::string&)>& find,
                   absl::Time now);
-  // The writer has finished the batch. If its changes of jobs could not be stored, they wait again.
+  // Notes that the writer has finished the batch. If its changes of jobs could not be stored, they wait again.
   void Done(bool changes_stored);
 
   // Returns the number of the batch that stores this job's last change, or removes the job. 0: no change of the job

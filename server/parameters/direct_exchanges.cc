@@ -138,7 +138,8 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
   }
 }
 
-// A peer that may not exchange is refused before it gets a thread.
+// Starts the session of a connection whose opening has arrived. A peer that may not exchange is refused before it gets
+// a thread.
 void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& opening) {
   if (!opening.sender.ok()) return Refuse(now, opening.descriptor, opening.sender.status());
   if (sessions_.size() >= options_.sessions_max) {

@@ -38,9 +38,9 @@ class ExchangeSession {
   // Returns the rank that sends on this stream. Valid after the opening.
   const v1::Sender& sender() const { return sender_; }
 
-  // Receive in parts, for streams that can receive values directly into place. Call Open once. For each message of
-  // values call CheckHeader, then Apply with its payload, which writes the payload of the answer. Payloads are aligned
-  // like floats and as long as their headers announce.
+  // Open, CheckHeader and Apply do the work of Receive in parts, for streams that can receive values directly into
+  // place. Call Open once. For each message of values call CheckHeader, then Apply with its payload, which writes the
+  // payload of the answer. Payloads are aligned like floats and as long as their headers announce.
   absl::Status Open(const v1::Sender& sender);
   absl::Status CheckHeader(const ValuesHeader& header) const;
   // Returns the header of the answer. `header` has passed CheckHeader.
@@ -68,8 +68,8 @@ class InitializeSession {
 
   // Takes one message. True: more are expected. False: the center already has values; call Finish next.
   absl::StatusOr<bool> Receive(absl::Time now, const grpc::ByteBuffer& message);
-  // Call it when the sender has sent everything. After OK the shard has its values, also on disk. INVALID_ARGUMENT: a
-  // block is missing.
+  // Completes the initialization. Call it when the sender has sent everything. After OK the shard has its values, also
+  // on disk. INVALID_ARGUMENT: a block is missing.
   absl::Status Finish();
 
  private:

@@ -36,7 +36,7 @@ class InMemoryStorage : public Storage {
   void FlipBit(absl::string_view name, uint64_t bit);
   // Cuts a file to its first `bytes` bytes.
   void Truncate(absl::string_view name, uint64_t bytes);
-  // From now on only this many more bytes can be written; then writes fail with RESOURCE_EXHAUSTED.
+  // From now on only this many more bytes can be written. After that, writes fail with RESOURCE_EXHAUSTED.
   void SetFreeBytes(uint64_t bytes);
   // From now on every Commit fails with `status`. If `status` is OK, Commits succeed again.
   void FailCommits(absl::Status status);

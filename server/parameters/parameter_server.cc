@@ -66,7 +66,8 @@ class RunningParameterServer final : public ParameterServer {
     return status;
   }
 
-  // Null if no host is given or listening fails. Then all exchanges come through gRPC.
+  // Listens for exchanges without gRPC. Returns null if no host is given or listening fails. Then all exchanges come
+  // through gRPC.
   std::unique_ptr<DirectExchanges> ListenDirectly(const std::string& host) const {
     if (host.empty()) return nullptr;
     absl::StatusOr<std::unique_ptr<DirectExchanges>> direct = DirectExchanges::Listen({store_.get(), logger_, host});

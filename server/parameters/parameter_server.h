@@ -79,8 +79,8 @@ class ParameterServer {
   // Calls Stop().
   virtual ~ParameterServer() = default;
 
-  // The gRPC service hooke.v1.ParameterServer; register it in one grpc::ServerBuilder. This object owns it and must
-  // outlive the grpc::Server.
+  // Returns the gRPC service hooke.v1.ParameterServer. Register it in one grpc::ServerBuilder. This object owns it and
+  // must outlive the grpc::Server.
   virtual grpc::Service* service() = 0;
 
   // Loads all shards of running jobs that no call has needed yet, then reads the snapshots of ended ones to see whether

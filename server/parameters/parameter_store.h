@@ -117,10 +117,10 @@ class ParameterStore {
   // Ends exchanges that wait for other groups, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
-  // See ParameterServer::Seal.
+  // Does what ParameterServer::Seal describes.
   absl::Status Seal(absl::string_view job_id);
 
-  // See ParameterServer::Forget.
+  // Does what ParameterServer::Forget describes.
   absl::Status Forget(const std::string& job_id, absl::string_view job_key);
 
   uint64_t center_bytes() const;          // Memory reserved for shards.

@@ -77,7 +77,7 @@ class RankSeats {
   static Key KeyOf(const v1::Sender& sender) { return {sender.job_id(), sender.group(), sender.rank()}; }
   absl::Status Take(Stream& stream);
   void Leave(const Stream& stream);
-  // OK if `stream` is the last one that asked for this seat.
+  // Returns OK if `stream` is the last one that asked for this seat.
   absl::Status CheckLast(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitRoom(const Stream& stream, Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(std::map<Key, Seat>::iterator seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

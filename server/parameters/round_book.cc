@@ -88,7 +88,7 @@ void RoundBook::Settle(const ClosedRound& round) {
   }
 }
 
-// An exchange that begins late is dropped as a whole. If other groups overtake an exchange, only its remaining blocks
+// If an exchange begins late, it is dropped as a whole. If other groups overtake an exchange, only its remaining blocks
 // are dropped.
 bool RoundBook::IsToBeDropped(const Arrival& arrival, const Place* place) const {
   if (!options_.drops_late) return false;

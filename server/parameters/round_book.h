@@ -40,7 +40,7 @@ class RoundBook {
   // The most memory that a block takes while its queue is empty.
   static constexpr uint64_t kBlockBytes = 160;
 
-  // The groups that rounds wait for. Arrive and Settle change it as rounds need it.
+  // Returns the groups for which rounds wait. Arrive and Settle change the roster.
   Roster& roster() { return roster_; }
   // Records that a group has been here. A group that is awaited but has never been here has trained nothing.
   void NoteCome(uint32_t group) { come_[group] = true; }

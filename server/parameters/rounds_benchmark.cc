@@ -46,7 +46,8 @@ std::unique_ptr<Shard> MakeShard(uint32_t groups) {
   return shard;
 }
 
-// Each group sends its number as every value. The center steps by the mean of all groups, at a learning rate of 1.
+// Makes one exchange of all blocks for a group. Each group sends its number as every value. The center steps by the
+// mean of all groups, at a learning rate of 1.
 absl::Status ExchangeAll(Shard& shard, uint32_t group, uint32_t groups, uint64_t sequence) {
   const std::vector<float> values(kBlockValues, static_cast<float>(group));
   std::vector<float> answer(kBlockValues);

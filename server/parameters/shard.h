@@ -242,7 +242,7 @@ class Shard {
   void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
-  // Call it only under rules whose answers are kept.
+  // Returns the window of the speaker's rank. Call it only under rules whose answers are kept.
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
 
   const ShardPlan plan_;

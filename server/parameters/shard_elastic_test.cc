@@ -32,8 +32,9 @@ struct Group {
   std::vector<float> sent;
   std::vector<double> expected_sent;
   std::vector<uint64_t> open;
-  // Each vector has an element for each block: the last exchange that the expected center includes, and its answer.
+  // For each block: the last exchange that the expected center includes.
   std::vector<uint64_t> counted;
+  // For each block: the answer that the formula gives to that exchange.
   std::vector<std::vector<double>> expected_answers;
   std::vector<std::vector<float>> answers;
 };

@@ -24,8 +24,8 @@ class KeepStateSession {
 
   // Takes one message. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and KeptStates.
   absl::Status Receive(const v1::KeepStateRequest& message);
-  // Call it when the sender has sent everything. OK: the state is on disk. ABORTED: a later incarnation has attached
-  // meanwhile; the state is not kept.
+  // Completes the state. Call it when the sender has sent everything. OK: the state is on disk. ABORTED: a later
+  // incarnation has attached meanwhile, and the state is not kept.
   absl::Status Finish();
 
  private:

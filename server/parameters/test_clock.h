@@ -25,7 +25,8 @@ class TestClock final : public WaitClock {
   void Advance(absl::Duration by);
   // Returns true once this many threads wait for a deadline in the future; false after 30 real seconds.
   bool AwaitWaiting(size_t threads);
-  // The number of waits that have begun. A thread that is woken in vain waits again, which counts as another wait.
+  // Returns the number of waits that have begun. A thread that is woken in vain waits again, which counts as another
+  // wait.
   size_t waits() const;
 
  private:

@@ -109,7 +109,7 @@ class Cluster {
   std::unique_ptr<v1::Coordinator::Stub> coordinator_;
 };
 
-// True for the states SUCCEEDED, FAILED and CANCELLED.
+// Returns whether the job's state is SUCCEEDED, FAILED or CANCELLED.
 bool Ended(const v1::JobStatus& job);
 
 // Writes data that a small network learns in seconds, as the IDX pair of `prefix`. There are `samples` images of 28x28

@@ -1,4 +1,4 @@
-// Runs `hooke run` with real daemons and a real mpirun: a cluster comes, runs a shell script as the ranks, and goes.
+// Runs `hooke run` with real daemons and a real mpirun: a cluster starts, runs a shell script as the ranks, and ends.
 
 #include <signal.h>
 #include <unistd.h>

@@ -45,7 +45,7 @@ class RankJob {
   // fields that the program set.
   RankJob(const v1::GroupStart& start, const Dependencies& deps);
 
-  // The functions of hooke.h with these names. Their contracts are there.
+  // These functions do what the functions of hooke.h with the same names do. Their contracts are there.
   hooke_place Place() const;
   absl::Status Register(absl::Span<hooke_tensor> tensors);
   absl::StatusOr<uint64_t> Begin(const hooke_plan& plan);

@@ -68,7 +68,7 @@ class GroupFolder {
   const std::string memory_path_;
 };
 
-// INVALID_ARGUMENT if `path` is longer than a unix socket's address can be (107 bytes).
+// Checks a unix socket's path. INVALID_ARGUMENT if it is longer than a unix socket's address can be (107 bytes).
 absl::Status CheckSocketPath(absl::string_view path);
 
 }  // namespace hooke

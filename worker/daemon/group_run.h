@@ -76,7 +76,7 @@ class GroupRun final {
   void Stop(const absl::Status& why);
 
  private:
-  // RankHello, RankEvent and RankStreamEnded are called by the server of the ranks' reports.
+  // The RankEventsServer of the ranks' reports calls RankHello, RankEvent and RankStreamEnded.
   absl::Status RankHello(const v1::RankHello& hello);
   void RankEvent(uint32_t rank, const v1::RankEvent& event);
   void RankStreamEnded(uint32_t rank);

@@ -18,8 +18,8 @@ class LastLines {
   static constexpr size_t kBytesMax = 1500;     // Bytes that are kept of each rank.
   static constexpr size_t kLineBytesMax = 500;  // A longer line is cut.
 
-  // `who` names the rank, as TaggedLine::source does. Lines of blanks only are not kept. Nor are lines that only
-  // underline another one, as in Python's tracebacks.
+  // Adds a line that a rank wrote. `who` names the rank, as TaggedLine::source does. Lines of blanks only are not kept.
+  // Nor are lines that only underline another one, as in Python's tracebacks.
   void Add(const std::string& who, absl::string_view line);
 
   // Returns the lines of `who`, oldest first, with " | " between them; "" if there are none.

@@ -36,19 +36,19 @@ class Outbox {
 
   // Fills in the event's group and its number: one more than the last of that group.
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
-  // `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
+  // Adds a log line. `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
-  // Whether there is a message to send.
+  // Returns whether there is a message to send.
   bool HasNext() const;
   // Returns the next message to send; nullopt if all were sent. Events come before log lines. But a group's end comes
   // after the group's own lines, so that its job's log ends with the reason of the end. An end that is next in its
   // group, and the lines for which it waits, come before the events of other groups.
   std::optional<v1::WorkerMessage> TakeNext();
 
-  // Call it when the coordinator has stored the group's events up to `number`; they are dropped here.
+  // Drops the group's events up to `number`. Call it when the coordinator has stored them.
   void Seen(const v1::GroupId& group, uint64_t number);
-  // Call it for a new stream: all events that the coordinator has not stored are sent again.
+  // Makes TakeNext return all events again that the coordinator has not stored. Call it for a new stream.
   void Rewind();
 
   // Returns the groups whose end the coordinator has not stored yet.

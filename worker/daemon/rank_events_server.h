@@ -21,13 +21,13 @@ namespace hooke {
 
 // The callbacks run on the server's threads. Only one thread at a time calls them for a rank. All are set.
 struct RankEventCallbacks {
-  // A process has sent its first report. An error refuses the process, and then nothing more comes from it.
+  // Called with the first report of a process. An error refuses the process, and then nothing more comes from it.
   std::function<absl::Status(const v1::RankHello& hello)> hello;
-  // A rank has sent an event other than hello; its oneof is set.
+  // Called with each event of a rank other than hello. The event's oneof is set.
   std::function<void(uint32_t rank, const v1::RankEvent& event)> event;
-  // The rank's stream has ended, with or without an error. This is the last call for the rank.
+  // Called when the rank's stream has ended, with or without an error. This is the last call for the rank.
   std::function<void(uint32_t rank)> stream_ended;
-  // mpirun wants its daemon to be started on another node.
+  // Called when mpirun wants its daemon to be started on another node.
   std::function<absl::Status(const v1::StartRemoteRequest& request)> start_remote;
 };
 

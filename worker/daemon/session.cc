@@ -164,7 +164,7 @@ bool Session::AwaitWelcome() {
   return link_ == Link::kWelcomed;
 }
 
-// After a failed write, waits until the reader has seen the stream's end too. Returns false if the stream is still up;
+// Waits, after a failed write, until the reader has seen the stream's end too. Returns false if the stream is still up;
 // the caller must then cancel it.
 bool Session::AwaitDown() {
   absl::MutexLock lock(&mutex_);

@@ -42,9 +42,9 @@ struct ProcessEnd {
   bool ok() const { return signal == 0 && exit_status == 0; }
 };
 
-// For example "exited with status 3" or "ended by signal 9 (Killed)".
+// Returns a text such as "exited with status 3" or "ended by signal 9 (Killed)".
 std::string ToString(const ProcessEnd& end);
-// For example "signal 9 (Killed)".
+// Returns a text such as "signal 9 (Killed)".
 std::string SignalText(int signal);
 
 class Process {

@@ -11,8 +11,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// The deadline of collectives in an issue order. It is longer than the group's own deadline, so that the group's error
-// comes first. That error names ranks.
+// Returns the deadline of collectives in an issue order. It is longer than the group's own deadline, so that the
+// group's error comes first. That error names ranks.
 absl::Duration OrderDeadline(absl::Duration collective_timeout) { return collective_timeout * 3 / 2; }
 
 GroupStepOptions Effective(GroupStepOptions options, int ranks) {

@@ -75,8 +75,8 @@ class GroupStep {
     absl::Duration collective_timeout;
   };
 
-  // Collective. INVALID_ARGUMENT on all ranks: the ranks' options or layouts differ. INVALID_ARGUMENT also if
-  // CheckOptimizer refuses the options.
+  // Makes the group step of this rank. Collective. INVALID_ARGUMENT on all ranks: the ranks' options or layouts differ.
+  // INVALID_ARGUMENT also if CheckOptimizer refuses the options.
   static absl::StatusOr<std::unique_ptr<GroupStep>> Make(const Dependencies& deps, const GroupStepOptions& options);
   ~GroupStep();
   GroupStep(const GroupStep&) = delete;

@@ -33,7 +33,7 @@ struct Way {
   GroupStepOptions options;
 };
 
-// All combinations. Buckets of 256 bytes are small enough to divide the test's models into several.
+// Returns all combinations. Buckets of 256 bytes are small enough to divide the test's models into several.
 inline std::vector<Way> AllWays() {
   std::vector<Way> ways;
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {

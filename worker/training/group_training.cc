@@ -138,8 +138,8 @@ std::optional<GroupTraining::OwnState> GroupTraining::RestoredState() const {
   return OwnState{state_->restored()->own, *state_step_};
 }
 
-// Rank 0 attaches and reads the center. The first group creates the center from its own initial values. All ranks
-// return the outcome.
+// Makes all ranks begin from the center's values. Rank 0 attaches and reads the center. The first group creates the
+// center from its own initial values. All ranks return the outcome.
 absl::StatusOr<Attached> GroupTraining::BeginFromCenter() {
   Attached attached;
   const RankZeroCall call = CallFor(options_.attach_timeout + TransferTime(deps_.arena->vector().size()));

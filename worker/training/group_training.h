@@ -96,8 +96,8 @@ struct GroupTrainingOptions {
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// Collective. Rank 0 reads the center; after OK all ranks hold it in `vector`. If servers cannot be reached, rank 0
-// tries again until the call's timeout.
+// Reads the center for all ranks. Collective. Rank 0 reads it, and after OK all ranks hold it in `vector`. If servers
+// cannot be reached, rank 0 tries again until the call's timeout.
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
