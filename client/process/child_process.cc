@@ -25,7 +25,8 @@ int BecomeProgram(char* const* arguments, int out_fd, int err_fd, int null_fd, p
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
   if (getppid() != parent) return ESRCH;  // The parent ended before prctl took effect.
-  // exec keeps blocked and ignored signals, and this process blocks some (interrupts.h).
+  // The child's signals are reset, because exec keeps blocked and ignored signals, and this process blocks some
+  // (interrupts.h).
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -153,7 +153,7 @@ class ClusterState {
     absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
     std::vector<v1::Silence> silences;
 
-    // ---- Of a group that runs on several workers.
+    // ---- Used only for groups that run on several workers.
     std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
     bool launched = false;        // All parts were ready, and the lead was told to start mpirun.
     // Steady time at which the start is given up if a part is not ready by then.

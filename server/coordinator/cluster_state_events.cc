@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// A worker's report of a silent rank is not listed if its group already has so many silent peers.
+// The most silent peers that are kept of one group. A worker's report of a further silent rank is ignored.
 constexpr size_t kSilencesMax = 64;
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 

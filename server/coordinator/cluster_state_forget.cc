@@ -1,7 +1,7 @@
 // ClusterState: jobs that are forgotten, and their shards on servers.
 //
 // A mistaken sweep of a server's disk could cost weeks of computing. So a shard is freed for one reason only: this
-// coordinator's own store has the trace of exactly that job, by id and by key, and the trace was stored in the same
+// coordinator's own store has the trace of exactly that job, by id and by key. The trace was stored in the same
 // transaction that removed the job's record. That a job is unknown is never a reason. The store may be new, or a copy
 // of an earlier day, or the server may have belonged to another cluster. Such shards are named in the log, and stay.
 
@@ -21,7 +21,7 @@
 namespace hooke {
 namespace {
 
-// A job stays known for at least so long after its end, unless a user forgets it. Meanwhile its servers and watchers
+// A job stays known for at least this long after its end, unless a user forgets it. Meanwhile its servers and watchers
 // learn of the end.
 constexpr absl::Duration kEndIsTold = absl::Minutes(1);
 // How often the limits are looked at.

@@ -18,7 +18,7 @@
 namespace hooke {
 namespace {
 
-// A worker or server that was last heard so long ago is no longer listed.
+// A worker or server that was last heard longer ago than this is no longer listed.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
 
@@ -83,7 +83,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
 }
 
 void ClusterState::Tick(Instant now) {
-  // While this process was stopped, it could hear nobody. That time must not count as their silence.
+  // While this process was stopped, it could hear nobody. For that time, workers and servers must not count as silent.
   const absl::Duration gap = UnlistenedGap(now.steady - std::exchange(last_tick_, now.steady));
   if (gap != absl::ZeroDuration()) {
     LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),

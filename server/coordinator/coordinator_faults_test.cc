@@ -380,7 +380,8 @@ TEST_F(CoordinatorFaultsTest, KeepsTheSilentServersOfRunningJobs) {
   EXPECT_EQ(Status(id).groups(0).silences_size(), 0);
 }
 
-// A coordinator that was stopped for a minute (SIGSTOP, a laptop's lid) takes nobody for lost when it goes on.
+// A coordinator that was stopped for a minute (SIGSTOP, a laptop's lid) takes no worker or server for lost when it goes
+// on.
 TEST_F(CoordinatorFaultsTest, ItsOwnPauseIsNobodysSilence) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -439,7 +439,8 @@ TEST_F(CoordinatorTest, GivesNoIdTwice) {
   EXPECT_EQ(Submit(), "fashion-3");
 }
 
-// A server that does not answer has to hear of the end when it is back, or it would keep the center for ever.
+// A finished job is not forgotten before its servers have learned of its end. A server that is away would otherwise
+// keep the center in memory for ever.
 TEST_F(CoordinatorTest, KeepsAJobUntilItsServersKnowOfItsEnd) {
   settings_.cluster.keep.jobs_max = 1;
   Restart();

@@ -37,7 +37,7 @@ struct HeartbeatOptions {
   absl::Duration call_timeout = absl::Seconds(2);
   absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
   absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal or Forget that failed, for its job.
-  // The list of jobs on disk is sent when it has changed, and otherwise with every so many heartbeats.
+  // The list of jobs on disk is sent when it has changed. If not, it is sent again after this many heartbeats.
   int disk_jobs_every = 60;
 };
 

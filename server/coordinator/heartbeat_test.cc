@@ -66,7 +66,7 @@ class FakeParameters : public ParameterServer {
     absl::MutexLock lock(&mutex_);
     return seals_;
   }
-  // Waits for so many calls of Seal. False: it took too long.
+  // Waits until Seal was called `seals` times. False: it took too long.
   bool WaitForSeals(int seals) {
     absl::MutexLock lock(&mutex_);
     const auto made = [this, seals]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return seals_ >= seals; };
@@ -119,7 +119,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return last_;
   }
 
-  // Waits for so many further heartbeats. False: it took too long.
+  // Waits for `beats` more heartbeats. False: it took too long.
   bool WaitForMoreBeats(int beats) {
     absl::MutexLock lock(&mutex_);
     const int enough = beats_ + beats;

@@ -16,7 +16,7 @@ namespace hooke {
 struct RestartOptions {
   absl::Duration first_backoff = absl::Milliseconds(500);  // Doubles with each failure in a row.
   absl::Duration longest_backoff = absl::Seconds(30);
-  // After so many failures and losses in a row, without a new step between them, the job fails.
+  // The job fails after this many failures and losses in a row, without a new step between them.
   uint32_t failures_max = 10;
   // A group that worked for at least this long before it was lost begins a new row of failures.
   absl::Duration steady_after = absl::Minutes(5);

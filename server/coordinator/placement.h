@@ -47,11 +47,11 @@ struct Placement {
 
 // Places the groups of `queue`, which is in order of submission. The result has one entry for each of its groups.
 //
-// If one worker has room for all ranks of a group, the group goes to the one with the fewest free slots that are enough
-// (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all its ranks. It
-// takes as few workers as possible and spreads its ranks over them as evenly as their slots allow. The worker with the
-// most ranks leads. Workers can share a group if they have the same MPI library and different addresses. MPI tells
-// nodes apart by their addresses.
+// If a worker has room for all ranks of a group, the group goes to one worker. It is the one with the fewest free slots
+// that are enough (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all
+// its ranks. It takes as few workers as possible and spreads its ranks over them as evenly as their slots allow. The
+// worker with the most ranks leads. Workers can share a group if they have the same MPI library and different
+// addresses. MPI tells nodes apart by their addresses.
 //
 // A group that must wait keeps later groups off every worker that is large enough for it. If no worker is, it keeps
 // them off the workers that are large enough together. Otherwise small groups could overtake it forever.

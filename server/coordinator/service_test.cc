@@ -200,8 +200,8 @@ class ServiceTest : public testing::Test {
   const std::string folder_;
 };
 
-// A whole job over the wire: it is submitted, its group is started on the worker's stream, a watcher sees its events
-// until it ends, and its log is followed.
+// A whole job runs over gRPC. A client submits it, and its group is started on the worker's stream. A watcher sees its
+// events until it ends, and a reader follows its log.
 TEST_F(ServiceTest, CarriesAJobFromSubmitToSuccess) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");

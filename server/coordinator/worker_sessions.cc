@@ -20,7 +20,7 @@ constexpr absl::Duration kFlushEvery = absl::Milliseconds(250);
 constexpr size_t kArenaBytes = 256 << 10;
 
 gpr_timespec After(absl::Duration duration) {
-  // The monotonic clock: nobody can set it back and so prolong the wait.
+  // Uses the monotonic clock, because nobody can set it back and so prolong the wait.
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_micros(absl::ToInt64Microseconds(duration), GPR_TIMESPAN));
 }

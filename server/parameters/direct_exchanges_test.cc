@@ -185,7 +185,7 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   const auto deliver = [this](const std::string& bytes) {
     const int descriptor = ConnectRaw();
     const auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
-    // The server may have closed it meanwhile.
+    // The server may have closed the connection meanwhile, so a failure is ignored.
     send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     shutdown(descriptor, SHUT_WR);
     char answer[256];
@@ -252,8 +252,8 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   for (uint64_t block = 1; block <= 4; ++block) {
     connections.push_back(Connect());
     ASSERT_TRUE(connections.back()->SendOpening(MakeSender(center)).ok());
-    // A group alone waits for nobody, and a repeat is answered at once. So an answer shows that the server has taken
-    // the connection.
+    // A single group waits for no other group, and a repeat is answered at once. So an answer shows that the server has
+    // taken the connection.
     ASSERT_TRUE(Exchange(*connections.back(), {1, 0, 4}, zeros).ok());
     if (block == 1) {
       request.mutable_sender()->set_group(1);
@@ -270,7 +270,7 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   store_->StopWaiting();
 }
 
-// A silent peer, or one that is no client, gets no thread and keeps nobody from exchanging.
+// A peer that sends nothing, or is no client, gets no thread. It does not keep ranks from exchanging.
 TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   const size_t threads = ThreadsOfThisProcess();
   std::vector<std::unique_ptr<FrameSocket>> strangers;

@@ -32,7 +32,7 @@ struct OpenStream {
     SetDeadline(&context);
     stream = group.OpenExchange(&context);
   }
-  // False: the stream has ended.
+  // Makes one exchange of a block. False: the stream has ended.
   bool Exchange(uint64_t sequence, const std::vector<float>& block) {
     grpc::ByteBuffer response;
     return stream->Write(ValuesMessage({sequence, 0}, block)) && stream->Read(&response);
@@ -192,7 +192,7 @@ TEST(ParameterServerStreams, FewStreamsOfARankWait) {
   for (uint64_t block = 1; block < 12 && refusal.empty(); ++block) {
     OpenStream& next = streams.emplace_back(group);
     next.stream->Write(OpeningMessage(MakeSender(center)));
-    // A group alone waits for nobody, and a repeat is answered at once.
+    // A single group waits for no other group, and a repeat is answered at once.
     if (next.Exchange(1, zeros)) {
       if (block == 1) {
         request.mutable_sender()->set_group(1);

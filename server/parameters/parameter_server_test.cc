@@ -65,8 +65,8 @@ void ExchangeOften(const std::vector<const TestServer*>& servers, TestCenter cen
   }
 }
 
-// Three groups of two ranks exchange with two servers at once. The sum of center and groups stays what it was, and
-// nobody waits for anybody.
+// Three groups of two ranks exchange with two servers at once. The sum of center and groups stays the same, and no
+// group waits for another.
 TEST(ParameterServer, ConcurrentGroupsConserveOverTwoServers) {
   TestServer first(std::make_shared<InMemoryStorage>()), second(std::make_shared<InMemoryStorage>());
   const std::vector<const TestServer*> servers = {&first, &second};

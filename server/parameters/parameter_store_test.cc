@@ -188,7 +188,7 @@ TEST_F(ParameterStoreTest, TellsJobsOfOneIdApart) {
   }
 }
 
-// In a shard that is made after the server began to stop, nobody waits for other groups, either.
+// If a shard is made after the server began to stop, no exchange in it waits for other groups.
 TEST_F(ParameterStoreTest, AShardMadeWhileStopping) {
   store_->StopWaiting();
   v1::AttachRequest request = MakeStepRequest({}, v1::AveragingSpec::SYNC, 0.5);

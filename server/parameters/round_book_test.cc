@@ -237,7 +237,8 @@ TEST(RoundBook, AnOvertakenExchangeWaitsForNobody) {
   EXPECT_EQ(test.version(1), 2u);
 }
 
-// Two ranks of a group wait for the same dead group, at blocks of their own. For both it is live in one exchange.
+// Two ranks of a group wait for the same dead group, at blocks of their own. For each of the two ranks, the dead group
+// is live in one exchange.
 TEST(RoundBook, ADeadGroupIsLiveOnceForEachRank) {
   TestBook test = MakeBook(2, 2, /*quorum=*/0, /*drops_late=*/false, /*ranks=*/2);
   EXPECT_EQ(test.Arrive(0, 1, 0, 0).fate, Fate::kQueued);

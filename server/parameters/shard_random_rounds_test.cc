@@ -96,7 +96,7 @@ size_t LiveGroups(const std::vector<Seat>& seats, const std::vector<uint32_t>& w
   return live;
 }
 
-// Values that were rounded to floats about ten times must be within 1e-4 of their size.
+// Expects equal values within 1e-4 of their size, because they were rounded to floats about ten times.
 void ExpectNear(const std::vector<float>& are, const std::vector<double>& should) {
   for (size_t i = 0; i < are.size(); ++i) {
     ASSERT_NEAR(are[i], should[i], 1e-4 * (1 + std::abs(should[i]))) << "value " << i;

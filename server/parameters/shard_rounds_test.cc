@@ -122,8 +122,9 @@ std::vector<std::vector<double>> Reference(v1::AveragingSpec::Rule rule, const s
   return centers;
 }
 
-// A group joins while another is in the middle of its slice. It waits for the other's next exchange. The other goes on
-// with its slice alone. Afterwards both exchange in common rounds, and no thread waits out a grace window.
+// A group joins while another group is in the middle of its slice. The new group waits for the other group's next
+// exchange. The other group finishes its slice alone. Afterwards both exchange in common rounds, and no thread waits
+// out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAnothersExchange) {
   for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE}) {
     const v1::AttachRequest request = MakeRoundsRequest(rule, 2);
@@ -159,8 +160,9 @@ void SendNextFragment(Shard& shard, uint32_t group, uint64_t sequence) {
     SendBlock(shard, group, sequence, uint64_t{3} * pace->next_fragment + block);
 }
 
-// A group joins while another is in the middle of a fragment. It begins with the next fragment and meets the other
-// there. Afterwards both exchange the same fragments together, in turns. No thread waits out a grace window.
+// A group joins while another group is in the middle of a fragment. The new group begins with the next fragment, in
+// common rounds with the other group. Afterwards both exchange the same fragments together, in turns. No thread waits
+// out a grace window.
 TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   const auto shard = MakeRoundsShard(FragmentsRequest(2), /*groups=*/1);
   SendBlock(*shard, 0, 1, 0);

@@ -176,7 +176,7 @@ TEST(ShardWaits, WaitsGoByTheShardsClock) {
 }
 
 // Two ranks of a group wait for the same dead group, at blocks of their own, one 9 s after the other. When the first
-// one has waited in vain the other one goes on as well. It does not wait out a grace window of its own.
+// rank's grace window has passed, the second rank goes on as well. It does not wait out a grace window of its own.
 TEST(ShardWaits, ADeadGroupIsWaitedForOnceByAllRanks) {
   v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2);
   request.mutable_job()->set_ranks(2);
@@ -202,8 +202,8 @@ TEST(ShardWaits, ADeadGroupIsWaitedForOnceByAllRanks) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// Eight groups arrive one after another, and all but the last must wait. An arrival that ends nobody's wait wakes
-// nobody: each group waits once. Otherwise the arrivals of a block would cost the cube of the number of groups.
+// Eight groups arrive one after another, and all but the last must wait. An arrival that ends no wait wakes no thread,
+// so each group waits once. Otherwise the cost of a block's arrivals would grow with the cube of the number of groups.
 TEST(ShardWaits, AnArrivalWakesNobodyInVain) {
   constexpr uint32_t kGroups = 8;
   for (const auto rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::SSP}) {

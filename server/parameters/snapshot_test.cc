@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr char kName[] = "a.snapshot";
 
-// A shard with blocks of 2 and 1 values, and one exchange applied by group 1.
+// Makes a shard with blocks of 2 and 1 values, to which group 1 has applied one exchange.
 std::unique_ptr<Shard> MakeTestShard() {
   TestCenter center;
   center.values = 3;

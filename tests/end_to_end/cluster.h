@@ -78,7 +78,7 @@ class Cluster {
 
   // Returns the process ids of a group's ranks on this machine, in no particular order; empty if none runs.
   std::vector<pid_t> RankPids(const std::string& job_id, uint32_t group) const;
-  // Returns the command lines of all processes that have this cluster's folder in theirs.
+  // Returns all command lines of processes that contain this cluster's folder.
   std::vector<std::string> CommandLinesOfCluster() const;
   // Returns the processes other than the daemons that have this cluster's folder in their command line.
   std::vector<pid_t> LeftOver() const;

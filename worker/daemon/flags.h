@@ -28,7 +28,7 @@ struct WorkerFlags {
   WorkerOptions worker;
   NodeAddressWish node;    // The caller makes worker.node from this and the machine's interfaces.
   std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
-  std::string ready_file;  // Empty: write no such file.
+  std::string ready_file;  // The file to write at the coordinator's welcome. Empty: write no file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 

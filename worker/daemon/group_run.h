@@ -4,9 +4,9 @@
 // One group running on this node, or one part of it: its folder, its launcher with all processes that the launcher
 // starts, and the reports of its ranks. A run's last event is always GroupEnded.
 //
-// The launcher is mpirun. In a part of a group that runs on several workers it is mpirun on the first part's worker,
-// and the MPI library's own daemon (orted, hydra_pmi_proxy) on the others. A part reports PartReady, and its launcher
-// starts at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
+// The launcher is mpirun. If a group runs on several workers, it is mpirun only on the first part's worker. On the
+// others it is the MPI library's own daemon (orted, hydra_pmi_proxy). A part reports PartReady, and its launcher starts
+// at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
 //
 // WorkerDaemon makes and destroys the run. A run has one thread of its own, and the threads of its Process and its
 // RankEventsServer.

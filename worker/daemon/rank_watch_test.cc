@@ -244,8 +244,8 @@ TEST(RankWatchTest, ACommandNeedNotUseHooke) {
   EXPECT_FALSE(Watch(2).Verdict(Exit(0), absl::OkStatus()).ok) << "only a command may say nothing";
 }
 
-// After a command's first hello its other ranks have ten minutes for theirs. A rank that has said hello is watched like
-// a rank of a job without a command.
+// After the first hello of a command's rank, the other ranks have ten minutes for their hello. A rank that has said
+// hello is watched like a rank of a job without a command.
 TEST(RankWatchTest, ACommandsRanksSayHelloTogether) {
   RankWatch watch = CommandWatch(2);
   watch.Tick(At(3600));

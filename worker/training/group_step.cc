@@ -211,7 +211,8 @@ absl::StatusOr<float> GroupStep::Finish(float loss, double learning_rate) {
 void GroupStep::GradientReady(size_t parameter) {
   if (!options_.overlap) return;
   if (distributing_)
-    // Backward has begun, so forward has used every layer. failure_ keeps the error.
+    // Backward has begun, so forward has used every layer and all parameters must have arrived. failure_ keeps an
+    // error.
     AwaitParameters().IgnoreError();
   const size_t bucket = plan_.bucket_of[parameter];
   const bool last = bucket + 1 == plan_.buckets.size();
