@@ -57,7 +57,18 @@ ordered_json TraceToJson(const std::string& path, const Trace& trace) {
           {"clock_error_us", static_cast<double>(trace.error_ns) / 1000}};
 }
 
-void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ranks& ranks, const ordered_json& trace) {
+// Returns what the job's servers do now; nothing if the job has ended, for they work for other jobs then.
+absl::StatusOr<std::vector<ServerCores>> ReadServerCores(CoordinatorClient& coordinator, const std::string& job_id) {
+  const absl::StatusOr<v1::JobStatus> job = coordinator.GetJob(job_id);
+  if (!job.ok()) return job.status();
+  if (job->state() != v1::JOB_STATE_RUNNING) return std::vector<ServerCores>();
+  const absl::StatusOr<v1::ListNodesResponse> nodes = coordinator.ListNodes();
+  if (!nodes.ok()) return nodes.status();
+  return CoresOfServers(*job, *nodes);
+}
+
+void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ranks& ranks,
+               const std::vector<ServerCores>& servers, const ordered_json& trace) {
   const ProfileSizes sizes = flags.exact ? ProfileSizes::kExact : ProfileSizes::kBins;
   ordered_json json = {{"job_id", flags.job}, {"all", ProfileToJson(Summarize(ranks, sizes))}};
   if (flags.per_group) {
@@ -68,7 +79,10 @@ void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ra
       groups.push_back(one);
     }
   }
-  if (flags.steps) json["steps"] = StepSplitToJson(SplitSteps(ranks));
+  if (flags.steps) {
+    json["steps"] = StepSplitToJson(SplitSteps(ranks));
+    json["servers"] = ServerCoresToJson(servers);
+  }
   if (!trace.is_null()) json["trace"] = trace;
   *invocation.out << DumpJson(json, 2) << std::endl;
 }
@@ -98,6 +112,9 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   if (coordinator == nullptr) return code;
   const absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, flags.steps || !flags.trace.empty());
   if (!ranks.ok()) return Report(invocation, ranks.status());
+  absl::StatusOr<std::vector<ServerCores>> servers = std::vector<ServerCores>();
+  if (flags.steps) servers = ReadServerCores(*coordinator, flags.job);
+  if (!servers.ok()) return Report(invocation, servers.status());
   ordered_json about_trace = nullptr;
   std::string trace_text;
   if (!flags.trace.empty()) {
@@ -110,10 +127,12 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
     trace_text = TraceText(flags.trace, *trace);
   }
   if (invocation.json()) {
-    PrintJson(invocation, flags, *ranks, about_trace);
+    PrintJson(invocation, flags, *ranks, *servers, about_trace);
   } else {
     PrintTables(invocation, flags, *ranks);
-    if (flags.steps) *invocation.out << "\nThe last steps:\n" << StepSplitTable(SplitSteps(*ranks));
+    if (flags.steps) {
+      *invocation.out << "\nThe last steps:\n" << StepSplitTable(SplitSteps(*ranks)) << ServerCoresLine(*servers);
+    }
     *invocation.out << trace_text << std::flush;
   }
   return kSucceeded;

@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/profile/common_clock.h"
 #include "client/text/listing.h"
+#include "client/text/terminal_text.h"
 
 namespace hooke {
 namespace {
@@ -196,6 +198,35 @@ ordered_json StepSplitToJson(const std::vector<StepSplit>& groups) {
                     {"last_rank", split.last_rank},
                     {"last_share", LastShareOf(split)}});
   }
+  return rows;
+}
+
+std::vector<ServerCores> CoresOfServers(const v1::JobStatus& job, const v1::ListNodesResponse& nodes) {
+  std::vector<ServerCores> servers;
+  for (const std::string& address : job.servers()) {
+    for (const v1::NodeStatus& node : nodes.nodes()) {
+      if (node.kind() == v1::NodeStatus::SERVER && node.name() == address && node.alive()) {
+        servers.push_back({address, node.cores()});
+        break;
+      }
+    }
+  }
+  return servers;
+}
+
+std::string ServerCoresLine(const std::vector<ServerCores>& servers) {
+  if (servers.empty()) return "";
+  return absl::StrCat("Cores that the servers keep busy: ",
+                      absl::StrJoin(servers, ", ",
+                                    [](std::string* out, const ServerCores& server) {
+                                      absl::StrAppendFormat(out, "%s %.2f", Printable(server.address), server.cores);
+                                    }),
+                      "\n");
+}
+
+ordered_json ServerCoresToJson(const std::vector<ServerCores>& servers) {
+  ordered_json rows = ordered_json::array();
+  for (const ServerCores& server : servers) rows.push_back({{"address", server.address}, {"cores", server.cores}});
   return rows;
 }
 

@@ -42,6 +42,17 @@ std::vector<StepSplit> SplitSteps(absl::Span<const v1::ReadProfileResponse> rank
 std::string StepSplitTable(const std::vector<StepSplit>& groups);
 nlohmann::ordered_json StepSplitToJson(const std::vector<StepSplit>& groups);
 
+// How many cores each server of the job keeps busy. Where servers and ranks share a machine, the ranks lack these
+// cores. A server that the coordinator has not heard from is left out.
+struct ServerCores {
+  std::string address;
+  double cores = 0;  // Over about the last 10 s.
+};
+std::vector<ServerCores> CoresOfServers(const v1::JobStatus& job, const v1::ListNodesResponse& nodes);
+// A line for people: "Cores that the servers keep busy: a:1 0.12, b:1 0.10\n". Empty if there are no servers.
+std::string ServerCoresLine(const std::vector<ServerCores>& servers);
+nlohmann::ordered_json ServerCoresToJson(const std::vector<ServerCores>& servers);
+
 }  // namespace hooke
 
 #endif  // HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_

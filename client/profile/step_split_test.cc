@@ -122,5 +122,31 @@ TEST(StepSplitTest, ShowsShares) {
             "no time of the last steps is known from all ranks of a group; try again in some seconds\n");
 }
 
+v1::NodeStatus Node(v1::NodeStatus::Kind kind, const std::string& name, double cores) {
+  v1::NodeStatus node;
+  node.set_kind(kind);
+  node.set_name(name);
+  node.set_alive(true);
+  node.set_cores(cores);
+  return node;
+}
+
+// Only the job's own servers count, and none that is silent.
+TEST(StepSplitTest, ShowsCoresOfTheJobsServers) {
+  v1::JobStatus job;
+  for (const char* server : {"a:1", "b:1", "gone:1"}) job.add_servers(server);
+  v1::ListNodesResponse nodes;
+  *nodes.add_nodes() = Node(v1::NodeStatus::SERVER, "a:1", 0.25);
+  *nodes.add_nodes() = Node(v1::NodeStatus::SERVER, "another:1", 1);
+  *nodes.add_nodes() = Node(v1::NodeStatus::SERVER, "b:1", 0.5);
+  *nodes.add_nodes() = Node(v1::NodeStatus::SERVER, "gone:1", 1);
+  nodes.mutable_nodes(3)->set_alive(false);
+  *nodes.add_nodes() = Node(v1::NodeStatus::WORKER, "a:1", 3);
+  const std::vector<ServerCores> servers = CoresOfServers(job, nodes);
+  EXPECT_EQ(ServerCoresLine(servers), "Cores that the servers keep busy: a:1 0.25, b:1 0.50\n");
+  EXPECT_EQ(ServerCoresToJson(servers).at(1).at("cores"), 0.5);
+  EXPECT_EQ(ServerCoresLine({}), "");
+}
+
 }  // namespace
 }  // namespace hooke

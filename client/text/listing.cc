@@ -148,7 +148,8 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
 }
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
-  std::vector<std::vector<std::string>> rows = {{"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CENTERS"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CORES", "CENTERS"}};
   std::string problems;
   for (const v1::NodeStatus& node : nodes.nodes()) {
     const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
@@ -158,7 +159,8 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
                     node.alive() ? state : absl::StrCat("silent for ", DurationText(silent)),
                     worker ? Printable(node.site()) : "-",
                     worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
-                    Printable(node.version()), worker ? "-" : CentersText(node)});
+                    Printable(node.version()), worker ? "-" : absl::StrFormat("%.2f", node.cores()),
+                    worker ? "-" : CentersText(node)});
     if (!node.problem().empty() && node.alive()) {
       absl::StrAppend(&problems, "server ", Printable(node.server_id().substr(0, kShownOfId)), " ",
                       Printable(node.problem()), "\n");
@@ -217,6 +219,7 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"centers", node.centers()},
           {"disk_centers", node.disk_centers()},
           {"disk_bytes", node.disk_bytes()},
+          {"cores", Number(node.cores())},
           {"server_id", node.server_id()},
           {"problem", node.problem()}};
 }

@@ -89,6 +89,7 @@ TEST(ListingTest, NodesTable) {
   server.set_center_bytes(3 << 20);
   server.set_disk_centers(2);
   server.set_disk_bytes(9 << 20);
+  server.set_cores(0.257);
   *nodes.add_nodes() = server;
   v1::NodeStatus worker = Node(v1::NodeStatus::WORKER, "w1");
   worker.set_site("hpc");
@@ -100,11 +101,11 @@ TEST(ListingTest, NodesTable) {
   worker.set_last_heard_unix_ms(90'000);
   *nodes.add_nodes() = worker;
   EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
-            "NODE            KIND    STATE            SITE  SLOTS     VERSION  CENTERS\n"
-            "127.0.0.1:7411  server  alive            -     -         0.1.0    3 (2 on disk only), 3.0 MiB in memory, "
-            "9.0 MiB on disk\n"
-            "w1              worker  alive            hpc   2/4 used  0.1.0    -\n"
-            "w2              worker  silent for 0:10  hpc   2/4 used  0.1.0    -\n");
+            "NODE            KIND    STATE            SITE  SLOTS     VERSION  CORES  CENTERS\n"
+            "127.0.0.1:7411  server  alive            -     -         0.1.0    0.26   3 (2 on disk only), 3.0 MiB in "
+            "memory, 9.0 MiB on disk\n"
+            "w1              worker  alive            hpc   2/4 used  0.1.0    -      -\n"
+            "w2              worker  silent for 0:10  hpc   2/4 used  0.1.0    -      -\n");
   server.set_disk_centers(0);
   nodes.clear_nodes();
   *nodes.add_nodes() = server;
@@ -120,8 +121,8 @@ TEST(ListingTest, NodesTableTellsWhatIsWrongWithAServer) {
   server.set_problem("advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused");
   *nodes.add_nodes() = server;
   EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
-            "NODE           KIND    STATE     SITE  SLOTS  VERSION  CENTERS\n"
-            "10.0.0.9:7411  server  unusable  -     -      0.1.0    0, 0.0 KiB in memory, 0.0 KiB on disk\n"
+            "NODE           KIND    STATE     SITE  SLOTS  VERSION  CORES  CENTERS\n"
+            "10.0.0.9:7411  server  unusable  -     -      0.1.0    0.00   0, 0.0 KiB in memory, 0.0 KiB on disk\n"
             "server 1f3a9c02 advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused\n");
   EXPECT_EQ(NodeToJson(server)["problem"], server.problem());
   EXPECT_EQ(NodeToJson(server)["server_id"], "1f3a9c02aabbccdd");

@@ -1,6 +1,7 @@
 // ClusterState: ticks, servers, and the placement of waiting groups.
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   server.centers = static_cast<uint32_t>(request.jobs_size());
   server.disk_centers = request.disk_centers();
   server.disk_bytes = request.disk_bytes();
+  server.cores = std::isfinite(request.cores()) ? std::max(0.0, request.cores()) : 0;
   server.last_heard = now;
   if (is_new) {
     LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())), now);

@@ -126,6 +126,7 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
     node.set_centers(server.centers);
     node.set_disk_centers(server.disk_centers);
     node.set_disk_bytes(server.disk_bytes);
+    node.set_cores(server.cores);
   }
   for (const auto& [instance, server] : refused_servers_) {
     v1::NodeStatus& node = nodes.emplace_back();

@@ -222,9 +222,11 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   full.set_center_bytes(1000);
   full.set_disk_centers(3);
   full.set_disk_bytes(4000);
+  full.set_cores(0.5);
   ASSERT_TRUE(coordinator_->ServerHeartbeat(full, now_).ok());
   EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_centers(), 3u);
   EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_bytes(), 4000u);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].cores(), 0.5);
   Heartbeat("c:1");
   Pass(absl::Seconds(1), {&w1});
   EXPECT_THAT(Status(three).servers(), ElementsAre("b:1", "a:1", "c:1"));

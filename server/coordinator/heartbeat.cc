@@ -14,6 +14,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/cores_used.h"
+#include "clocks/steady_time.h"
 #include "clocks/stop_signal.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/instant.h"
@@ -72,6 +74,7 @@ class Beating : public Heartbeat {
   // The list of jobs on disk that the coordinator accepted last; nullopt: none.
   std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
   int beats_since_listed_ = 0;
+  CoresUsed cores_{absl::Seconds(10)};
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -96,6 +99,7 @@ void Beating::BeatOnce() {
   request.set_center_bytes(stats.center_bytes);
   request.set_disk_centers(stats.disk_centers);
   request.set_disk_bytes(stats.disk_bytes);
+  request.set_cores(cores_.Add(SteadyTime(), ProcessCpuTime()));
   for (const std::string& job : stats.jobs) request.add_jobs(job);
   ListDiskJobs(stats, request);
   grpc::ClientContext context;

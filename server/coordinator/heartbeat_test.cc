@@ -202,6 +202,7 @@ TEST_F(HeartbeatTest, TellsAndSeals) {
   EXPECT_EQ(coordinator_.last().center_bytes(), 123u);
   EXPECT_EQ(coordinator_.last().disk_centers(), 2u);
   EXPECT_EQ(coordinator_.last().disk_bytes(), 456u);
+  EXPECT_GE(coordinator_.last().cores(), 0);
   EXPECT_THAT(log_.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
   const std::string problem = "the coordinator places nothing on this server, which advertises me:1, which is wrong";
   EXPECT_THAT(log_.str(), HasSubstr(problem));
