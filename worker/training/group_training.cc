@@ -77,7 +77,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
 // requires that the values depend on no other group, and that right after an exchange they equal the center's.
 bool GroupTraining::KeepsValues() const {
   if (options_.rule == RuleName::kNone) return true;
-  return options_.rule == RuleName::kAverage && options_.groups == 1 && options_.rhythm.delay == 0 &&
+  return CenterIsMean(options_.rule) && options_.groups == 1 && options_.rhythm.delay == 0 &&
          options_.rhythm.fragments <= 1 && options_.encoding.compression == Compression::kNone;
 }
 
