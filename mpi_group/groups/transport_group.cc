@@ -2,7 +2,6 @@
 
 #include <spdlog/logger.h>
 
-#include <algorithm>
 #include <limits>
 #include <new>
 #include <optional>

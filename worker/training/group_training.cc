@@ -18,8 +18,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// Returns a text for the state that a group's own optimizer loses when the group starts again. It is "state" if the
-// group has no optimizer here.
+// Names the state that a group's own optimizer loses when the group starts again; "" if it has none. An optimizer of
+// the user's program is unknown here, so its state is just "state".
 std::string LostState(const std::optional<OptimizerOptions>& optimizer) {
   if (!optimizer.has_value()) return "state";
   if (OptimizerStateValues(*optimizer) == 0) return "";
